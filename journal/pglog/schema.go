@@ -1,0 +1,108 @@
+package pglog
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+)
+
+// schemaVersion is that of the last file in migrations.
+const schemaVersion = 1
+
+// migrationTable is where goose keeps what it has run.
+const migrationTable = "worldkernel.migration"
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Init makes a store in a database that has none.
+func Init(ctx context.Context, url string) error {
+	return withServer(ctx, url, func(s *Store, v serverSettings) error {
+		switch {
+		case v.schema && v.store != nil && !*v.store:
+			return refuse(OtherSchema, "it has no table meta")
+		case v.schema:
+			return v.refuseSchema()
+		}
+		return s.migrate(ctx)
+	})
+}
+
+// Migrate brings a store of an earlier version of this program to this one. It may run again
+// after it was interrupted.
+func Migrate(ctx context.Context, url string) error {
+	return withServer(ctx, url, func(s *Store, v serverSettings) error {
+		if err := v.refuseSchema(); err == nil || !isRefused(err, OldSchema) {
+			return err
+		}
+		return s.migrate(ctx)
+	})
+}
+
+// Status is how a store stands.
+type Status struct {
+	Server string // the version of PostgreSQL
+	Schema int    // of the store
+	Has    int    // the schema that this program has
+	Store  string // its id, which no other store has
+	Err    error  // why it is not used as it is; nil: it is
+}
+
+// ReadStatus looks at a store, also at one that Open refuses.
+func ReadStatus(ctx context.Context, url string) (Status, error) {
+	var st Status
+	err := withServer(ctx, url, func(_ *Store, v serverSettings) error {
+		st = Status{Has: schemaVersion, Schema: v.storeSchema, Store: v.storeID, Err: v.refuseSchema()}
+		st.Server = fmt.Sprintf("%d.%d", v.version/10000, v.version%10000)
+		return nil
+	})
+	return st, err
+}
+
+func isRefused(err error, as State) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused) && refused.State == as
+}
+
+// withServer calls f with a server on which a store may be.
+func withServer(ctx context.Context, url string, f func(*Store, serverSettings) error) error {
+	s, err := connect(url, Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	v, err := s.lookAtServer(ctx)
+	if err == nil {
+		err = v.refuseServer()
+	}
+	if err != nil {
+		return err
+	}
+	return f(s, v)
+}
+
+// migrate runs what of migrations has not run, each in a transaction of its own with its entry.
+func (s *Store) migrate(ctx context.Context) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("pglog: %w", err)
+	}
+	if err := s.rows(ctx, sqlSchema, nil, nil); err != nil {
+		return refusedBy(err)
+	}
+	db := stdlib.OpenDBFromPool(s.pool)
+	defer db.Close() //nolint:errcheck // it has none of its own: the pool stays
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(migrationTable))
+	if err != nil {
+		return fmt.Errorf("pglog: %w", err)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return refusedBy(fmt.Errorf("pglog: migrate: %w", err))
+	}
+	return refusedBy(s.rows(ctx, sqlVersion, []any{schemaVersion}, nil))
+}

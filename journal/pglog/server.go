@@ -1,0 +1,119 @@
+package pglog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// leastServer is the oldest version of PostgreSQL that is tested.
+const leastServer = 150000
+
+// serverSettings are how a server is set up, as far as a store depends on it.
+type serverSettings struct {
+	version     int
+	fsync       bool
+	fullPages   bool
+	commit      string // synchronous_commit
+	standby     bool
+	readOnly    bool
+	encoding    string
+	schema      bool  // there is a schema worldkernel
+	store       *bool // with a store in it; nil: this user may not look
+	storeSchema int   // its version, where there is a store
+	storeID     string
+}
+
+func (s *Store) lookAtServer(ctx context.Context) (serverSettings, error) {
+	var v serverSettings
+	err := s.row(ctx, sqlServer, nil, &v.version, &v.fsync, &v.fullPages, &v.commit, &v.standby, &v.readOnly,
+		&v.encoding, &v.schema, &v.store)
+	if err == nil && v.store != nil && *v.store {
+		err = s.row(ctx, sqlMeta, nil, &v.storeSchema, &v.storeID)
+	}
+	return v, refusedBy(err)
+}
+
+// refuseServer returns why nothing durable can be kept there, if so.
+func (v *serverSettings) refuseServer() error {
+	switch {
+	case v.version < leastServer:
+		return refuse(OldServer, "it is %d.%d", v.version/10000, v.version%10000)
+	case !v.fsync:
+		return refuse(Unsynced, "fsync")
+	case !v.fullPages:
+		return refuse(TornPages, "full_page_writes")
+	case v.commit == "off" || v.commit == "local":
+		return refuse(Unacknowledged, "it is %s", v.commit)
+	case v.standby:
+		return refuse(Standby, "pg_is_in_recovery")
+	case v.readOnly:
+		return refuse(ReadOnly, "transaction_read_only")
+	case v.encoding != "UTF8":
+		return refuse(OtherEncoding, "it is %s", v.encoding)
+	}
+	return nil
+}
+
+// refuseSchema returns why this program can not use what the database holds, if so.
+func (v *serverSettings) refuseSchema() error {
+	switch {
+	case !v.schema:
+		return refuse(NoStore, "no schema worldkernel")
+	case v.store == nil:
+		return refuse(Forbidden, "USAGE")
+	case !*v.store:
+		return refuse(OtherSchema, "it has no table meta")
+	case v.storeSchema < schemaVersion:
+		return refuse(OldSchema, "schema %d, this program has %d", v.storeSchema, schemaVersion)
+	case v.storeSchema > schemaVersion:
+		return refuse(NewSchema, "schema %d, this program has %d", v.storeSchema, schemaVersion)
+	}
+	return nil
+}
+
+// row reads the one row that a statement answers with; pgx.ErrNoRows where it does with none.
+// It is unknown whether a statement took effect that returns any other error.
+func (s *Store) row(ctx context.Context, sql string, args []any, into ...any) error {
+	found := false
+	err := s.rows(ctx, sql, args, func(r pgx.Rows) error {
+		found = true
+		return r.Scan(into...)
+	})
+	if err == nil && !found {
+		err = pgx.ErrNoRows
+	}
+	return err
+}
+
+// rows reads all rows that a statement answers with. What the server has warned of is an error:
+// so it says that it waits no longer for a standby.
+func (s *Store) rows(ctx context.Context, sql string, args []any, each func(pgx.Rows) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Patience/tries)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	warned := conn.Conn().PgConn().CustomData()
+	delete(warned, warning)
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if text, ok := warned[warning]; ok {
+		return fmt.Errorf("pglog: the server warns: %v", text)
+	}
+	return nil
+}
