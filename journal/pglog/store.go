@@ -72,6 +72,7 @@ type Store struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
+	queue  *queue
 	work   sync.WaitGroup // goroutines that use the pool
 
 	mu      sync.Mutex
@@ -99,6 +100,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		s.Close()
 		return nil, err
 	}
+	s.work.Go(s.flush)
 	return s, nil
 }
 
@@ -136,7 +138,7 @@ func connect(url string, o Options) (*Store, error) {
 		pool.Close()
 		return nil, err
 	}
-	s := &Store{opts: o, pool: pool, run: newUUID(), pack: pack}
+	s := &Store{opts: o, pool: pool, run: newUUID(), pack: pack, queue: newQueue()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -144,6 +146,7 @@ func connect(url string, o Options) (*Store, error) {
 // Close ends all that goes on in the store. Worlds that were not released stay this process'
 // until its lease has run out, or a process of its name starts.
 func (s *Store) Close() {
+	s.queue.close()
 	s.cancel()
 	s.work.Wait()
 	s.mu.Lock()

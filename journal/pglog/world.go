@@ -1,0 +1,266 @@
+package pglog
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+const (
+	maxWorldID = 128 // bytes
+	minKey     = 16  // bytes
+	listPage   = 500 // worlds
+)
+
+// Claim is how somebody asks for a world.
+type Claim struct {
+	Key  []byte // of the world's seal, 16 bytes or more; who only reads needs none
+	Take bool   // take it over from an owner that lives
+}
+
+// World is one world of a store. It implements journal.Log: Own is called once, Append by one
+// goroutine, and everything else by any.
+type World struct {
+	store *Store
+	id    string
+	claim Claim
+
+	keeping sync.Mutex // held by who changes what is kept beside records
+
+	mu     sync.Mutex   // guards what follows
+	wid    int64        // 0: not looked up yet
+	token  pgtype.UUID  // not Valid: nothing is owned
+	epoch  uint64       // of token
+	tail   journal.Head // after what was given to Append
+	failed error        // what every append fails with
+	lane   lane
+}
+
+// World returns a world of the store. Nothing is asked of the server before its first method.
+func (s *Store) World(id string, c Claim) *World { return &World{store: s, id: id, claim: c} }
+
+// Create makes a world without records, which nobody owns.
+func (s *Store) Create(ctx context.Context, id string, key []byte) error {
+	if !validID(id) {
+		return refuse(BadWorldID, "%q", id)
+	}
+	w := s.World(id, Claim{Key: key})
+	if len(key) < minKey {
+		return refuse(NoKey, "world %s", id)
+	}
+	args := []any{id, newUUID(), make([]byte, sha256.Size), w.seal(0, journal.Head{})}
+	return s.insist(ctx, func(ctx context.Context) error {
+		err := s.row(ctx, sqlCreate, args, &w.wid)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return refuse(WorldExists, "%s", id)
+		}
+		return err
+	})
+}
+
+func validID(id string) bool {
+	strange := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./", r)
+	}
+	return id != "" && len(id) <= maxWorldID && !strings.ContainsFunc(id, strange) && strings.Trim(id, "-_./") == id
+}
+
+// Row is what List says of a world.
+type Row struct {
+	ID    string
+	State string // "live", "made": not yet, "moved": not any more
+	Epoch uint64
+	Head  journal.Head
+	Busy  bool   // it is owned, or was not at rest when its last owner left
+	Node  string // its owner; empty: it has none
+	Alive bool   // that owner is
+}
+
+// List yields the worlds of the store by their ids. An error ends the sequence.
+func (s *Store) List(ctx context.Context) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for after, more := "", true; more; {
+			var page []Row
+			err := s.insist(ctx, func(ctx context.Context) error {
+				page = page[:0]
+				return s.rows(ctx, sqlList, []any{after, listPage}, func(r pgx.Rows) error {
+					var w Row
+					var root []byte
+					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &root, &w.Busy, &w.Node, &w.Alive)
+					copy(w.Head.Root[:], root)
+					page = append(page, w)
+					return err
+				})
+			})
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, w := range page {
+				if !yield(w, nil) {
+					return
+				}
+				after = w.ID
+			}
+			more = len(page) == listPage
+		}
+	}
+}
+
+// stand is what the row of a world says.
+type stand struct {
+	wid    int64
+	state  string
+	head   journal.Head
+	sealed uint64 // epoch
+	seal   []byte
+	node   string
+	alive  bool
+}
+
+// look reads how the world stands, and remembers its number. A world that is not there, or not
+// to be read, is refused.
+func (w *World) look(ctx context.Context) (stand, error) {
+	var v stand
+	var root []byte
+	err := w.store.insist(ctx, func(ctx context.Context) error {
+		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.head.ID, &root, &v.sealed, &v.seal, &v.node, &v.alive)
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return v, refuse(NoWorld, "%s", w.id)
+	case err != nil:
+		return v, err
+	case v.state == "made":
+		return v, refuse(WorldMade, "%s", w.id)
+	case v.state == "moved":
+		return v, refuse(WorldMoved, "%s", w.id)
+	}
+	copy(v.head.Root[:], root)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wid = v.wid
+	return v, nil
+}
+
+// number returns the world's number in the store's tables.
+func (w *World) number(ctx context.Context) (int64, error) {
+	w.mu.Lock()
+	wid := w.wid
+	w.mu.Unlock()
+	if wid != 0 {
+		return wid, nil
+	}
+	v, err := w.look(ctx)
+	return v.wid, err
+}
+
+// Own implements journal.Log. A world that another process owns, which is alive, is refused as
+// Owned unless the claim says to take it, as is whatever else the world may not be owned in. What
+// it returns was read after the claim had been committed: nothing of the owner before can come
+// after it.
+func (w *World) Own(ctx context.Context) (journal.Owned, error) {
+	s := w.store
+	if len(w.claim.Key) < minKey {
+		return journal.Owned{}, refuse(NoKey, "world %s", w.id)
+	}
+	v, err := w.look(ctx)
+	if err != nil {
+		return journal.Owned{}, err
+	}
+	if err := w.checkSeal(v); err != nil { // before anybody else loses the world
+		return journal.Owned{}, err
+	}
+	if v.alive && v.node != s.opts.Node && !w.claim.Take {
+		return journal.Owned{}, refuse(Owned, "world %s, node %s", w.id, v.node)
+	}
+	if err := s.beat(ctx); err != nil {
+		return journal.Owned{}, err
+	}
+	token, epoch, root := newUUID(), uint64(0), []byte(nil)
+	args := []any{v.wid, token, s.opts.Node, s.run, w.claim.Take}
+	err = s.insist(ctx, func(ctx context.Context) error {
+		return s.row(ctx, sqlClaim, args, &epoch, &v.head.ID, &root, &v.sealed, &v.seal)
+	})
+	if errors.Is(err, pgx.ErrNoRows) { // somebody was quicker, or this process has it already
+		return journal.Owned{}, refuse(Owned, "world %s", w.id)
+	}
+	if err != nil {
+		return journal.Owned{}, err
+	}
+	copy(v.head.Root[:], root)
+	w.mu.Lock()
+	w.token, w.epoch, w.tail = token, epoch, v.head
+	w.mu.Unlock()
+	if err := w.checkSeal(v); err != nil {
+		return journal.Owned{}, errors.Join(err, w.Release(ctx, true))
+	}
+	return journal.Owned{Head: v.head, Epoch: epoch}, nil
+}
+
+// Release implements journal.Log. Who has been fenced has nothing to give up: ErrFenced.
+func (w *World) Release(ctx context.Context, busy bool) error {
+	lost := false // an answer was
+	wid, token, err := w.owner()
+	if err != nil {
+		return err
+	}
+	err = w.store.insist(ctx, func(ctx context.Context) error {
+		err := w.store.row(ctx, sqlRelease, []any{wid, token, busy}, &wid)
+		if errors.Is(err, pgx.ErrNoRows) && lost {
+			return nil // that one had done it, or somebody else has the world: it is not ours either way
+		}
+		lost = true
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = journal.ErrFenced
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil && err == nil {
+		w.failed = journal.ErrFenced
+	}
+	return err
+}
+
+// errNotOwned is a fault of the caller.
+var errNotOwned = errors.New("pglog: the world is not owned: call Own first")
+
+// owner returns what shows the server whose the world is.
+func (w *World) owner() (int64, pgtype.UUID, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.token.Valid {
+		return 0, w.token, errNotOwned
+	}
+	return w.wid, w.token, nil
+}
+
+// seal is what only who has the key can write beside a head.
+func (w *World) seal(epoch uint64, h journal.Head) []byte {
+	mac := hmac.New(sha256.New, w.claim.Key)
+	_, _ = fmt.Fprintf(mac, "worldkernel seal 1\x00%s\x00", w.id) // a hash takes all
+	b := binary.BigEndian.AppendUint64(nil, epoch)
+	b = binary.BigEndian.AppendUint64(b, uint64(h.ID))
+	mac.Write(append(b, h.Root[:]...))
+	return mac.Sum(nil)
+}
+
+func (w *World) checkSeal(v stand) error {
+	if !hmac.Equal(v.seal, w.seal(v.sealed, v.head)) {
+		return refuse(WrongSeal, "world %s", w.id)
+	}
+	return nil
+}
