@@ -47,6 +47,8 @@ type World struct {
 	lane   lane
 }
 
+var _ journal.Log = (*World)(nil)
+
 // World returns a world of the store. Nothing is asked of the server before its first method.
 func (s *Store) World(id string, c Claim) *World { return &World{store: s, id: id, claim: c} }
 

@@ -1,0 +1,150 @@
+package pglog
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// keep asks for a change that only the owner may make; it may take effect twice. Who is no longer
+// the owner is answered with no row.
+func (w *World) keep(ctx context.Context, sql string, args []any, into ...any) error {
+	wid, token, err := w.owner()
+	if err != nil {
+		return err
+	}
+	args = append([]any{wid, token}, args...)
+	err = w.store.insist(ctx, func(ctx context.Context) error { return w.store.row(ctx, sql, args, into...) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return journal.ErrFenced
+	}
+	return err
+}
+
+// PutNote implements journal.Keep.
+func (w *World) PutNote(ctx context.Context, n journal.Note) error {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	text := append([]byte{}, n.Text...) // nil would be NULL
+	return w.keep(ctx, sqlPutNote, []any{bigint(n.Size), text}, new(int64))
+}
+
+// Redact implements journal.Keep.
+func (w *World) Redact(ctx context.Context, h journal.Hash) error {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	return w.keep(ctx, sqlRedact, []any{h[:]}, new(int64))
+}
+
+// PutImage implements journal.Keep. Its parts are put first, where no image leads to them, so
+// that no append waits for them; then one statement puts the image in the place of the one
+// before. What a process has left of one that it did not end goes with the next.
+func (w *World) PutImage(ctx context.Context, img *journal.KeptImage) error {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	id, n, sum := newUUID(), int64(0), sha256.New()
+	put := func(part []byte) error {
+		sum.Write(part)
+		n++
+		return w.keep(ctx, sqlPutPart, []any{id, n, w.store.pack.pack(part)}, new(int64))
+	}
+	for part, err := range img.Parts {
+		if err == nil && len(part) > journal.MaxKeptPart {
+			err = fmt.Errorf("a part of %d bytes, and %d are the most", len(part), journal.MaxKeptPart)
+		}
+		if err == nil {
+			err = put(part)
+		}
+		if err != nil {
+			return fmt.Errorf("pglog: image at #%d: %w", img.Head.ID, err)
+		}
+	}
+	var durable, whole bool
+	args := []any{id, bigint(img.Head.ID), img.Head.Root[:], append([]byte{}, img.Tree...), n, sum.Sum(nil)}
+	err := w.keep(ctx, sqlPutImage, args, &durable, &whole)
+	switch {
+	case err != nil:
+		return err
+	case !durable:
+		return fmt.Errorf("pglog: image at #%d: its head is not durable", img.Head.ID)
+	case !whole:
+		return fmt.Errorf("pglog: image at #%d: a part is gone", img.Head.ID)
+	}
+	return nil
+}
+
+// Kept implements journal.Past. Who does not own the world may find, when reading the parts, that
+// another image has taken the place of this one: then that can be asked for.
+func (w *World) Kept(ctx context.Context) (*journal.KeptImage, error) {
+	wid, err := w.number(ctx)
+	if err != nil {
+		return nil, err
+	}
+	img := &journal.KeptImage{}
+	var id pgtype.UUID
+	var root, sum []byte
+	var parts int64
+	err = w.store.insist(ctx, func(ctx context.Context) error {
+		return w.store.row(ctx, sqlImage, []any{wid}, &id, &img.Head.ID, &root, &img.Tree, &parts, &sum)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // as Past says: none was put
+	}
+	if err != nil {
+		return nil, err
+	}
+	copy(img.Head.Root[:], root)
+	img.Parts = func(yield func([]byte, error) bool) {
+		err := w.parts(ctx, wid, id, parts, sum, func(part []byte) bool { return yield(part, nil) })
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(nil, fmt.Errorf("pglog: image at #%d: %w", img.Head.ID, err))
+		}
+	}
+	return img, nil
+}
+
+// parts reads the parts of an image in one statement, so that none is taken away meanwhile.
+func (w *World) parts(ctx context.Context, wid int64, id pgtype.UUID, parts int64, sum []byte, yield func([]byte) bool) error {
+	conn, err := w.store.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, sqlParts, wid, id)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	hash := sha256.New()
+	damaged := func(err error) error { return w.damaged(err, "image") }
+	for ; rows.Next(); parts-- {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
+			return err
+		}
+		part, err := w.store.pack.unpack(body)
+		if err != nil {
+			return damaged(err)
+		}
+		hash.Write(part)
+		if !yield(part) {
+			return errEnough
+		}
+	}
+	switch {
+	case rows.Err() != nil:
+		return rows.Err()
+	case parts != 0:
+		return damaged(errors.New("not all of its parts are there: it was replaced, or is damaged"))
+	case !bytes.Equal(hash.Sum(nil), sum):
+		return damaged(errors.New("its parts are not those that were put"))
+	}
+	return nil
+}
