@@ -1,0 +1,56 @@
+package pglog
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
+)
+
+var testKey = []byte("a key of thirty-two bytes for it")
+
+// newURL returns the URL of an empty store.
+func newURL(t testing.TB) string {
+	t.Helper()
+	url := pgtest.URL(t)
+	require.NoError(t, Init(t.Context(), url))
+	return url
+}
+
+// open is another process with the store.
+func open(t testing.TB, url string, o Options) *Store {
+	t.Helper()
+	if o.Node == "" {
+		o.Node = fmt.Sprintf("node %s %p", t.Name(), &o)
+	}
+	s, err := Open(t.Context(), url, o)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// testStore returns an empty store.
+func testStore(t testing.TB) *Store {
+	t.Helper()
+	return open(t, newURL(t), Options{})
+}
+
+func TestPostgresIsALog(t *testing.T) {
+	url := newURL(t)
+	one, two := open(t, url, Options{}), open(t, url, Options{}) // two processes, in turn
+	worlds := 0
+	logtest.Run(t, func(t *testing.T) func() journal.Log {
+		worlds++
+		id := fmt.Sprintf("w%d", worlds)
+		require.NoError(t, one.Create(t.Context(), id, testKey))
+		next, other := one, two
+		return func() journal.Log {
+			next, other = other, next
+			return next.World(id, Claim{Key: testKey, Take: true})
+		}
+	})
+}
