@@ -86,7 +86,7 @@ func Start(t testing.TB, settings ...string) *Server {
 func check(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, errNone) {
-		t.Skip("pgtest: " + err.Error())
+		t.Skip("a PostgreSQL for tests: " + err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func (s *Server) Exec(t testing.TB, statement string, args ...any) {
 		err = errors.Join(err, conn.Close(ctx))
 	}
 	if err != nil {
-		t.Fatalf("pgtest: %s: %v", statement, err)
+		t.Fatalf("a PostgreSQL for tests: %s: %v", statement, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func start(settings []string) (*Server, error) {
 	}
 	dir, err := os.MkdirTemp("", "pg") // short: a socket's path has 107 bytes
 	if err != nil {
-		return nil, fmt.Errorf("pgtest: %w", err)
+		return nil, fmt.Errorf("a PostgreSQL for tests: %w", err)
 	}
 	s := &Server{Dir: dir, bin: bin, settings: settings}
 	if err := s.initialize(); err != nil {
@@ -174,13 +174,13 @@ func (s *Server) initialize() error {
 	}
 	if who != nil {
 		if err := os.Chown(s.Dir, int(who.Uid), int(who.Gid)); err != nil {
-			return fmt.Errorf("pgtest: %w", err)
+			return fmt.Errorf("a PostgreSQL for tests: %w", err)
 		}
 	}
 	initdb := s.command(who, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres",
 		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
+		return fmt.Errorf("a PostgreSQL for tests: initdb: %w\n%s", err, out)
 	}
 	return nil
 }
@@ -209,11 +209,11 @@ func credential() (*syscall.Credential, error) {
 		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
 		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
 		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("pgtest: user %s: %w", name, err)
+			return nil, fmt.Errorf("a PostgreSQL for tests: user %s: %w", name, err)
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, errors.New("pgtest: root may not run PostgreSQL, and there is neither a user postgres nor nobody")
+	return nil, errors.New("a PostgreSQL for tests: root may not run PostgreSQL, and there is neither a user postgres nor nobody")
 }
 
 // hold runs a server until a line comes in, or the process that would send one has ended:
@@ -240,7 +240,7 @@ func (s *Server) run() error {
 		err = shell.Start()
 	}
 	if err != nil {
-		return fmt.Errorf("pgtest: %w", err)
+		return fmt.Errorf("a PostgreSQL for tests: %w", err)
 	}
 	s.mu.Lock()
 	s.stdin, s.shell = stdin, shell
@@ -248,7 +248,7 @@ func (s *Server) run() error {
 	if err := s.await(); err != nil {
 		log, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
 		s.end("")
-		return fmt.Errorf("pgtest: the server does not start: %w\n%s", err, bytes.TrimSpace(log))
+		return fmt.Errorf("a PostgreSQL for tests: the server does not start: %w\n%s", err, bytes.TrimSpace(log))
 	}
 	return nil
 }
