@@ -18,10 +18,11 @@ type Log interface {
 	// afterwards, are ErrFenced. It is called once, and before anything else.
 	Own(ctx context.Context) (Owned, error)
 
-	// Append begins to append a batch, which goes on from the one before. Nothing in it is
-	// durable before the Pending says so, and then all before it is, too. Batches that wait at
-	// the same time may become durable together. Its slices are in use until the Pending has
-	// been waited for. Where an answer is lost the log finds out what became of the batch: an
+	// Append begins to append a batch, which goes on from the one before. Contents come with
+	// records only: what moves no head could come late, and bring back what was redacted. Nothing
+	// in it is durable before the Pending says so, and then all before it is, too. Batches that
+	// wait at the same time may become durable together. Its slices are in use until the Pending
+	// has been waited for. Where an answer is lost the log finds out what became of the batch: an
 	// ErrUnknown says that it could not in time, an ErrRewound that the log is not what it was.
 	// After an error everything after it fails with the same.
 	Append(b Batch) (Pending, error)

@@ -124,12 +124,12 @@ var appending = []law{
 		o.append(1, "one", "one")
 		s.has(o, "one")
 	}},
-	{"contents come without records", func(s *story) {
+	{"a batch of nothing is durable with those before", func(s *story) {
 		o := s.own()
-		first := o.append(1)
-		o.append(0, "one")
-		s.has(o, "one")
-		s.holds(o, first)
+		first := o.batch(3, 20)
+		o.begin(first)
+		o.append(0)
+		s.holds(o, first.Records, o.append(1))
 	}},
 	{"a content may be empty", func(s *story) {
 		o := s.own()

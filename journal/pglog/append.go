@@ -74,6 +74,9 @@ func (w *World) Append(b journal.Batch) (journal.Pending, error) {
 	if p.bytes > maxBatchBytes {
 		return nil, fmt.Errorf("pglog: a batch of %d bytes: PostgreSQL takes %d in one statement", p.bytes, maxBatchBytes)
 	}
+	if len(b.Records) == 0 && len(b.Blobs) > 0 {
+		return nil, errors.New("pglog: a batch of contents without records")
+	}
 	w.mu.Lock()
 	for w.failed == nil && w.lane.bytes > maxWaitingBytes {
 		room := make(chan struct{})
@@ -273,6 +276,21 @@ func (f *flight) records() iter.Seq[journal.Stored] {
 	}
 }
 
+// contents are those of all its batches, each once.
+func (f *flight) contents() []journal.Blob {
+	var out []journal.Blob
+	known := map[journal.Hash]bool{}
+	for _, p := range f.batches {
+		for _, b := range p.batch.Blobs {
+			if !known[b.Hash] {
+				known[b.Hash] = true
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
 // land tells what became of a flight, and has what came meanwhile sent.
 func (f *flight) land(err error) {
 	for _, p := range f.batches {
@@ -329,10 +347,8 @@ func (s *Store) appendArgs(group []*flight) []any {
 			frameOf, first, last = append(frameOf, f.wid), append(first, int64(fr.first)), append(last, int64(fr.last))
 			frameWas, frameBody = append(frameWas, fr.was[:]), append(frameBody, fr.body)
 		}
-		for _, p := range f.batches {
-			for _, b := range p.batch.Blobs {
-				blobOf, hash, body = append(blobOf, f.wid), append(hash, b.Hash[:]), append(body, s.pack.pack(b.Bytes))
-			}
+		for _, b := range f.contents() {
+			blobOf, hash, body = append(blobOf, f.wid), append(hash, b.Hash[:]), append(body, s.pack.pack(b.Bytes))
 		}
 	}
 	return []any{

@@ -27,7 +27,7 @@ func (s *Store) settle(f *flight, why error) error {
 		case at != f.head && at != f.after:
 			return fmt.Errorf("pglog: world %s: %w: it ends at #%d, and not at #%d or #%d",
 				f.world.id, journal.ErrRewound, at.ID, f.after.ID, f.head.ID)
-		case at != f.after: // contents without records move no head: they are sent until a row answers
+		case at != f.after: // nothing at all moves no head: it is sent until a row answers
 			return nil
 		default:
 			landed, err := s.transmit(ctx, []*flight{f})

@@ -75,7 +75,7 @@ WHERE node.run = excluded.run OR $4 RETURNING node`
 	sqlNodeEnds = `DELETE FROM worldkernel.node WHERE node = $1 AND run = $2`
 
 	// sqlAppend moves the heads of worlds, and inserts what that takes: of each all or nothing.
-	// It answers with those that it moved.
+	// It answers with those that it moved. Of one world no content may be given twice.
 	sqlAppend = `
 WITH batch AS (
 	SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $7::bytea[])
@@ -95,7 +95,7 @@ WITH batch AS (
 	INSERT INTO worldkernel.blob (wid, hash, body)
 	SELECT moved.wid, t.hash, t.body
 	FROM moved JOIN unnest($13::bigint[], $14::bytea[], $15::bytea[]) AS t (wid, hash, body) ON t.wid = moved.wid
-	ON CONFLICT DO NOTHING
+	ON CONFLICT (wid, hash) DO UPDATE SET body = excluded.body WHERE blob.body IS NULL
 )
 SELECT wid FROM moved`
 
@@ -127,16 +127,12 @@ put AS (
 )
 SELECT wid FROM mine`
 
-	// sqlRedact leaves a row without a body, and no image: a content may be in it.
+	// sqlRedact leaves a row without a body.
 	sqlRedact = `
 WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid),
 put AS (
 	INSERT INTO worldkernel.blob (wid, hash, body) SELECT wid, $3, NULL FROM mine
 	ON CONFLICT (wid, hash) DO UPDATE SET body = NULL
-), images AS (
-	DELETE FROM worldkernel.image USING mine WHERE image.wid = mine.wid
-), parts AS (
-	DELETE FROM worldkernel.image_part USING mine WHERE image_part.wid = mine.wid
 )
 SELECT wid FROM mine`
 
