@@ -68,9 +68,15 @@ var errNone = errors.New("PostgreSQL is not installed: apt-get install postgresq
 // share. It skips the test where PostgreSQL is not installed.
 func URL(t testing.TB) string {
 	t.Helper()
+	return Shared(t).URL(t)
+}
+
+// Shared returns that server. Nobody may stop it.
+func Shared(t testing.TB) *Server {
+	t.Helper()
 	shared.Do(func() { shared.server, shared.err = start(nil) })
 	check(t, shared.err)
-	return shared.server.URL(t)
+	return shared.server
 }
 
 // Start starts a server for one test, with settings such as "fsync=off" beside those that
@@ -93,11 +99,12 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// URL returns the URL of a new, empty database.
+// URL returns the URL of a new, empty database, which is there until the test ends.
 func (s *Server) URL(t testing.TB) string {
 	t.Helper()
 	name := "t" + strconv.FormatInt(database.Add(1), 10)
 	s.Exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { _ = s.exec("DROP DATABASE " + name + " WITH (FORCE)") }) // a server may be gone, or read-only
 	return s.url(name)
 }
 
@@ -108,15 +115,19 @@ func (s *Server) url(name string) string {
 // Exec runs a statement as a superuser, in the database postgres.
 func (s *Server) Exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
-	ctx := context.Background() // of a test that may be over
-	conn, err := pgx.Connect(ctx, s.url("postgres"))
-	if err == nil {
-		_, err = conn.Exec(ctx, statement, args...)
-		err = errors.Join(err, conn.Close(ctx))
-	}
-	if err != nil {
+	if err := s.exec(statement, args...); err != nil {
 		t.Fatalf("a PostgreSQL for tests: %s: %v", statement, err)
 	}
+}
+
+func (s *Server) exec(statement string, args ...any) error {
+	ctx := context.Background() // of a test that may be over
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, statement, args...)
+	return errors.Join(err, conn.Close(ctx))
 }
 
 // Crash stops the server at once, as a power cut of its process would, and starts it again:
@@ -178,7 +189,7 @@ func (s *Server) initialize() error {
 		}
 	}
 	initdb := s.command(who, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres",
-		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--wal-segsize=4")
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("a PostgreSQL for tests: initdb: %w\n%s", err, out)
 	}
@@ -229,7 +240,7 @@ func (s *Server) run() error {
 	}
 	args := []string{
 		"-c", hold, "sh", s.Dir, filepath.Join(s.bin, "postgres"), "-D", s.data(), "-k", s.Dir,
-		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB",
+		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "min_wal_size=16MB", "-c", "max_wal_size=128MB",
 	}
 	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
