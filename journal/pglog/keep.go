@@ -40,7 +40,21 @@ func (w *World) PutNote(ctx context.Context, n journal.Note) error {
 func (w *World) Redact(ctx context.Context, h journal.Hash) error {
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
-	return w.keep(ctx, sqlRedact, []any{h[:]}, new(int64))
+	ctx, cancel := context.WithTimeout(ctx, w.store.opts.Patience)
+	defer cancel()
+	for pauses := newPauses(); ; {
+		at, err := w.End(ctx)
+		if err != nil {
+			return err
+		}
+		var there bool
+		if err := w.keep(ctx, sqlRedact, []any{h[:], bigint(at.ID)}, &there); err != nil || there {
+			return err
+		}
+		if !pause(ctx, pauses) {
+			return fmt.Errorf("pglog: world %s: content %s: its head moves too fast to redact", w.id, h)
+		}
+	}
 }
 
 // PutImage implements journal.Keep. Its parts are put first, where no image leads to them, so

@@ -41,24 +41,24 @@ WHERE w.id > $1 ORDER BY w.id LIMIT $2`
 
 	// sqlWorld looks at a world.
 	sqlWorld = `
-SELECT w.wid, w.state, w.head, w.root, w.sealed, w.seal, coalesce(w.node, ''), n.run IS NOT NULL
+SELECT w.wid, w.state, w.token, w.head, w.root, w.sealed, w.seal, coalesce(w.node, ''), n.run IS NOT NULL
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
 WHERE w.id = $1`
 
-	// sqlClaim makes a run of a node the owner, unless one that lives is ($5: even then), and
-	// answers with the epoch. It waits for who holds the row. Claimed twice with one token is
-	// claimed once.
+	// sqlClaim replaces the token that was looked at, so that it takes effect once however often
+	// and late it arrives, and answers with the epoch. An owner that lives keeps the world, unless
+	// it is taken ($6). It waits for who holds the row.
 	sqlClaim = `
 WITH was AS (
 	SELECT w.wid, w.token, n.run IS NOT NULL AS lives
 	FROM worldkernel.world w
 	LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-	WHERE w.wid = $1 AND w.state = 'live' FOR UPDATE OF w
+	WHERE w.wid = $1 AND w.token IN ($2, $5) AND w.state = 'live' FOR UPDATE OF w
 )
 UPDATE worldkernel.world w
 SET epoch = w.epoch + (w.token <> $2)::int, token = $2, node = $3, run = $4, busy = true
-FROM was WHERE w.wid = was.wid AND (NOT was.lives OR $5 OR was.token = $2)
+FROM was WHERE w.wid = was.wid AND (NOT was.lives OR $6 OR was.token = $2)
 RETURNING w.epoch, w.head, w.root, w.sealed, w.seal`
 
 	// sqlRelease gives a world up: its token is nobody's.
@@ -127,14 +127,16 @@ put AS (
 )
 SELECT wid FROM mine`
 
-	// sqlRedact leaves a row without a body.
+	// sqlRedact leaves a row without a body, where the world's head is the one that it was looked
+	// at with: one that comes late, when a batch has brought the content again, does nothing.
 	sqlRedact = `
-WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid),
-put AS (
-	INSERT INTO worldkernel.blob (wid, hash, body) SELECT wid, $3, NULL FROM mine
+WITH mine AS (
+	UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid, head = $4 AS there
+), put AS (
+	INSERT INTO worldkernel.blob (wid, hash, body) SELECT wid, $3, NULL FROM mine WHERE there
 	ON CONFLICT (wid, hash) DO UPDATE SET body = NULL
 )
-SELECT wid FROM mine`
+SELECT there FROM mine`
 
 	// sqlPutPart puts a part where no image leads to it yet. It holds no lock that an append
 	// waits for; that it is durable is known with sqlPutImage.

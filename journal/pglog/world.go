@@ -124,6 +124,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Row, error] {
 type stand struct {
 	wid    int64
 	state  string
+	token  pgtype.UUID
 	head   journal.Head
 	sealed uint64 // epoch
 	seal   []byte
@@ -137,7 +138,7 @@ func (w *World) look(ctx context.Context) (stand, error) {
 	var v stand
 	var root []byte
 	err := w.store.insist(ctx, func(ctx context.Context) error {
-		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.head.ID, &root, &v.sealed, &v.seal, &v.node, &v.alive)
+		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &root, &v.sealed, &v.seal, &v.node, &v.alive)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -177,27 +178,37 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 	if len(w.claim.Key) < minKey {
 		return journal.Owned{}, refuse(NoKey, "world %s", w.id)
 	}
-	v, err := w.look(ctx)
-	if err != nil {
-		return journal.Owned{}, err
-	}
-	if err := w.checkSeal(v); err != nil { // before anybody else loses the world
-		return journal.Owned{}, err
-	}
-	if v.alive && v.node != s.opts.Node && !w.claim.Take {
-		return journal.Owned{}, refuse(Owned, "world %s, node %s", w.id, v.node)
-	}
 	if err := s.beat(ctx); err != nil {
 		return journal.Owned{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Patience)
+	defer cancel()
+	for pauses := newPauses(); ; {
+		v, err := w.look(ctx)
+		if err == nil {
+			err = w.checkSeal(v) // before anybody else loses the world
+		}
+		if err != nil {
+			return journal.Owned{}, err
+		}
+		switch owned, err := w.take(ctx, v); {
+		case !errors.Is(err, pgx.ErrNoRows):
+			return owned, err
+		case v.alive && !w.claim.Take, !pause(ctx, pauses):
+			return journal.Owned{}, refuse(Owned, "world %s, node %s", w.id, v.node)
+		}
+	}
+}
+
+// take makes this process the owner of a world that stands as it was looked at; pgx.ErrNoRows
+// says that it does not any more, or that its owner lives.
+func (w *World) take(ctx context.Context, v stand) (journal.Owned, error) {
+	s := w.store
 	token, epoch, root := newUUID(), uint64(0), []byte(nil)
-	args := []any{v.wid, token, s.opts.Node, s.run, w.claim.Take}
-	err = s.insist(ctx, func(ctx context.Context) error {
+	args := []any{v.wid, token, s.opts.Node, s.run, v.token, w.claim.Take}
+	err := s.insist(ctx, func(ctx context.Context) error {
 		return s.row(ctx, sqlClaim, args, &epoch, &v.head.ID, &root, &v.sealed, &v.seal)
 	})
-	if errors.Is(err, pgx.ErrNoRows) { // somebody was quicker, or this process has it already
-		return journal.Owned{}, refuse(Owned, "world %s", w.id)
-	}
 	if err != nil {
 		return journal.Owned{}, err
 	}
