@@ -37,6 +37,9 @@ func (s *Store) Archive(to journal.Seq, path string) (Archived, error) {
 }
 
 func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
+	if s.opts.Log != nil {
+		return Archived{}, ErrInTheLog
+	}
 	s.settleImages()
 	if err := s.settle(); err != nil {
 		return Archived{}, err

@@ -17,7 +17,12 @@ import (
 // order, as Options.EachCell and IntentOf say. An error ends it.
 func (s *Store) CellRecords(cell string, after journal.Seq) iter.Seq2[journal.Seq, error] {
 	return func(yield func(journal.Seq, error) bool) {
-		err := s.settled(func(v *view) error {
+		err := s.indexAfter(after)
+		if err != nil {
+			yield(0, fmt.Errorf("store: records of cell %s: %w", cell, s.suspect(err)))
+			return
+		}
+		err = s.settled(func(v *view) error {
 			indexed, err := v.lastHead()
 			if err != nil {
 				return err

@@ -80,6 +80,9 @@ func (s *Store) writeImages() {
 		}
 		s.newest.letGo()
 		close(w.done)
+		if err := s.keepImage(0); err != nil {
+			_ = s.fail(fmt.Errorf("store: %w", err))
+		}
 	}
 }
 
@@ -119,6 +122,7 @@ func (s *Store) writeImage(before *view, img *imageWriter) error {
 	if err := errors.Join(batch.Commit(pebble.NoSync), batch.Close()); err != nil {
 		return err
 	}
+	s.unkept.Store(true)
 	return s.letGoChunks(k.lists)
 }
 
@@ -151,7 +155,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *imageWriter) (
 		return nil, err
 	}
 	s.written = k.now
-	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img.Image))
+	before.seal.set(batch, imageKey(img.Head.ID), imageBody(img.Image))
 	return k, nil
 }
 

@@ -43,6 +43,9 @@ func (s *Store) CopyTo(dir string, at journal.Seq, opts Options) (*Store, Copied
 	if end := s.Head().ID; at == 0 || at > end && at != journal.Last {
 		return nil, Copied{}, fmt.Errorf("store: copy %s: record #%d of %d: %w", s.dir, at, end, journal.ErrNotFound)
 	}
+	if s.opts.Log != nil || opts.Log != nil {
+		return nil, Copied{}, fmt.Errorf("store: copy %s: %w", s.dir, ErrInTheLog)
+	}
 	if a := s.archives.of(at); a != nil { // its records cannot be had in part
 		return nil, Copied{}, fmt.Errorf("store: copy %s at #%d: records #%d to #%d are %w in %s", s.dir, at, a.First, a.Last.ID, journal.ErrArchived, a.File)
 	}

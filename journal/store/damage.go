@@ -52,6 +52,8 @@ func (s *Store) Heads() []journal.Head {
 // *DamageError or *journal.ArchivedError for each piece that is not what was written.
 func (s *Store) Damage() iter.Seq[error] {
 	return func(yield func(error) bool) {
+		tell := yield
+		yield = func(err error) bool { return tell(s.suspect(err)) }
 		s.settleImages()
 		for _, a := range s.archives.all() {
 			if err := s.checkArchive(a); err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(err) {

@@ -97,7 +97,8 @@ func (s *Store) version(name []byte, at journal.Seq) (written journal.Seq, body 
 		}
 		s.newest.view, s.newest.versions = v, x
 	}
-	return s.newest.versions.read(name, at)
+	written, body, err = s.newest.versions.read(name, at)
+	return written, body, s.suspect(err)
 }
 
 // newest is the images as they were when one was last written: a world that is larger than
@@ -185,7 +186,7 @@ func (s *Store) settled(read func(*view) error) error {
 		return err
 	}
 	defer v.close()
-	return read(v)
+	return s.suspect(read(v))
 }
 
 func (v *view) iterate(lower, upper []byte) (*pebble.Iterator, error) {
@@ -252,9 +253,7 @@ func (v *view) image(at journal.Seq) (*journal.Image, error) {
 	return parseImage(it.Key(), bytes.Clone(body))
 }
 
-func appendImage(b []byte, img *journal.Image) []byte {
-	return append(append(b, img.Head.Root[:]...), img.Core...)
-}
+func imageBody(img *journal.Image) []byte { return append(bytes.Clone(img.Head.Root[:]), img.Core...) }
 
 func parseImage(key, body []byte) (*journal.Image, error) {
 	img := &journal.Image{}

@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -24,11 +22,11 @@ var errGap = errors.New("the records do not lead from one head to the other with
 type pending struct {
 	journal.Batch
 
-	image    *imageWriter // where it is a checkpoint; then there is nothing else
-	batch    *pebble.Batch
-	gathered sync.WaitGroup // of what apply does with the batch while it syncs
-	err      error          // set before done is closed
-	done     chan struct{}
+	image *imageWriter // where it is a checkpoint; then there is nothing else
+	batch *pebble.Batch
+	log   journal.Pending // of the log, where there is one
+	err   error           // set before done is closed
+	done  chan struct{}
 }
 
 // Wait implements journal.Pending. It may be called more than once.
@@ -121,14 +119,10 @@ func (s *Store) apply() {
 		}
 		if p.err = s.applyOne(p); p.err != nil {
 			_ = s.fail(fmt.Errorf("store: %w", p.err)) // now: the next would leave a gap
-			s.applied <- p
-			continue
+		} else {
+			g.add(p.Batch)
 		}
-		p.gathered.Add(1)
 		s.applied <- p
-		runtime.Gosched() // acknowledge has the disk begin first
-		g.add(p.Batch)
-		p.gathered.Done()
 	}
 	close(s.applied)
 	close(s.images)
@@ -136,6 +130,9 @@ func (s *Store) apply() {
 
 func (s *Store) applyOne(p *pending) error {
 	if err := s.failed(); err != nil {
+		return err
+	}
+	if err := s.appendToLog(p); err != nil {
 		return err
 	}
 	batch := s.db.NewBatchWithSize(batchBytes(p.Batch))
@@ -196,7 +193,6 @@ func (s *Store) acknowledgeAll(group []*pending) {
 		err = s.failed()
 	}
 	for _, p := range group {
-		p.gathered.Wait() // the batch is the caller's again when it is done
 		p.err = err
 		close(p.done)
 	}
@@ -212,6 +208,9 @@ func (s *Store) acknowledgeAll(group []*pending) {
 // contents are in pieces that were written before, or it is to settle the anchor.
 func (s *Store) leadOf(group []*pending) []byte {
 	size := 0
+	if s.opts.Log != nil { // which leads
+		return nil
+	}
 	for _, p := range group {
 		if p.err != nil || len(p.Records) == 0 || p.inChunks() {
 			return nil
@@ -234,13 +233,16 @@ func (p *pending) inChunks() bool {
 	return slices.ContainsFunc(p.Blobs, func(b journal.Blob) bool { return len(b.Bytes) > chunkFrom })
 }
 
-// syncAll waits until a group is durable in the store.
+// syncAll waits until a group is durable in the store, or in its log.
 func (s *Store) syncAll(group []*pending) error {
 	for _, p := range group {
 		if p.err == nil {
 			p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
 		}
 		p.batch = nil
+		if p.log != nil { // also where the copy cannot be written: it reads the batch
+			p.err = errors.Join(p.log.Wait(), p.err)
+		}
 	}
 	for _, p := range group {
 		if p.err != nil {

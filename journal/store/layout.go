@@ -32,6 +32,7 @@ const (
 	findPrefix  = 'f'
 	listPrefix  = 'o'
 
+	logPrefix       = 'g'
 	archivePrefix   = 'a'
 	redactionPrefix = 'r'
 )
@@ -110,6 +111,8 @@ func nameOf(key []byte) string {
 		return fmt.Sprintf("redaction of blob %x", key[1:])
 	case string(key) == string(metaPrefix):
 		return "format version"
+	case key[0] == logPrefix:
+		return "what the copy says of its log"
 	case key[0] == findPrefix:
 		return fmt.Sprintf("number of chunk %x", key[1:])
 	case key[0] == tilePrefix && len(key) == tileKeyLen:

@@ -38,7 +38,7 @@ func FuzzShape(f *testing.F) {
 			require.Equal(t, version, versionKey(nil, name, at))
 		}
 		if img, err := parseImage(key, body); err == nil {
-			require.Equal(t, body, appendImage(nil, img))
+			require.Equal(t, body, imageBody(img))
 		}
 	})
 }

@@ -64,7 +64,7 @@ func (s *Store) writePast(before *view, img *journal.Image) error {
 	if err != nil {
 		return errors.Join(err, batch.Close())
 	}
-	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img))
+	before.seal.set(batch, imageKey(img.Head.ID), imageBody(img))
 	before.seal.set(batch, numberKey(momentPrefix, img.Head.ID), nil)
 	if err := errors.Join(batch.Commit(pebble.NoSync), batch.Close()); err != nil {
 		return err

@@ -34,6 +34,9 @@ func (s *Store) exists(name string) (bool, error) {
 }
 
 func (s *Store) create() error {
+	if s.opts.Log != nil {
+		return s.createLogged()
+	}
 	if err := s.claim(); err != nil {
 		return err
 	}
@@ -53,6 +56,9 @@ func (s *Store) claim() (err error) {
 		return err
 	}
 	if s.lock, err = acquire(files, s.path(lockName)); err != nil {
+		return err
+	}
+	if err := s.noCopy(); err != nil {
 		return err
 	}
 	return s.vacant()
@@ -127,6 +133,9 @@ func syncDir(files vfs.FS, path string) error {
 }
 
 func (s *Store) open() error {
+	if s.opts.Log != nil {
+		return s.openLogged()
+	}
 	there, err := s.exists(storeName)
 	if err != nil {
 		return err
@@ -135,6 +144,9 @@ func (s *Store) open() error {
 		return fmt.Errorf("%w: it has no %s", ErrNotWorld, storeName)
 	}
 	if s.lock, err = acquire(s.opts.FS, s.path(lockName)); err != nil {
+		return err
+	}
+	if err := s.noCopy(); err != nil {
 		return err
 	}
 	return s.own()
@@ -198,6 +210,9 @@ func (s *Store) own() error {
 // Pebble takes a damaged log for one that ends early, moves what comes before
 // into tables and deletes it, and with it what could still be rescued.
 func (s *Store) inspect() (m meta, found unfinishedRedactions, err error) {
+	if s.opts.Log != nil {
+		return s.catchUp()
+	}
 	options := s.pebbleOptions()
 	options.ReadOnly = true
 	err = s.using(storeName, options, func() (err error) {

@@ -111,7 +111,7 @@ func (s *Store) listener() *pebble.EventListener {
 			_ = s.fail(s.unwritable(err)) // the next append says so
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			_ = s.fail(fmt.Errorf("store: %s is damaged: %w", info.Path, info.Details))
+			_ = s.fail(fmt.Errorf("store: %w", &DamageError{What: info.Path, Err: info.Details}))
 		},
 		WriteStallBegin: func(pebble.WriteStallBeginInfo) {
 			s.stalled.Store(true)

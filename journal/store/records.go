@@ -39,6 +39,15 @@ func (s *Store) Blob(h journal.Hash) ([]byte, error) {
 }
 
 func (s *Store) blob(h journal.Hash) ([]byte, error) {
+	value, err := s.storedBlob(h)
+	if s.wants(err) {
+		return s.fetchBlob(h, err)
+	}
+	return value, err
+}
+
+// storedBlob is blob of what is in the directory.
+func (s *Store) storedBlob(h journal.Hash) ([]byte, error) {
 	key := hashKey(listPrefix, h)
 	value, err := s.sealed(key)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -62,6 +71,9 @@ func (s *Store) hasBlob(h journal.Hash) error {
 	_, err := s.get(hashKey(listPrefix, h))
 	if errors.Is(err, journal.ErrNotFound) {
 		_, err = s.get(hashKey(blobPrefix, h))
+	}
+	if s.wants(err) {
+		_, err = s.blob(h)
 	}
 	return err
 }

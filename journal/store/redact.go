@@ -20,22 +20,26 @@ type redaction struct {
 	blob  journal.Hash
 	after journal.Seq
 	done  bool // the bytes are gone
+	inLog bool // they are in the log; in the copy of it they may be
 }
 
 func (r redaction) body() []byte {
 	body := append(binary.BigEndian.AppendUint64(nil, uint64(r.after)), 0)
-	if r.done {
+	switch {
+	case r.done:
 		body[idLen] = 1
+	case r.inLog:
+		body[idLen] = 2
 	}
 	return body
 }
 
 func parseRedaction(key, body []byte) (redaction, error) {
-	if len(key) != 1+len(journal.Hash{}) || len(body) != idLen+1 || body[idLen] > 1 {
+	if len(key) != 1+len(journal.Hash{}) || len(body) != idLen+1 || body[idLen] > 2 {
 		return redaction{}, damaged(key, errShape)
 	}
 	return redaction{
-		blob: journal.Hash(key[1:]), after: journal.Seq(binary.BigEndian.Uint64(body)), done: body[idLen] == 1,
+		blob: journal.Hash(key[1:]), after: journal.Seq(binary.BigEndian.Uint64(body)), done: body[idLen] == 1, inLog: body[idLen] == 2,
 	}, nil
 }
 
@@ -45,14 +49,22 @@ func parseRedaction(key, body []byte) (redaction, error) {
 // an error of journal nothing is destroyed.
 func (s *Store) Redact(blob journal.Hash, journal func() error) error {
 	s.settleImages()
+	r := redaction{blob: blob, after: s.Head().ID}
 	err := s.settle()
+	if s.opts.Log != nil && err == nil {
+		err = s.putImage() // whoever opens the world by it does not need the payload
+	}
 	if err == nil {
-		err = s.putSealed(hashKey(redactionPrefix, blob), redaction{after: s.Head().ID}.body())
+		err = s.putSealed(hashKey(redactionPrefix, blob), r.body())
 	}
 	if err != nil {
 		return fmt.Errorf("store: redact %s: %w", blob, err)
 	}
-	return journal() // a note without its record is dropped by the next Open
+	err = journal() // a note without its record is dropped by the next Open
+	if s.opts.Log != nil && err == nil {
+		err = s.redactInLog(r)
+	}
+	return err
 }
 
 // putSealed makes a value with a sum durable.

@@ -126,6 +126,20 @@ func segmentEntries(first journal.Seq, segment []byte, from journal.Seq) iter.Se
 
 // entry returns one record; the bytes are the caller's.
 func (s *Store) entry(id journal.Seq) (entry, error) {
+	e, err := s.storedEntry(id)
+	if !s.wants(err) || id == 0 || id > s.readable().ID {
+		return e, err
+	}
+	it, failed := s.iterate([]byte{recordPrefix}, []byte{recordPrefix + 1})
+	if failed != nil {
+		return entry{}, failed
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	return s.fetchOne(it, id, err)
+}
+
+// storedEntry is entry of what is in the directory.
+func (s *Store) storedEntry(id journal.Seq) (entry, error) {
 	it, err := s.iterate([]byte{recordPrefix}, recordKey(id+1))
 	if err != nil {
 		return entry{}, err
@@ -192,7 +206,7 @@ func (s *Store) entries(from journal.Seq) iter.Seq2[entry, error] {
 		}
 		// The iterator is older than this list: what it does not see is in there.
 		for _, a := range s.archives.all() {
-			if next < a.First && !more(storedEntries(it, next, a.First-1)) {
+			if next < a.First && !more(s.entriesOf(it, next, a.First-1)) {
 				return
 			}
 			if next <= a.Last.ID && !more(s.archivedEntries(a, next)) {
@@ -200,7 +214,7 @@ func (s *Store) entries(from journal.Seq) iter.Seq2[entry, error] {
 			}
 		}
 		if next <= end {
-			more(storedEntries(it, next, end))
+			more(s.entriesOf(it, next, end))
 		}
 	}
 }

@@ -41,6 +41,9 @@ func (s *Store) putSigned(at journal.Seq, note []byte) error {
 	if end := s.readable().ID; at > end {
 		return fmt.Errorf("record #%d of %d: %w", at, end, journal.ErrNotFound)
 	}
+	if s.opts.Log != nil {
+		return s.putNote(at, note)
+	}
 	if err := s.settle(); err != nil {
 		return err
 	}
@@ -50,6 +53,9 @@ func (s *Store) putSigned(at journal.Seq, note []byte) error {
 // Checkpoints yields the signed checkpoints whose sizes are from one to another,
 // both included, ascending. An error, such as a *DamageError, ends it.
 func (s *Store) Checkpoints(from, to journal.Seq) iter.Seq2[Signed, error] {
+	if s.opts.Log != nil {
+		return s.signedIn(from, to)
+	}
 	return func(yield func(Signed, error) bool) {
 		it, err := s.iterate(signedKey(from), append(signedKey(to), 0))
 		if err != nil {
@@ -72,6 +78,9 @@ func (s *Store) Checkpoints(from, to journal.Seq) iter.Seq2[Signed, error] {
 // LastCheckpoint returns the signed checkpoint of the greatest size, nil where there
 // is none.
 func (s *Store) LastCheckpoint() (*Signed, error) {
+	if s.opts.Log != nil {
+		return s.lastSigned()
+	}
 	it, err := s.iterate([]byte{signedPrefix}, []byte{signedPrefix + 1})
 	if err != nil {
 		return nil, fmt.Errorf("store: signed checkpoints: %w", err)

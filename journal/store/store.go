@@ -7,6 +7,7 @@
 //	store/   Pebble
 //	anchor   the last acknowledged head, under a MAC
 //	lock     an OS file lock; its text names the owner
+//	copy     where the journal lies in a log: whether the rest can be believed
 //
 // # Keys
 //
@@ -25,10 +26,11 @@
 //	'h' ‖ checkpoint ‖ KEY         note about the version under KEY: sum
 //	'e' ‖ checkpoint               mark: the image is kept for looks back alone: sum
 //	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on
-//	'r' ‖ hash                     redaction: head before its record ‖ done (1 byte) ‖ sum
+//	'r' ‖ hash                     redaction: head before its record ‖ done, 2 in the log alone (1 byte) ‖ sum
 //	'a' ‖ last id                  archive: first id ‖ root ‖ SHA-256 ‖ path ‖ sum
 //	't' ‖ level (1 byte) ‖ number  tile: hashes of 32 bytes ‖ sum
 //	'p' ‖ size                     signed checkpoint ‖ sum
+//	'g'                            of a log: up to where nothing is indexed ‖ bytes of its image ‖ sum
 //	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
 //
 // record is the stored bytes of a record; link the first 8 bytes of the chain
@@ -105,6 +107,17 @@
 //
 // Roots and SHA-256 are of 32 bytes. A member ends with the record that brings it
 // to 256 KiB, uncompressed, so one record costs one member.
+//
+// # Log
+//
+// Where Options.Log is given the journal of record lies there, with contents, signed
+// checkpoints and an image, and what it says is durable is acknowledged. The directory has
+// a copy of it, with all that is derived, which nobody syncs and which may be lost at any
+// moment. Opening compares its last record with the log, by the link, and adds what follows.
+// It is made anew where it has another past, or is damaged, or nobody has closed it and the
+// machine was started since: then from the image, and what comes before that is read from
+// the log, and kept, when somebody asks for it. So is what is damaged. The anchor, not synced
+// either, finds a log that lacks what it has acknowledged: then nothing is touched.
 package store
 
 import (
@@ -146,6 +159,10 @@ type Options struct {
 	Logf      func(format string, args ...any) // what Pebble complains about; nil: nobody listens
 	AnchorKey []byte                           // HMAC key of the anchor
 
+	// Log is the journal of record where that is outside of the directory, which has a copy of
+	// it then; see the package comment. Nil: the directory has the journal.
+	Log journal.Log
+
 	// EachCell calls visit for the cells that a record concerns, for CellRecords.
 	// It must do the same for the same record. Nil: none.
 	EachCell func(kind string, payload []byte, visit func(cell []byte))
@@ -171,6 +188,8 @@ type Options struct {
 	// return. Nil: print to stderr and exit with 1.
 	Fatal func(error)
 
+	disk          vfs.FS // FS, which syncs
+	boot          string // of the machine; for tests that start it anew
 	memTableBytes uint64 // for tests that want many small files
 	segmentBytes  int    // for tests that want a record a segment
 }
@@ -179,8 +198,12 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	if o.Scratch {
+	o.disk = o.FS
+	if o.Scratch || o.Log != nil {
 		o.FS = unsyncedFS{o.FS}
+	}
+	if o.Log != nil && o.boot == "" {
+		o.boot = thisBoot()
 	}
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
@@ -242,6 +265,8 @@ type Store struct {
 	images   chan *imageWriter            // from apply to writeImages
 	newest   newest
 	done     sync.WaitGroup
+
+	logged // where there is a log
 }
 
 var (
@@ -309,6 +334,7 @@ func (s *Store) Close() error {
 	close(s.appended)
 	s.mu.Unlock()
 	s.done.Wait()
+	given := s.leaveLog()
 	s.released.Store(true)
 	s.newest.letGo()
 	flushed := s.flush()
@@ -316,8 +342,9 @@ func (s *Store) Close() error {
 	s.db = nil
 	if flushed == nil && closed == nil && s.failed() == nil {
 		s.dropLogs()
+		given = errors.Join(given, s.settleCopy())
 	}
-	if err := errors.Join(flushed, closed, s.release()); err != nil {
+	if err := errors.Join(given, flushed, closed, s.release()); err != nil {
 		return fmt.Errorf("store: close %s: %w", s.dir, err)
 	}
 	return nil
@@ -363,6 +390,7 @@ func (s *Store) release() error {
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}
+	errs = append(errs, s.giveUp())
 	if s.anchor != nil {
 		errs = append(errs, s.anchor.file.Close())
 	}
@@ -383,6 +411,7 @@ func (s *Store) readable() journal.Head {
 // fail makes err what every later append answers, unless an earlier one does,
 // and returns the one that does.
 func (s *Store) fail(err error) error {
+	_ = s.suspect(err)
 	if s.failure.CompareAndSwap(nil, &err) {
 		close(s.failing)
 	}

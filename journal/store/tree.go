@@ -35,7 +35,7 @@ func (s *Store) Hashes() tlog.HashReader {
 			level, n := tlog.SplitStoredHashIndex(index)
 			var err error
 			if out[i], err = t.node(level, uint64(n)); err != nil {
-				return nil, fmt.Errorf("store: tree: %w", err)
+				return nil, fmt.Errorf("store: tree: %w", s.suspect(err))
 			}
 		}
 		return out, nil
@@ -268,8 +268,33 @@ func (t *treeReader) tile(level int, n uint64) ([]tlog.Hash, error) {
 			return nil, err
 		}
 	}
+	if len(hashes) == 0 && level > 0 && t.store.opts.Log != nil {
+		var err error
+		if hashes, err = t.restore(level, n); err != nil {
+			return nil, err
+		}
+	}
 	t.last[level] = heldTile{known: true, n: n, hashes: hashes}
 	return hashes, nil
+}
+
+// restore makes a tile again that the copy of a log does not have, all of it at once: who has
+// asked for a hash asks for others beside it.
+func (t *treeReader) restore(level int, n uint64) (hashes []tlog.Hash, err error) {
+	count := t.size >> (tileHeight * level)
+	for at := n * tileHashes; at < min(count, (n+1)*tileHashes); at++ {
+		below, err := t.hashes(level-1, at*tileHashes, tileHashes)
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, rootOf(below))
+	}
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+	b := t.store.db.NewBatch()
+	t.put(b, level, n, hashes)
+	return hashes, errors.Join(b.Commit(pebble.NoSync), b.Close())
 }
 
 // tileBytes is what a batch needs at most for the tiles that are written with its records,
