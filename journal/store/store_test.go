@@ -17,6 +17,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/logtest"
 )
 
 const testDir = "w/.world"
@@ -92,6 +93,9 @@ func resume(s *Store) *writer {
 
 func memFS(t testing.TB) *vfs.MemFS {
 	t.Helper()
+	if shared != nil {
+		shared = &logtest.Server{}
+	}
 	mem := vfs.NewCrashableMem()
 	require.NoError(t, mem.MkdirAll("w", 0o755))
 	root, err := mem.OpenDir("")
@@ -102,7 +106,7 @@ func memFS(t testing.TB) *vfs.MemFS {
 }
 
 func testOptions(files vfs.FS) Options {
-	return Options{FS: files, AnchorKey: []byte("key"), EachCell: testCells, IntentOf: testIntent, memTableBytes: 32 << 10, segmentBytes: 1}
+	return withLog(Options{FS: files, AnchorKey: []byte("key"), EachCell: testCells, IntentOf: testIntent, memTableBytes: 32 << 10, segmentBytes: 1})
 }
 
 func create(t testing.TB, files vfs.FS) *Store {
@@ -114,6 +118,9 @@ func create(t testing.TB, files vfs.FS) *Store {
 
 func reopen(t testing.TB, files vfs.FS) *Store {
 	t.Helper()
+	if forgotten {
+		require.NoError(t, files.RemoveAll(testDir))
+	}
 	s, err := Open(testDir, testOptions(files))
 	require.NoError(t, err)
 	return s
