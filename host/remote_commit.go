@@ -135,8 +135,8 @@ func (h *Host) read(data []byte) (r *receipt.Receipt, result Result, signed []by
 		return nil, result, nil, err
 	}
 	result.Cost.Calls = result.calls()
-	made, err := h.complete(*r, result)
-	return r, result, made.Bytes(), err
+	signed, err = h.complete(*r, result)
+	return r, result, signed, err
 }
 
 // sameResult returns ErrOtherResult where two receipts say different things,
