@@ -143,11 +143,12 @@ func (h *Host) Left(permits []receipt.Permit) (left []receipt.Permit) {
 func (h *Host) giveBack(j *job) error {
 	payload := failure("given_back", "given back: nothing was done")
 	now := time.Now().UnixNano()
-	data, err := h.sign(j.Permit, Result{
+	var err error
+	j.made, err = h.sign(&j.Permit, Result{
 		Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true, Payload: payload,
 	}, now, now)
 	if err == nil {
-		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: data})
+		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: j.made.Bytes(), checked: &j.made})
 	}
 	return err
 }

@@ -347,12 +347,12 @@ func ring(news *chan struct{}) {
 
 // publish gives the answers to live effects, whose results are durable now.
 func (h *Host) publish(group []entry) {
-	checked := h.check(group)
+	h.check(group)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range group {
 		if e := &group[i]; e.receipt != nil {
-			h.answers = append(h.answers, receipt.Answer{Key: e.key, Attempt: e.number, Work: receipt.Perform, Receipt: e.receipt, Checked: &checked[i]})
+			h.answers = append(h.answers, receipt.Answer{Key: e.key, Attempt: e.number, Work: receipt.Perform, Receipt: e.receipt, Checked: e.checked})
 			if done := h.remote.tasks[e.attempt]; done != nil {
 				done.finish(nil)
 			}
@@ -361,15 +361,18 @@ func (h *Host) publish(group []entry) {
 	h.wake()
 }
 
-// check verifies the receipts of a group, so that the world need not: it has much to do.
-func (h *Host) check(group []entry) []receipt.Checked {
-	out := make([]receipt.Checked, len(group))
+// check verifies the receipts of a group that this process has not signed just now, so that
+// the world need not: it has much to do.
+func (h *Host) check(group []entry) {
 	for i := range group {
-		if data := group[i].receipt; data != nil {
-			out[i], _ = h.cfg.Keys.Check(&h.decoder, data) // nothing where it is refused: then the world says why
+		e := &group[i]
+		if e.receipt == nil || e.checked != nil {
+			continue
+		}
+		if c, err := h.cfg.Keys.Check(&h.decoder, e.receipt); err == nil { // else the world says why
+			e.checked = &c
 		}
 	}
-	return out
 }
 
 func (h *Host) fail(err error) {

@@ -30,7 +30,8 @@ type attempt struct {
 type entry struct {
 	attempt
 	receipt []byte
-	sure    bool // nobody is told of it before it is durable
+	checked *receipt.Checked // the same, where this process has signed it
+	sure    bool             // nobody is told of it before it is durable
 }
 
 func (e *entry) size() int { return entryHeader + len(e.receipt) }

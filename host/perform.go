@@ -67,11 +67,11 @@ func (h *Host) ask(j *job) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", h.hide(err))
 	}
-	data, err := h.sign(j.Permit, result, j.Time, j.Time)
+	signed, err := h.sign(&j.Permit, result, j.Time, j.Time)
 	if err != nil {
 		return nil, fmt.Errorf("host: receipt of %s for %s: %w", j.Kind, j.Step, err)
 	}
-	return data, nil
+	return signed.Bytes(), nil
 }
 
 // attempt makes one attempt of a live effect. Its result is in the effect store
@@ -104,20 +104,19 @@ func (h *Host) attempt(j *job) {
 	if err == nil {
 		err = j.stillAtWork(&result, finished)
 	}
-	var data []byte
 	if err == nil {
 		result = h.secrets.redact(result)
 		if result.Status == receipt.StatusCancelled && h.live.Err() == nil {
 			result.Status = receipt.StatusError // nobody has stopped it: see giveBack
 		}
 		result.Cost.Calls = result.calls()
-		data, err = h.sign(j.Permit, result, started.UnixNano(), finished.UnixNano())
+		j.made, err = h.sign(&j.Permit, result, started.UnixNano(), finished.UnixNano())
 	}
 	held := h.leases.release(j.claim(), j)
 	switch {
 	case err == nil:
 		h.remember(j, result, finished)
-		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: data})
+		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: j.made.Bytes(), checked: &j.made})
 	case held:
 		h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: h.hide(err).Error()})
 	}
@@ -272,30 +271,30 @@ func (r *Result) calls() uint64 {
 }
 
 // sign makes the receipt of a permit.
-func (h *Host) sign(p receipt.Permit, result Result, started, finished int64) ([]byte, error) {
-	r := receipt.New(h.cfg.World, p, result.Status, result.Payload)
+func (h *Host) sign(p *receipt.Permit, result Result, started, finished int64) (receipt.Checked, error) {
+	r := receipt.New(h.cfg.World, *p, result.Status, result.Payload)
 	r.StartedAt, r.FinishedAt = started, finished
 	return h.complete(r, result)
 }
 
 // complete fills a result in and signs: or the one that says that the receipt
 // would be too large.
-func (h *Host) complete(r receipt.Receipt, result Result) ([]byte, error) {
-	data, err := h.fill(r, result)
-	if err == nil && uint64(len(data)) > h.limit {
-		data, err = h.fill(r, tooLarge(result, len(data), h.limit))
+func (h *Host) complete(r receipt.Receipt, result Result) (receipt.Checked, error) {
+	signed, err := h.fill(r, result)
+	if n := len(signed.Bytes()); err == nil && uint64(n) > h.limit {
+		signed, err = h.fill(r, tooLarge(result, n, h.limit))
 	}
-	if err == nil && uint64(len(data)) > h.limit {
+	if err == nil && uint64(len(signed.Bytes())) > h.limit {
 		err = receipt.ErrOverSize
 	}
-	return data, err
+	return signed, err
 }
 
-func (h *Host) fill(r receipt.Receipt, result Result) ([]byte, error) {
+func (h *Host) fill(r receipt.Receipt, result Result) (receipt.Checked, error) {
 	r.Status, r.Payload = result.Status, result.Payload
 	r.Cost, r.Exact, r.Class, r.Unsent = result.Cost, result.Exact, result.Class, result.Unsent
 	r.ExternalRef, r.StateChange = result.ExternalRef, result.StateChange
-	return h.cfg.Keys.Sign(&r)
+	return h.cfg.Keys.SignChecked(r)
 }
 
 // tooLarge replaces a result whose receipt no world would take. What happened has

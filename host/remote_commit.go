@@ -135,8 +135,8 @@ func (h *Host) read(data []byte) (r *receipt.Receipt, result Result, signed []by
 		return nil, result, nil, err
 	}
 	result.Cost.Calls = result.calls()
-	signed, err = h.complete(*r, result)
-	return r, result, signed, err
+	made, err := h.complete(*r, result)
+	return r, result, made.Bytes(), err
 }
 
 // sameResult returns ErrOtherResult where two receipts say different things,

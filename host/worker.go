@@ -17,6 +17,7 @@ type job struct {
 	context  attemptContext          // of an attempt in this process
 	asking   context.Context         // of one that only asks what came of something: ended by stop, too
 	stop     context.CancelCauseFunc // nil where asking is
+	made     receipt.Checked         // the receipt, of an attempt that came to one in this process
 	worker   string                  // who performs it in another process; empty: this one does
 	lost     bool                    // its lease ran out, and its worker is not one of busy any more; guarded by Host.mu
 }

@@ -24,6 +24,11 @@ func (d *Decoder) Decode(data []byte, r *Receipt) error {
 	if d.again = r.appendTo(d.again[:0]); !bytes.Equal(data, d.again) {
 		return ErrNotCanonical
 	}
+	return r.checkForm()
+}
+
+// checkForm refuses what no receipt of today says.
+func (r *Receipt) checkForm() error {
 	if r.Version != ReceiptVersion {
 		return ErrVersion
 	}

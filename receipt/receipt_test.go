@@ -161,42 +161,50 @@ func TestEncodeRefusesWhatHasNoCanonicalForm(t *testing.T) {
 		require.Error(t, err, name)
 		_, err = vectorKeyring(t).Sign(r)
 		require.Error(t, err, name)
+		_, err = vectorKeyring(t).SignChecked(*r)
+		require.Error(t, err, name)
 	}
+}
+
+// anyReceipt draws a receipt of a failure.
+func anyReceipt(t *rapid.T) receipt.Receipt {
+	number := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64())
+	hash := rapid.Custom(func(t *rapid.T) receipt.Hash {
+		return receipt.Hash(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 255}), 32, 32).Draw(t, "hash"))
+	})
+	if rapid.Bool().Draw(t, "unsigned") {
+		hash = rapid.Just(receipt.Hash{})
+	}
+	optional := rapid.OneOf(rapid.Just(""), rapid.String())
+	r := receipt.Receipt{
+		Version: receipt.ReceiptVersion, World: rapid.String().Draw(t, "world"),
+		Key: receipt.Key{Hash: hash.Draw(t, "key")}, Kind: rapid.String().Draw(t, "kind"),
+		ParamsHash: hash.Draw(t, "params"), Cap: rapid.String().Draw(t, "cap"), Attempt: number.Draw(t, "attempt"),
+		Nonce:  receipt.Nonce(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "nonce")),
+		Status: rapid.SampledFrom([]receipt.Status{receipt.StatusError, receipt.StatusTimeout}).Draw(t, "status"), Payload: canon.AppendText(nil, rapid.String().Draw(t, "payload")),
+		Cost: receipt.Cost{
+			Calls: number.Draw(t, "calls"), Tokens: number.Draw(t, "tokens"),
+			Bytes: number.Draw(t, "bytes"), Micros: number.Draw(t, "micros"),
+		},
+		StartedAt: rapid.Int64().Draw(t, "started"), FinishedAt: rapid.Int64().Draw(t, "finished"),
+		Class:  rapid.SampledFrom(classes()).Draw(t, "class"),
+		Unsent: rapid.Bool().Draw(t, "unsent"), Exact: rapid.Bool().Draw(t, "exact"), ExternalRef: optional.Draw(t, "external ref"),
+		KeyID: rapid.String().Draw(t, "key id"), Hash: hash.Draw(t, "hash"), MAC: hash.Draw(t, "mac"),
+	}
+	if rapid.Bool().Draw(t, "changed something") {
+		r.StateChange = &receipt.StateChange{
+			Resource: rapid.String().Draw(t, "resource"), Version: optional.Draw(t, "its version"), ETag: optional.Draw(t, "etag"),
+			ContentHash: hash.Draw(t, "content"), ExternalRef: optional.Draw(t, "its external ref"),
+		}
+	}
+	return r
 }
 
 // TestReceiptEncodesLikeTheLibrary holds the encoding by hand equal to the
 // struct tags.
 func TestReceiptEncodesLikeTheLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		number := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64())
-		hash := rapid.Custom(func(t *rapid.T) receipt.Hash {
-			return receipt.Hash(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 255}), 32, 32).Draw(t, "hash"))
-		})
-		if rapid.Bool().Draw(t, "unsigned") {
-			hash = rapid.Just(receipt.Hash{})
-		}
-		optional := rapid.OneOf(rapid.Just(""), rapid.String())
-		r := receipt.Receipt{
-			Version: receipt.ReceiptVersion, World: rapid.String().Draw(t, "world"),
-			Key: receipt.Key{Hash: hash.Draw(t, "key")}, Kind: rapid.String().Draw(t, "kind"),
-			ParamsHash: hash.Draw(t, "params"), Cap: rapid.String().Draw(t, "cap"), Attempt: number.Draw(t, "attempt"),
-			Nonce:  receipt.Nonce(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "nonce")),
-			Status: rapid.SampledFrom([]receipt.Status{receipt.StatusError, receipt.StatusTimeout}).Draw(t, "status"), Payload: canon.AppendText(nil, rapid.String().Draw(t, "payload")),
-			Cost: receipt.Cost{
-				Calls: number.Draw(t, "calls"), Tokens: number.Draw(t, "tokens"),
-				Bytes: number.Draw(t, "bytes"), Micros: number.Draw(t, "micros"),
-			},
-			StartedAt: rapid.Int64().Draw(t, "started"), FinishedAt: rapid.Int64().Draw(t, "finished"),
-			Class:  rapid.SampledFrom(classes()).Draw(t, "class"),
-			Unsent: rapid.Bool().Draw(t, "unsent"), Exact: rapid.Bool().Draw(t, "exact"), ExternalRef: optional.Draw(t, "external ref"),
-			KeyID: rapid.String().Draw(t, "key id"), Hash: hash.Draw(t, "hash"), MAC: hash.Draw(t, "mac"),
-		}
-		if rapid.Bool().Draw(t, "changed something") {
-			r.StateChange = &receipt.StateChange{
-				Resource: rapid.String().Draw(t, "resource"), Version: optional.Draw(t, "its version"), ETag: optional.Draw(t, "etag"),
-				ContentHash: hash.Draw(t, "content"), ExternalRef: optional.Draw(t, "its external ref"),
-			}
-		}
+		r := anyReceipt(t)
 		want, err := canon.Marshal(r)
 		require.NoError(t, err)
 		got, err := r.Encode()

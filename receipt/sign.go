@@ -200,14 +200,21 @@ func (k *Keyring) Keys() []KeyStatus {
 // Sign fills in r's key id, hash and mac with the current key and returns its
 // canonical bytes.
 func (k *Keyring) Sign(r *Receipt) ([]byte, error) {
+	if err := k.seal(r); err != nil {
+		return nil, err
+	}
+	return r.Encode()
+}
+
+func (k *Keyring) seal(r *Receipt) error {
 	if !k.CanSign() {
-		return nil, ErrUnknownKey
+		return ErrUnknownKey
 	}
 	current := &k.keys[len(k.keys)-1]
 	r.KeyID = current.id
 	r.Hash = r.contentHash()
 	r.MAC = current.mac(r.Hash)
-	return r.Encode()
+	return nil
 }
 
 // Verify checks that r was made for this keyring's world, that its hash is

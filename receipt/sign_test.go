@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -55,6 +56,54 @@ func TestVerifyRefuses(t *testing.T) {
 	require.ErrorIs(t, keyring(t, "w", first).Verify(r), receipt.ErrUnknownKey)
 	r.KeyID = keyID
 	require.ErrorIs(t, keyring(t, "w", first).Verify(r), receipt.ErrBadHash)
+}
+
+// TestSignCheckedIsWhatCheckFinds: who has signed a receipt knows of it what reading it tells,
+// whatever becomes of what it was made of.
+func TestSignCheckedIsWhatCheckFinds(t *testing.T) {
+	ring := keyring(t, "w", receipt.Epoch{Number: 1, Secret: secret(1)})
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyReceipt(t)
+		r.World = "w"
+		signed, err := ring.SignChecked(r)
+		require.NoError(t, err)
+		again := r
+		data, err := ring.Sign(&again)
+		require.NoError(t, err)
+		require.Equal(t, data, signed.Bytes())
+		clear(r.Payload)
+		if r.StateChange != nil {
+			*r.StateChange = receipt.StateChange{}
+		}
+		found, err := ring.Check(new(receipt.Decoder), data)
+		require.NoError(t, err)
+		require.Equal(t, found.Receipt(), signed.Receipt())
+		require.True(t, signed.By(ring))
+	})
+}
+
+func TestSignCheckedRefusesWhatCheckWould(t *testing.T) {
+	ring := keyring(t, "w", receipt.Epoch{Number: 1, Secret: secret(1)})
+	for name, change := range map[string]func(r *receipt.Receipt){
+		"another world":   func(r *receipt.Receipt) { r.World = "v" },
+		"another version": func(r *receipt.Receipt) { r.Version++ },
+		"unknown status":  func(r *receipt.Receipt) { r.Status = "fine" },
+		"unknown class":   func(r *receipt.Receipt) { r.Class = "lucky" },
+	} {
+		r := receipt.New("w", receipt.Permit{}, receipt.StatusError, nil)
+		_, err := ring.SignChecked(r)
+		require.NoError(t, err)
+		change(&r)
+		_, err = ring.SignChecked(r)
+		require.Error(t, err, name)
+		data, err := ring.Sign(&r)
+		require.NoError(t, err)
+		_, err = ring.Check(new(receipt.Decoder), data)
+		require.Error(t, err, name)
+	}
+	r := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+	_, err := keyring(t, "w").SignChecked(r)
+	require.ErrorIs(t, err, receipt.ErrUnknownKey)
 }
 
 func TestKeyOfAnotherWorldDoesNotSign(t *testing.T) {

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,28 @@ func TestGatheredIsWhatRecordsSay(t *testing.T) {
 		require.NoError(t, gathers.Close())
 		require.NoError(t, reads.Close())
 	})
+}
+
+// What is gathered of a batch is gathered while it syncs; the batch is the caller's again when
+// both are over.
+func TestAppendIsDoneWithItsBatch(t *testing.T) {
+	opts, looked := testOptions(memFS(t)), make(chan struct{})
+	opts.EachCell = func(string, []byte, func([]byte)) { <-looked }
+	s, err := Create(testDir, opts)
+	require.NoError(t, err)
+	w := &writer{}
+	p, err := s.Append(w.batch("agent/a"))
+	require.NoError(t, err)
+	for s.Stats().SyncTook.Count == 0 {
+		runtime.Gosched()
+	}
+	for range 1000 {
+		runtime.Gosched()
+		require.False(t, p.(*pending).Done())
+	}
+	close(looked)
+	require.NoError(t, p.Wait())
+	require.NoError(t, s.Close())
 }
 
 // An image that comes before the last record that was gathered, one behind it, and more than

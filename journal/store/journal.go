@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -22,11 +24,12 @@ var errGap = errors.New("the records do not lead from one head to the other with
 type pending struct {
 	journal.Batch
 
-	image *imageWriter // where it is a checkpoint; then there is nothing else
-	batch *pebble.Batch
-	log   journal.Pending // of the log, where there is one
-	err   error           // set before done is closed
-	done  chan struct{}
+	image    *imageWriter // where it is a checkpoint; then there is nothing else
+	batch    *pebble.Batch
+	log      journal.Pending // of the log, where there is one
+	gathered sync.WaitGroup  // of what apply does with the batch while it syncs
+	err      error           // set before done is closed
+	done     chan struct{}
 }
 
 // Wait implements journal.Pending. It may be called more than once.
@@ -119,10 +122,14 @@ func (s *Store) apply() {
 		}
 		if p.err = s.applyOne(p); p.err != nil {
 			_ = s.fail(fmt.Errorf("store: %w", p.err)) // now: the next would leave a gap
-		} else {
-			g.add(p.Batch)
+			s.applied <- p
+			continue
 		}
+		p.gathered.Add(1)
 		s.applied <- p
+		runtime.Gosched() // acknowledge has the disk begin first
+		g.add(p.Batch)
+		p.gathered.Done()
 	}
 	close(s.applied)
 	close(s.images)
@@ -193,6 +200,7 @@ func (s *Store) acknowledgeAll(group []*pending) {
 		err = s.failed()
 	}
 	for _, p := range group {
+		p.gathered.Wait() // the batch is the caller's again when it is done
 		p.err = err
 		close(p.done)
 	}
