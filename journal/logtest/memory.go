@@ -25,14 +25,15 @@ type Server struct {
 
 // contents is what a backup has, too. What is in the slices is never written to.
 type contents struct {
-	owner   *memory // the token; nil: nobody's
-	epoch   uint64
-	busy    bool
-	head    journal.Head
-	records []journal.Linked
-	blobs   map[journal.Hash][]byte // nil: redacted
-	notes   []journal.Note
-	image   *journal.KeptImage
+	owner    *memory // the token; nil: nobody's
+	epoch    uint64
+	busy     bool
+	head     journal.Head
+	records  []journal.Linked
+	blobs    map[journal.Hash][]byte // nil: redacted
+	notes    []journal.Note
+	image    *journal.KeptImage
+	attempts map[attemptID]attempt // what host.Attempts keeps
 }
 
 // Log returns the log as one more process has it.
@@ -56,7 +57,7 @@ func (s *Server) Restore(backup *Server) {
 
 func (c *contents) clone() contents {
 	d := *c
-	d.records, d.notes, d.blobs = slices.Clone(c.records), slices.Clone(c.notes), maps.Clone(c.blobs)
+	d.records, d.notes, d.blobs, d.attempts = slices.Clone(c.records), slices.Clone(c.notes), maps.Clone(c.blobs), maps.Clone(c.attempts)
 	return d
 }
 
