@@ -132,7 +132,7 @@ func (h *Host) Left(permits []receipt.Permit) (left []receipt.Permit) {
 		if h.log == nil || !h.Live(&p.Intent) {
 			continue
 		}
-		if _, stored := h.log.get(attempt{p.Key, p.Attempt}); !stored {
+		if was := h.log.recover(attempt{p.Key, p.Attempt}); was.receipt == nil && !was.unbegun {
 			left = append(left, p)
 		}
 	}

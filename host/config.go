@@ -65,7 +65,8 @@ type Config struct {
 	// start. nil: nothing stands in the way.
 	Program func(path string, args []string) error
 
-	EffectLog string        // file of the effect store; empty: live effects are refused
+	EffectLog string        // file of the effect store
+	Attempts  Attempts      // set: it is kept here instead of in a file; without either live effects are refused
 	Workers   int           // effects performed at once; below 1: DefaultWorkers, and of those whose adapters are Waiting DefaultCalls, or half of the descriptors
 	Lease     time.Duration // how long after its timeout an attempt may take to end, and is a worker's elsewhere without Renew; 0: DefaultLease
 	Grace     time.Duration // how long Close waits for live attempts; 0: DefaultGrace
@@ -121,19 +122,21 @@ func (e *EffectError) Error() string { return "host: effect " + e.Kind + ": " + 
 // Unwrap returns the reason.
 func (e *EffectError) Unwrap() error { return e.Err }
 
-// ErrLive says that an effect touches the outside and that Config.EffectLog,
-// which has to keep its results, is not set.
+// ErrLive says that an effect touches the outside and that neither Config.EffectLog nor
+// Config.Attempts, one of which has to keep its results, is set.
 var ErrLive = errors.New("it is live, and there is no effect store to keep its results")
 
 func (cfg *Config) checkLive(effects map[string]*effect) error {
 	var faults []error
 	for _, kind := range slices.Sorted(maps.Keys(effects)) {
-		if e := effects[kind]; e.live && !cfg.recordedOnly() && cfg.EffectLog == "" {
+		if e := effects[kind]; e.live && !cfg.recordedOnly() && !cfg.hasStore() {
 			faults = append(faults, fmt.Errorf("host: effect %s: adapter %s: %w", kind, e.declared.Adapter, ErrLive))
 		}
 	}
 	return errors.Join(faults...)
 }
+
+func (cfg *Config) hasStore() bool { return cfg.EffectLog != "" || cfg.Attempts != nil }
 
 // recordedOnly reports whether nothing is performed.
 func (cfg *Config) recordedOnly() bool { return cfg.Recording != nil && !cfg.OrLive }

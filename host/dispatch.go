@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,8 @@ type Host struct {
 	cfg     Config
 	effects map[string]*effect // by kind
 	secrets *secrets
-	limit   uint64     // bytes of one receipt
-	log     *effectLog // nil where no effect is live
+	limit   uint64      // bytes of one receipt
+	log     effectStore // nil where no effect is live
 	leases  *leases
 	decoder receipt.Decoder // the effect store's writer's
 
@@ -60,9 +61,9 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 	}
 	h.works.most, h.calls.most = crewSizes(cfg.Workers)
 	h.works.work, h.calls.work = func() { h.run(&h.works) }, func() { h.run(&h.calls) }
-	if anyLive(effects) && cfg.EffectLog != "" {
+	if anyLive(effects) && cfg.hasStore() {
 		var err error
-		if h.log, err = openEffectLog(files, cfg.EffectLog, cfg.World); err != nil {
+		if h.log, err = openStore(&cfg, files); err != nil {
 			return nil, err
 		}
 		h.log.start(h.publish, h.fail)
@@ -101,7 +102,7 @@ func (h *Host) Stats() Stats {
 	if h.log == nil {
 		return Stats{}
 	}
-	return Stats{EffectSyncs: h.log.syncs.Load(), EffectBytes: h.log.written.Load()}
+	return h.log.stats()
 }
 
 // Start begins to do tasks and returns at once. After Shut it gives live attempts back
@@ -236,14 +237,23 @@ func (h *Host) forget(t receipt.Task) {
 // held.
 func (h *Host) recover(t receipt.Task) {
 	a := receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work}
+	var was left
 	if h.log != nil {
-		a.Receipt = h.log.recover(attempt{t.Key, t.Attempt})
+		was = h.log.recover(attempt{t.Key, t.Attempt})
 	}
-	if a.Receipt == nil && h.log != nil && t.Accepted != "" && h.giveBack(&job{Task: t}) == nil {
+	switch {
+	case was.receipt != nil:
+		a.Receipt = was.receipt
+	case h.log != nil && t.Accepted != "" && h.giveBack(&job{Task: t}) == nil:
 		return
-	}
-	if a.Receipt == nil {
+	case was.unbegun:
+		a.Unbegun = true
+	case was.worker == "":
 		a.Lost = "the process that performed it has ended and no result of it was stored"
+	case h.adopt(t, was):
+		return
+	default:
+		a.Lost = fmt.Sprintf("worker %s has not renewed its lease, and no result of it was stored", was.worker)
 	}
 	h.addAnswer(a)
 }

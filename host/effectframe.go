@@ -20,12 +20,6 @@ const (
 	frameBodyLimit = 16 << 20                        // at which a group is full; one entry may exceed it
 )
 
-// attempt names one attempt of an intent.
-type attempt struct {
-	key    receipt.Key
-	number uint64
-}
-
 // entry is a result of an attempt, or, without a receipt, that it can go.
 type entry struct {
 	attempt

@@ -18,7 +18,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// effectLog keeps the results of live effects until the journal has them. One
+// effectLog keeps the results of live effects until the journal has them, in a file. One
 // goroutine writes the file: whatever came while it wrote is the next group.
 type effectLog struct {
 	files  vfs.FS
@@ -154,12 +154,17 @@ func (l *effectLog) drop(at attempt) {
 	l.waiting = append(l.waiting, entry{attempt: at})
 }
 
+// begin needs no word of it: who has the file has the world.
+func (l *effectLog) begin(attempt, string) *beginning { return nil }
+
+func (l *effectLog) renew([]attempt) {}
+
 // recover is get for what an earlier process has left, and keeps it from dropStale.
-func (l *effectLog) recover(at attempt) []byte {
+func (l *effectLog) recover(at attempt) left {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.stale, at)
-	return l.kept[at]
+	return left{receipt: l.kept[at]}
 }
 
 // dropStale drops what earlier processes have left and nobody wanted back: the
@@ -187,8 +192,13 @@ func (l *effectLog) all() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.stale)
-	results := make([]storedResult, 0, len(l.kept))
-	for at, data := range l.kept { // order cannot show: sorted below
+	return oldestFirst(l.kept)
+}
+
+// oldestFirst returns results in the order in which they were made.
+func oldestFirst(kept map[attempt][]byte) [][]byte {
+	results := make([]storedResult, 0, len(kept))
+	for at, data := range kept { // order cannot show: sorted below
 		s := storedResult{entry: entry{attempt: at, receipt: data}}
 		if r, err := receipt.Decode(data); err == nil { // it was made by this package
 			s.finished = r.FinishedAt
@@ -365,6 +375,10 @@ func (l *effectLog) settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.loose)
+}
+
+func (l *effectLog) stats() Stats {
+	return Stats{EffectSyncs: l.syncs.Load(), EffectBytes: l.written.Load()}
 }
 
 func (l *effectLog) sync(sync func() error, bytes int) error {

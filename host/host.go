@@ -77,6 +77,9 @@
 // none says durable. A large store that is mostly dead is written anew beside the old
 // one and renamed over it.
 //
+// A world that another machine may take over has [Attempts] in the place of the file: there
+// each attempt is begun, too, before it is performed (docs/adr/0048).
+//
 // # Workers in other processes
 //
 // A Host with [Config.Remote] hands its live attempts out, each once, to workers

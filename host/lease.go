@@ -30,6 +30,7 @@ type lease struct {
 	attempt uint64
 	owner   *job
 	until   time.Time
+	renewed bool // by its worker elsewhere, since lent was asked
 }
 
 func newLeases(term time.Duration) *leases {
@@ -55,6 +56,29 @@ func (l *leases) acquire(c claim, attempt uint64, owner *job, now time.Time) rec
 	default:
 		return receipt.Rejected
 	}
+}
+
+// adopt has owner hold an attempt that was begun before, under a lease of then.
+func (l *leases) adopt(c claim, attempt uint64, owner *job, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[c] = lease{attempt: attempt, owner: owner, until: until}
+	l.open++
+}
+
+// lent returns the attempts that workers in other processes hold and have renewed since it
+// was asked last.
+func (l *leases) lent() (all []attempt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c, held := range l.held { // order cannot show: each is renewed
+		if held.owner != nil && held.renewed {
+			all = append(all, attempt{c.key, held.attempt})
+			held.renewed = false
+			l.held[c] = held
+		}
+	}
+	return all
 }
 
 // owner returns who makes an attempt; nil: nobody.
@@ -89,7 +113,7 @@ func (l *leases) prolong(c claim, owner *job, now time.Time) bool {
 	if held.owner != owner || now.After(owner.deadline) {
 		return false
 	}
-	held.until = now.Add(l.term)
+	held.until, held.renewed = now.Add(l.term), true
 	l.held[c] = held
 	return true
 }

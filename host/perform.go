@@ -91,6 +91,9 @@ func (h *Host) attempt(j *job) {
 			return
 		}
 	}
+	if !h.begin(ctx, j) {
+		return
+	}
 	started := time.Now()
 	result, err := perform(ctx, adapterFor(j), h.call(j))
 	if err != nil {

@@ -97,7 +97,11 @@ func (h *Host) Acquire(ctx context.Context, worker string, kinds []string, most 
 		if err := ctx.Err(); errors.Is(err, context.Canceled) {
 			return nil, err // whoever asked has gone, and would never perform it
 		}
-		offers, news, err := h.handOut(worker, kinds, most)
+		lent, news, err := h.handOut(worker, kinds, most)
+		if err != nil {
+			return nil, err
+		}
+		offers, err := h.begun(lent)
 		if err != nil || len(offers) > 0 || ctx.Err() != nil {
 			return offers, err
 		}
@@ -108,9 +112,9 @@ func (h *Host) Acquire(ctx context.Context, worker string, kinds []string, most 
 	}
 }
 
-// handOut is Acquire of what is there. If that is nothing, news says when to
-// look again.
-func (h *Host) handOut(worker string, kinds []string, most int) (offers []Offer, news <-chan struct{}, err error) {
+// handOut is Acquire of what is there, which is still to be begun. If that is nothing,
+// news says when to look again.
+func (h *Host) handOut(worker string, kinds []string, most int) (all []lent, news <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.over(); err != nil {
@@ -121,20 +125,21 @@ func (h *Host) handOut(worker string, kinds []string, most int) (offers []Offer,
 		switch {
 		case e.ended: // Forget came first
 			return true
-		case len(offers) >= most || bytes >= MaxOfferBytes || len(kinds) > 0 && !slices.Contains(kinds, e.Kind):
+		case len(all) >= most || bytes >= MaxOfferBytes || len(kinds) > 0 && !slices.Contains(kinds, e.Kind):
 			return false
 		}
 		if j := h.claim(e.Task); j != nil {
 			bytes += len(e.Params)
-			offers = append(offers, Offer{Permit: e.Permit, Lease: h.cfg.Lease, Timeout: j.effect.timeout()})
+			offer := Offer{Permit: e.Permit, Lease: h.cfg.Lease, Timeout: j.effect.timeout()}
 			h.lend(e, j, worker)
+			all = append(all, lent{offer, e, h.log.begin(attempt{e.Key, e.Attempt}, worker)})
 		}
 		return true
 	})
-	if len(offers) == 0 && h.remote.news == nil {
+	if len(all) == 0 && h.remote.news == nil {
 		h.remote.news = make(chan struct{})
 	}
-	return offers, h.remote.news, nil
+	return all, h.remote.news, nil
 }
 
 // lend notes whose an attempt is. It is called with mu held.
@@ -144,9 +149,14 @@ func (h *Host) lend(e *remoteTask, j *job, worker string) {
 	// renews then has lost sight of the attempt, and it must not be in flight for
 	// ever.
 	j.worker, j.deadline = worker, j.deadline.Add(2*h.cfg.Lease)
-	e.job, e.held, e.blank = j, true, receipt.New(h.cfg.World, e.Permit, "", nil)
-	e.Params, j.Params = nil, nil // the hash is enough
+	e.hold(j, h.cfg.World)
 	h.workers.Add(1)
+}
+
+// hold notes who has it.
+func (e *remoteTask) hold(j *job, world string) {
+	e.job, e.held, e.blank = j, true, receipt.New(world, e.Permit, "", nil)
+	e.Params, j.Params = nil, nil // the hash is enough
 }
 
 // takeBack ends that a worker holds an attempt. It is called with mu held.
@@ -160,11 +170,15 @@ func (h *Host) takeBack(e *remoteTask) {
 
 // Renew prolongs the lease of an attempt by its term, from now. ErrNotHeld where
 // the worker does not hold it, has committed its result, or has held it for
-// longer than the effect's timeout and two leases.
+// longer than the effect's timeout and two leases; the error of the effect store when
+// that has failed: the world may be another's.
 func (h *Host) Renew(worker string, key receipt.Key, number uint64, nonce receipt.Nonce) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.remote.tasks[attempt{key, number}]
+	if h.failed != nil {
+		return h.failed
+	}
 	if e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce || !h.leases.prolong(e.job.claim(), e.job, time.Now()) {
 		return ErrNotHeld
 	}

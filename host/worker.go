@@ -175,6 +175,9 @@ func (h *Host) look() {
 		}
 		h.addAnswer(h.gaveUp(j))
 	}
+	if h.log != nil {
+		h.log.renew(h.leases.lent())
+	}
 	h.keeping = false
 	if others {
 		h.keep()

@@ -4,10 +4,11 @@ package receipt
 type Work uint8
 
 // What a host does. Each but Forget, and GiveBack of what was begun, is answered once,
-// unless the process ends.
+// unless the process ends. Recover of what a worker elsewhere still performs is answered as
+// Perform is.
 const (
 	Perform  Work = iota // perform the attempt
-	Recover              // a process that has ended performed it, perhaps: answer with the stored result, or that it is lost
+	Recover              // a process that has ended performed it, perhaps: answer with the stored result, that it is lost, or that it is Unbegun
 	Retry                // wait for the backoff before the next attempt, then answer Due
 	Verify               // nobody can tell whether it happened: ask the effect's verifier
 	Confirm              // compare the outside with the stored receipt: see Task.Receipt
@@ -25,8 +26,8 @@ type Task struct {
 	Receipt []byte // Confirm: the receipt that the journal holds
 }
 
-// Answer is what became of one task. Just one of Receipt (with Checked), Due, Lost, Found and
-// Err is set; to Withdraw none.
+// Answer is what became of one task. Just one of Receipt (with Checked), Due, Lost, Found, Unbegun
+// and Err is set.
 type Answer struct {
 	Key     Key
 	Attempt uint64
@@ -37,7 +38,7 @@ type Answer struct {
 	Due     bool     // the backoff is over
 	Lost    string   // why nobody can tell whether the attempt happened
 	Found   *Found   // what a verifier says
-	Unbegun bool     // Withdraw: it was not begun, and never will be but by another Perform
+	Unbegun bool     // Withdraw, Recover: it was not begun, and never will be but by another Perform
 	Err     error    // a deterministic effect has no answer: it stays in flight and the world stops
 }
 

@@ -47,6 +47,10 @@ func (w *World) recover() error {
 		return err
 	}
 	for _, a := range answers {
+		if a.Unbegun {
+			w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: k.permit(k.ledger.Entry(a.Key))})
+			continue // what is in doubt all the same is not started: see startTasks
+		}
 		if a.Lost == "" {
 			w.came = append(w.came, a) // the result is safe where it is
 			continue
@@ -326,7 +330,8 @@ type Host interface {
 	// says the same of an intent whenever it is asked, in every process.
 	Live(in *receipt.Intent) bool
 	// Start begins to do tasks, whose records are durable, and returns at once.
-	// The answers to Recover and Withdraw are there when it returns.
+	// The answers to Recover and Withdraw are there when it returns, but for those of attempts
+	// that workers elsewhere still perform, and of those that are given back.
 	Start(tasks []receipt.Task)
 	// Answers returns the answers that have come, oldest first, each once. It does
 	// not block. After an error nothing more will come.

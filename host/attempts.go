@@ -1,0 +1,195 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Attempts keeps the attempts of live effects of a world that another machine may take over:
+// in a table beside the journal that the machines share. It is one owner's of the world, and
+// whatever it does it does as long as that one is: so nobody begins what its successor has
+// found not begun.
+//
+// An attempt is begun here before anything of it is performed, or lent to a worker elsewhere,
+// and its result is here before the world hears of it. So the owner that comes next knows of
+// each attempt in flight what became of it: it was not begun, it has a result, a worker has it
+// whose lease lives, or nobody can tell.
+//
+// A world that is moved to such a table takes the attempts that it has in flight with it, as
+// begun: what is not here is performed.
+type Attempts interface {
+	// KeptAttempts returns all of them. It was read after the owner became the owner: nothing of
+	// an earlier one can come after it. It is called before ChangeAttempts.
+	KeptAttempts(ctx context.Context) ([]receipt.KeptAttempt, error)
+
+	// ChangeAttempts makes changes, all or none of them, which are durable on return, and says of
+	// each to begin whether it is begun. It is not where it was begun before: unless the same
+	// Run did, and there is no result yet. Who began it by a call whose answer was lost is
+	// therefore told so when it calls again, and so is who only wants to know whether it still is
+	// the owner. A lease begins when it is written.
+	//
+	// It is called by one goroutine at a time, and only asks again to begin what has not been
+	// performed since. Answers that are lost are the implementation's to look for, by the same
+	// changes again, for as long as it sees fit. After an error it is unknown whether anything of
+	// it is there, and nothing more is asked for: journal.ErrFenced says that the world is
+	// another's by now. The changes are not kept.
+	ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) (begun []bool, err error)
+}
+
+// attempt names one attempt of an intent.
+type attempt struct {
+	key    receipt.Key
+	number uint64
+}
+
+// effectStore is where a Host keeps the results of live effects until the journal has them:
+// a file of its own, or a table that it shares with those who own the world after it. All of
+// it may be called by any goroutine.
+type effectStore interface {
+	// start begins to write. Stored is told of results, in groups, that are safe; failed once:
+	// nothing is after it.
+	start(stored func(group []entry), failed func(error))
+	// begin begins an attempt, for a worker elsewhere or, without a name, for this process.
+	begin(at attempt, worker string) *beginning
+	// renew prolongs what workers elsewhere have.
+	renew(lent []attempt)
+	// put stores a result, unless the store is closed or has failed.
+	put(e entry) bool
+	// forget drops an attempt whose result the journal has.
+	forget(at attempt)
+	// get returns a result that is safe, and not forgotten.
+	get(at attempt) ([]byte, bool)
+	// recover is what an earlier process has left, and keeps it from dropStale, which forgets
+	// what nobody has asked for. All does so for all, and returns the results, the oldest first.
+	recover(at attempt) left
+	dropStale()
+	all() [][]byte
+	// close ends it when all that was put is safe.
+	close() error
+	stats() Stats
+}
+
+// left is what a store knows of an attempt; the zero value: that it may have been made.
+type left struct {
+	receipt []byte    // its result
+	unbegun bool      // nobody has begun it
+	worker  string    // that has it, in another process
+	until   time.Time // of the worker's lease
+}
+
+// beginning is an attempt that is being begun; nil: it is begun.
+type beginning struct {
+	worker string
+	first  bool          // the store knew nothing of it
+	asked  time.Time     // before the store was; set when it has answered
+	done   chan struct{} // closed then
+	ok     bool          // nobody had begun it before
+	err    error         // of the store, which has failed or was closed
+}
+
+func (b *beginning) wait() (ok bool, err error) {
+	if b == nil {
+		return true, nil
+	}
+	<-b.done
+	return b.ok, b.err
+}
+
+func (b *beginning) end(ok bool, err error) {
+	b.ok, b.err = ok, err
+	close(b.done)
+}
+
+func openStore(cfg *Config, files vfs.FS) (effectStore, error) {
+	if cfg.Attempts != nil {
+		return openTable(cfg.Attempts, cfg.Lease)
+	}
+	return openEffectLog(files, cfg.EffectLog, cfg.World)
+}
+
+const begunBefore = "another process has begun it"
+
+// begin begins the attempt of a job, and reports whether it is to be performed. What took so
+// long that the world may be another's by now is begun again: whoever was stopped between the
+// answer and here performs nothing that somebody else has decided about.
+func (h *Host) begin(ctx context.Context, j *job) bool {
+	for {
+		b := h.log.begin(attempt{j.Key, j.Attempt}, "")
+		if b == nil {
+			return true
+		}
+		ok, err := b.wait()
+		switch {
+		case err != nil: // as Answers tells
+			h.leases.release(j.claim(), j)
+			return false
+		case !ok:
+			if h.leases.release(j.claim(), j) {
+				h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: begunBefore})
+			}
+			return false
+		case ctx.Err() != nil || h.leases.owner(j.claim(), j.Attempt) != j: // it came too late
+			h.fenced(j)
+			return false
+		case time.Since(b.asked) < h.fresh():
+			return true
+		}
+	}
+}
+
+// fresh is for how long nobody takes the world over from a process that was alive just now.
+func (h *Host) fresh() time.Duration { return h.cfg.Lease / 3 }
+
+// lent is an attempt that is about to be handed out.
+type lent struct {
+	offer Offer
+	task  *remoteTask
+	begin *beginning
+}
+
+// begun returns what can be handed out: what is begun, and was not given up meanwhile.
+func (h *Host) begun(all []lent) (offers []Offer, err error) {
+	for _, l := range all {
+		ok, err := l.begin.wait()
+		if err != nil {
+			return nil, err
+		}
+		h.mu.Lock()
+		switch e := l.task; {
+		case !e.held:
+		case ok:
+			offers = append(offers, l.offer)
+		default:
+			h.takeBack(e)
+			h.addAnswer(receipt.Answer{Key: e.Key, Attempt: e.Attempt, Work: e.Work, Lost: begunBefore})
+		}
+		h.mu.Unlock()
+	}
+	return offers, nil
+}
+
+// adopt has the worker go on that has an attempt since an earlier process, and reports whether
+// its lease lives. It is called with mu held.
+func (h *Host) adopt(t receipt.Task, was left) bool {
+	now := time.Now()
+	if !now.Before(was.until) {
+		return false
+	}
+	j := &job{Task: t, effect: h.effects[t.Kind], worker: was.worker}
+	if j.effect == nil {
+		j.effect = new(effect)
+	}
+	j.Work = receipt.Perform
+	j.deadline = now.Add(j.effect.timeout() + 2*h.cfg.Lease)
+	e := &remoteTask{Task: j.Task, finished: make(chan struct{})}
+	h.remote.tasks[attempt{t.Key, t.Attempt}] = e
+	h.leases.adopt(j.claim(), t.Attempt, j, was.until)
+	e.hold(j, h.cfg.World)
+	h.workers.Add(1)
+	h.keep()
+	return true
+}
