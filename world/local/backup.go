@@ -57,6 +57,7 @@ func keepPrivate(dir string) error {
 // perform again what was performed since, with the same external keys; see
 // docs/history.md.
 func Restore(backup, dir string, opts Options) (*BackedUp, error) {
+	opts.Log = nil
 	lw, err := own(backup, opts)
 	if err != nil {
 		return nil, err

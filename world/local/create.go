@@ -184,7 +184,11 @@ func buildIn(making string, keyring ring, opts Options, fill func(hidden string,
 	if err != nil {
 		return err
 	}
-	return errors.Join(fill(making, s), s.Close()) // the store has synced the directory
+	err = errors.Join(fill(making, s), s.Close())
+	if err == nil && opts.Copy != "" { // else the store has synced the directory
+		err = file.SyncDir(making)
+	}
+	return err
 }
 
 func (b Birth) keyring(opts Options) (ring, error) {

@@ -17,6 +17,8 @@
 //	lock      held by the process that owns the world
 //	owner.sock  where worldctl run and serve carry out other processes' commands
 //
+// Where the journal lies in a log (Options.Log) store and anchor are a copy of it, which may be lost.
+//
 // Three lines run a world:
 //
 //	w, err := local.Open("support-desk", local.Options{})
@@ -167,8 +169,15 @@ func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(str
 	if err != nil {
 		return nil, err
 	}
+	var log journal.Log
+	if opts.Log != nil {
+		if log, err = opts.Log(); err != nil {
+			return nil, err
+		}
+		hidden = cmp.Or(opts.Copy, hidden)
+	}
 	return open(hidden, store.Options{
-		AnchorKey: anchorKey, Scratch: opts.Scratch, Fatal: opts.Fatal, EachCell: eachCell, Moments: cmp.Or(opts.Checkpoint, world.DefaultCheckpointRecords),
+		AnchorKey: anchorKey, Log: log, Scratch: opts.Scratch, Fatal: opts.Fatal, EachCell: eachCell, Moments: cmp.Or(opts.Checkpoint, world.DefaultCheckpointRecords),
 		IntentOf: func(kind string, payload []byte) (journal.Hash, []byte, bool) {
 			return journal.IntentOf(journal.Kind(kind), payload)
 		},

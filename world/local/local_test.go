@@ -33,7 +33,7 @@ func files(t testing.TB) string {
 func create(t testing.TB) string {
 	t.Helper()
 	dir := files(t)
-	require.NoError(t, local.Create(dir, local.Birth{ID: "test", Keyring: ring(t, "test", 1)}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.Birth{ID: "test", Keyring: ring(t, "test", 1)}, inLog(local.Options{})))
 	return dir
 }
 
@@ -51,7 +51,8 @@ func ring(t testing.TB, id string, secret byte) []byte {
 
 func open(t testing.TB, dir string) *local.World {
 	t.Helper()
-	w, err := local.Open(dir, local.Options{Paranoid: true})
+	forget(t, dir)
+	w, err := local.Open(dir, inLog(local.Options{Paranoid: true}))
 	require.NoError(t, err)
 	return w
 }

@@ -25,6 +25,12 @@ type Options struct {
 	Paranoid bool                    // run every reduction twice and compare
 	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
 
+	// Log returns the log that the world's journal lies in, anew for each time that it is opened.
+	// The directory has the rest, and in Copy, or where that is empty beside it, a copy that may be
+	// lost; see store.Options. Nil: the directory has the journal.
+	Log  func() (journal.Log, error)
+	Copy string
+
 	Verifiers map[string]host.VerifierFactory // likewise, by names of adapters
 
 	// Passphrase is asked for when a sealed keyring has to be opened, or sealed;

@@ -15,7 +15,7 @@ import (
 // answer the effects of another.
 func recording(dir string, opts Options) (*host.Recording, error) {
 	asked := opts.orLive
-	opts.Effects, opts.orLive = "", 0
+	opts.Effects, opts.orLive, opts.Log = "", 0, nil
 	lw, err := own(dir, opts)
 	if err != nil {
 		return nil, fmt.Errorf("recorded effects: %w", err)

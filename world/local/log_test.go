@@ -1,0 +1,171 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// shared is where the journal of the world lies that a test makes; nil: in its directory.
+// forgotten: its copy is deleted before it is opened.
+var (
+	shared    *logtest.Server
+	forgotten bool
+)
+
+// inLog has a world in the log, where there is one.
+func inLog(opts local.Options) local.Options {
+	if s := shared; s != nil {
+		opts.Log = func() (journal.Log, error) { return s.Log(), nil }
+	}
+	return opts
+}
+
+func forget(t testing.TB, dir string) {
+	t.Helper()
+	if shared != nil && forgotten {
+		for _, name := range []string{"store", "anchor", "copy"} {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, ".world", name)))
+		}
+	}
+}
+
+// TestWorldsOnALog runs what worlds in a directory do on those whose journal lies in a log, with
+// the copies that they leave and without them.
+func TestWorldsOnALog(t *testing.T) {
+	defer func() { shared, forgotten = nil, false }()
+	for name, test := range map[string]func(*testing.T){
+		"lives on":   TestWorldLivesOnAfterClose,
+		"turns":      TestManyCallersTakeTurns,
+		"refuses":    TestRefusedSubmissionSaysWhy,
+		"closed":     TestClosedWorldRefuses,
+		"looks back": TestWorldIsReadAndRolledBack,
+	} {
+		for _, forgotten = range []bool{false, true} {
+			shared = &logtest.Server{}
+			t.Run(name, test)
+		}
+	}
+}
+
+// TestWorldIsReadAndRolledBack tells a story once, and once more with the world opened anew
+// between all that is done: it is one world.
+func TestWorldIsReadAndRolledBack(t *testing.T) {
+	was := shared
+	shared = nil
+	want := factsOfStory(t, func(_ string, w *local.World) *local.World { return w })
+	shared = was
+	require.Equal(t, want, factsOfStory(t, func(dir string, w *local.World) *local.World {
+		require.NoError(t, w.Close())
+		return open(t, dir)
+	}))
+}
+
+// facts are what must not depend on where a journal lies, and on how often it is opened.
+type facts struct {
+	head            journal.Head
+	execution, root string
+	timeline        []journal.Seq
+	then            world.CellView
+}
+
+func factsOfStory(t *testing.T, again func(string, *local.World) *local.World) (f facts) {
+	t.Helper()
+	dir := create(t)
+	w := again(dir, open(t, dir))
+	live(t, w)
+	middle := w.Status().Head.ID
+	require.NoError(t, w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(t.Context(), "before", "", "ada")) }))
+	w = again(dir, w)
+	live(t, w)
+	w = again(dir, w)
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true}))
+	}))
+	w = again(dir, w)
+	live(t, w)
+	_, err := w.Checkpoint()
+	require.NoError(t, err)
+	w = again(dir, w)
+	requireProven(t, w)
+	w = again(dir, w)
+	for id, err := range w.CellRecords("bot/a", 0) {
+		require.NoError(t, err)
+		f.timeline = append(f.timeline, id)
+	}
+	require.NotEmpty(t, f.timeline)
+	found := false
+	f.then, found, err = w.CellAt(reducer.Cell{Reducer: "bot", Key: "a"}, middle)
+	require.NoError(t, err)
+	require.True(t, found)
+	proof, err := w.ProveRecord(f.timeline[0])
+	require.NoError(t, err)
+	require.NotNil(t, proof)
+	r, err := w.Verify(t.Context(), local.Verification{})
+	require.NoError(t, err)
+	f.head, f.execution, f.root = w.Status().Head, r.ExecutionHash.String(), r.StateRoot.String()
+	if shared != nil {
+		_, err = w.Archive("before", filepath.Join(t.TempDir(), "archived"))
+		require.ErrorIs(t, err, store.ErrInTheLog)
+	}
+	require.NoError(t, w.Close())
+	return f
+}
+
+func TestRedactionInALogIsForGood(t *testing.T) {
+	shared = &logtest.Server{}
+	defer func() { shared, forgotten = nil, false }()
+	dir, _ := lived(t)
+	opts := inLog(local.Options{})
+	w := open(t, dir)
+	record := journal.Seq(0)
+	for s, err := range w.Scan(0) {
+		require.NoError(t, err)
+		if record == 0 && s.Record.BlobSize > 5000 {
+			record = s.ID
+		}
+	}
+	require.NoError(t, w.Close())
+	r, err := local.Redact(t.Context(), dir, opts, local.Payload{Record: record}, "asked for", "ada")
+	require.NoError(t, err)
+	_, err = shared.Log().Blob(r.Blob)
+	require.ErrorIs(t, err, journal.ErrRedacted)
+	for _, forgotten = range []bool{false, true} {
+		w = open(t, dir)
+		_, err = w.Blob(r.Blob)
+		require.ErrorIs(t, err, journal.ErrRedacted)
+		_, err = w.Submit(t.Context(), "ping", map[string]any{"to": "a"})
+		require.NoError(t, err)
+		require.NoError(t, w.Run(t.Context()))
+		require.NoError(t, w.Close())
+	}
+}
+
+func TestCopyOfAWorldMayLieElsewhere(t *testing.T) {
+	var s logtest.Server
+	dir, opts := files(t), local.Options{Copy: filepath.Join(t.TempDir(), "copy")}
+	opts.Log = func() (journal.Log, error) { return s.Log(), nil }
+	require.NoError(t, local.Create(dir, local.Birth{}, opts))
+	w, err := local.Open(dir, opts)
+	require.NoError(t, err)
+	live(t, w)
+	head := w.Status().Head
+	require.NoError(t, w.Close())
+	require.NoDirExists(t, filepath.Join(dir, ".world", "store"))
+	require.NoError(t, os.RemoveAll(opts.Copy))
+	w, err = local.Open(dir, opts)
+	require.NoError(t, err)
+	require.Equal(t, head, w.Status().Head)
+	requireProven(t, w)
+	require.NoError(t, w.Close())
+}
