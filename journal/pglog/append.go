@@ -187,6 +187,7 @@ type flight struct {
 	batches []*pending
 	bytes   int
 	frames  []frame
+	blobs   []journal.Blob
 }
 
 // flush sends what waits, of all worlds together, until the store is closed.
@@ -313,7 +314,8 @@ func (f *flight) land(err error) {
 // has answered with the number of each: once is durable, all else is unknown.
 func (s *Store) transmit(ctx context.Context, group []*flight) (map[int64]int, error) {
 	landed := map[int64]int{}
-	err := s.rows(ctx, sqlAppend, s.appendArgs(group), func(r pgx.Rows) error {
+	sql, args := s.appendArgs(group)
+	err := s.rows(ctx, sql, args, func(r pgx.Rows) error {
 		var wid int64
 		err := r.Scan(&wid)
 		landed[wid]++
@@ -325,8 +327,21 @@ func (s *Store) transmit(ctx context.Context, group []*flight) (map[int64]int, e
 	return landed, nil
 }
 
-// appendArgs are the columns of the tables that sqlAppend reads.
-func (s *Store) appendArgs(group []*flight) []any {
+// appendArgs returns the statement that appends flights, and what it is given: the columns of the
+// tables that it reads.
+func (s *Store) appendArgs(group []*flight) (string, []any) {
+	for _, f := range group {
+		if f.frames == nil {
+			f.frames, f.blobs = s.pack.frames(f.after, f.records()), f.contents()
+		}
+	}
+	if f := group[0]; len(group) == 1 && len(f.frames) == 1 && len(f.blobs) == 0 {
+		fr := &f.frames[0]
+		return sqlAppendOne, []any{
+			f.wid, f.token, f.after.ID, f.after.Root[:], f.head.ID, f.head.Root[:], f.world.seal(f.epoch, f.head),
+			fr.first, fr.last, fr.body,
+		}
+	}
 	n := len(group)
 	wids, tokens := make([]int64, n), make([]pgtype.UUID, n)
 	after, head := make([]int64, n), make([]int64, n)
@@ -339,19 +354,16 @@ func (s *Store) appendArgs(group []*flight) []any {
 		after[i], was[i] = int64(f.after.ID), f.after.Root[:]
 		head[i], root[i] = int64(f.head.ID), f.head.Root[:]
 		seal[i] = f.world.seal(f.epoch, f.head)
-		if f.frames == nil {
-			f.frames = s.pack.frames(f.after, f.records())
-		}
 		for j := range f.frames {
 			fr := &f.frames[j]
 			frameOf, first, last = append(frameOf, f.wid), append(first, int64(fr.first)), append(last, int64(fr.last))
 			frameWas, frameBody = append(frameWas, fr.was[:]), append(frameBody, fr.body)
 		}
-		for _, b := range f.contents() {
+		for _, b := range f.blobs {
 			blobOf, hash, body = append(blobOf, f.wid), append(hash, b.Hash[:]), append(body, s.pack.pack(b.Bytes))
 		}
 	}
-	return []any{
+	return sqlAppend, []any{
 		wids, tokens, after, was, head, root, seal,
 		frameOf, first, last, frameWas, frameBody,
 		blobOf, hash, body,

@@ -136,7 +136,7 @@ func TestOwnersContendOverABadWire(t *testing.T) {
 	bad.Store(true)
 	go func() {
 		defer close(ended)
-		w = contend(t, max(wanted/owners/2, 4), stores)
+		w = contend(t, max(wanted*3/4/owners, 4), stores)
 	}()
 	kills, crashes := many(t, "KILLS", 3), many(t, "CRASHES", 1)
 	strikes(t, ended, server, direct, kills, crashes)

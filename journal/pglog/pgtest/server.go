@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -232,6 +233,34 @@ func credential() (*syscall.Credential, error) {
 const hold = `dir=$1; shift
 "$@" >>"$dir/log" 2>&1 &
 if read -r line; then kill -QUIT $!; wait $!; else kill -QUIT $!; wait $!; cd /; rm -rf "$dir"; fi`
+
+// Beside runs another program as the user that runs the server, until the test ends, and returns
+// when it listens on a socket.
+func (s *Server) Beside(t testing.TB, socket, name string, args ...string) {
+	t.Helper()
+	who, err := credential()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command(who, name, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	_, err = backoff.Retry(context.Background(), func() (struct{}, error) {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, conn.Close()
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(20*time.Millisecond)), backoff.WithMaxElapsedTime(startPatience))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func (s *Server) run() error {
 	who, err := credential()
