@@ -43,10 +43,16 @@ func (x *table) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (
 // own takes the world over.
 func own(t testing.TB, s *logtest.Server) *table {
 	t.Helper()
-	l := s.Log()
+	return ownLog(t, s.Log())
+}
+
+func ownLog(t testing.TB, l journal.Log) *table {
+	t.Helper()
 	_, err := l.Own(context.Background())
 	require.NoError(t, err)
-	return &table{Attempts: l.(host.Attempts)}
+	a, is := l.(host.Attempts)
+	require.True(t, is)
+	return &table{Attempts: a}
 }
 
 // newShared returns a setup whose attempts are in a table.

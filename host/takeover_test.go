@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -27,9 +30,37 @@ import (
 // contest is a world that one owner after the other has, and whose attempts are in a table.
 type contest struct {
 	t       *testing.T
-	server  *logtest.Server
+	shared  shared
 	journal *worldtest.Journal
-	made    int // how often its effect was performed
+	made    atomic.Int64 // how often its effect was performed
+}
+
+// shared is where the owners of a world keep its attempts, and the time that goes by there.
+type shared struct {
+	log   func() journal.Log // as one more process has it
+	lease time.Duration
+	quiet func(h *host.Host) // returns when nothing goes on any more in one that has no world
+}
+
+// inMemory is in a bubble of time.
+func inMemory() shared {
+	return shared{new(logtest.Server).Log, host.DefaultLease, func(*host.Host) { synctest.Wait() }}
+}
+
+// onPostgres is where time is real.
+func onPostgres(t *testing.T) shared {
+	t.Helper()
+	url, key := pgtest.URL(t), make([]byte, 32)
+	require.NoError(t, pglog.Init(t.Context(), url))
+	s, err := pglog.Open(t.Context(), url, pglog.Options{})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.NoError(t, s.Create(t.Context(), town, key))
+	return shared{
+		func() journal.Log { return s.World(town, pglog.Claim{Key: key, Take: true}) },
+		3 * time.Second,
+		func(h *host.Host) { _ = h.Close() },
+	}
 }
 
 // contender is one of its owners.
@@ -37,10 +68,6 @@ type contender struct {
 	*owned
 	table   *table
 	perform func() // while it performs; nil: nothing
-}
-
-func newContest(t *testing.T) *contest {
-	return &contest{t: t, server: new(logtest.Server), journal: new(worldtest.Journal)}
 }
 
 // takeOver has another process own the world, which it opens where it is there.
@@ -52,12 +79,12 @@ func (x *contest) takeOver(stop func(*contender)) *contender {
 	e := m.Effects["tool.a"]
 	e.Adapter, e.Config, e.Files, e.OnInDoubt = "live", nil, nil, manifest.InDoubtPark
 	m.Effects["tool.a"] = e
-	c := &contender{owned: &owned{t: x.t}, table: own(x.t, x.server)}
+	c := &contender{owned: &owned{t: x.t}, table: ownLog(x.t, x.shared.log())}
 	if stop != nil {
 		stop(c)
 	}
 	perform := func(ctx context.Context, _ host.Call) (host.Result, error) {
-		x.made++
+		x.made.Add(1)
 		if c.perform != nil {
 			c.perform()
 		}
@@ -67,7 +94,7 @@ func (x *contest) takeOver(stop func(*contender)) *contender {
 		Journal: x.journal, History: x.journal, Keys: worldtest.Keyring(x.t, town),
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			c.owner, err = host.New(host.Config{
-				World: id, Manifest: m, Content: x.journal.Blob, Keys: worldtest.Keyring(x.t, town), Attempts: c.table,
+				World: id, Manifest: m, Content: x.journal.Blob, Keys: worldtest.Keyring(x.t, town), Attempts: c.table, Lease: x.shared.lease,
 				Adapters: map[string]host.Factory{"live": func(host.Setup) (host.Adapter, error) { return outside(perform), nil }},
 			})
 			x.t.Cleanup(func() { _ = c.owner.Close() }) // whose world is another's, perhaps
@@ -113,10 +140,10 @@ const (
 type takeoverWindow struct {
 	stop   func(c *contender, here func()) // has the first owner stop: here returns when the second is done
 	where  takeoverMoment                  // where stop is nil
-	made   int                             // by both of them
+	made   int64                           // by both of them
 	became receipt.State
 	decide journal.Resolution // of what is in doubt
-	after  int                // made then
+	after  int64              // made then
 }
 
 func begins(c *receipt.AttemptChanges) bool { return len(c.Begin) > 0 }
@@ -166,13 +193,22 @@ func takeoverWindows() map[string]takeoverWindow {
 func TestTakenOverInEveryWindow(t *testing.T) {
 	for name, w := range takeoverWindows() {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { w.run(t) })
+			synctest.Test(t, func(t *testing.T) { w.run(t, inMemory()) })
 		})
 	}
 }
 
-func (w *takeoverWindow) run(t *testing.T) {
-	x := newContest(t)
+func TestTakenOverInEveryWindowOnPostgres(t *testing.T) {
+	for name, w := range takeoverWindows() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w.run(t, onPostgres(t))
+		})
+	}
+}
+
+func (w *takeoverWindow) run(t *testing.T, in shared) {
+	x := &contest{t: t, shared: in, journal: new(worldtest.Journal)}
 	stopped, goOn := make(chan struct{}), make(chan struct{})
 	one := x.takeOver(func(c *contender) {
 		if w.stop != nil {
@@ -189,19 +225,19 @@ func (w *takeoverWindow) run(t *testing.T) {
 	case w.where == delivered:
 		one.settle()
 	}
-	time.Sleep(host.DefaultLease) // for which nobody takes it over
+	time.Sleep(in.lease) // for which nobody takes it over
 	two := x.takeOver(nil)
 	require.Equal(t, w.became, two.settle().State)
 	close(goOn)
-	synctest.Wait()
+	in.quiet(one.owner)
 	one.goOnFenced()
-	require.Equal(t, w.made, x.made, "by both of them")
+	require.Equal(t, w.made, x.made.Load(), "by both of them")
 	if w.decide != "" {
 		e := two.Intents()[0]
 		_, err := two.Resolve(t.Context(), journal.Resolved{Key: e.Intent.Key, How: w.decide, Params: e.Params, Actor: "ada", Reason: "she looked"})
 		require.NoError(t, err)
 		require.Equal(t, receipt.StateCommitted, two.settle().State)
-		require.Equal(t, w.after, x.made)
+		require.Equal(t, w.after, x.made.Load())
 	}
 	head := two.Status().Head
 	three := x.takeOver(nil)
@@ -239,9 +275,11 @@ func (c *contender) goOnFenced() {
 // appends to, and hosts that perform them and do not know that they have been taken over.
 type race struct {
 	t      *testing.T
-	server *logtest.Server
+	log    func() journal.Log // as one more process has it
+	second time.Duration      // how long it is
 	rng    *rand.Rand
 	fenced bool // the table asks for the token
+	hosts  []*host.Host
 
 	mu       sync.Mutex // guards what follows
 	open     map[receipt.Key]receipt.Permit
@@ -266,7 +304,7 @@ func (r *race) run(takeovers, permits int) {
 	var now host.Attempts
 	var mu sync.Mutex
 	for n := range takeovers {
-		var a host.Attempts = own(r.t, r.server)
+		var a host.Attempts = ownLog(r.t, r.log())
 		mu.Lock()
 		now = a
 		mu.Unlock()
@@ -289,7 +327,7 @@ func (r *race) run(takeovers, permits int) {
 // owner is one owner's time, and the beginning of what it goes on with after it.
 func (r *race) owner(a host.Attempts, n int) {
 	s := newShared(a, func(_ context.Context, c host.Call) (host.Result, error) {
-		time.Sleep(time.Duration(c.Permit.Occurrence%7) * time.Second)
+		time.Sleep(time.Duration(c.Permit.Occurrence%7) * r.second)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.made[c.Permit.Key]++
@@ -300,6 +338,7 @@ func (r *race) owner(a host.Attempts, n int) {
 	})
 	s.workers = 1 + r.rng.IntN(8)
 	h := s.doomed(r.t)
+	r.hosts = append(r.hosts, h)
 	var perform []receipt.Task
 	for _, p := range slices.SortedFunc(maps.Values(r.open), func(a, b receipt.Permit) int { return cmp.Compare(a.Occurrence, b.Occurrence) }) {
 		h.Start(task(receipt.Recover, p))
@@ -317,8 +356,8 @@ func (r *race) owner(a host.Attempts, n int) {
 		h.Start(task(receipt.Forget, p))
 	}
 	h.Start(perform)
-	for wait := time.Duration(r.rng.IntN(12)) * time.Second; wait > 0; wait -= time.Second {
-		time.Sleep(time.Second)
+	for range r.rng.IntN(12) {
+		time.Sleep(r.second)
 		answers, err := h.Answers()
 		require.NoError(r.t, err, "owner %d", n)
 		for _, got := range answers {
@@ -338,21 +377,49 @@ func TestNothingIsPerformedTwiceOverTakeovers(t *testing.T) {
 	for name, fenced := range map[string]bool{"fenced": true, "control": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &race{
-					t: t, server: new(logtest.Server), rng: rand.New(rand.NewPCG(seed, 1)), fenced: fenced,
-					open: make(map[receipt.Key]receipt.Permit), made: make(map[receipt.Key]int),
-				}
+				r := newRace(t, seed, fenced)
+				r.log, r.second = new(logtest.Server).Log, time.Second
 				r.run(10*tens, 100*tens)
 				time.Sleep(time.Hour) // for those that have been taken over
 				synctest.Wait()
-				t.Logf("SEED=%d: %d permits, %d performed, %d twice, %d in doubt", seed, r.attempts, len(r.made), r.twice, r.doubts)
-				if !fenced {
-					require.NotZero(t, r.twice, "the control")
-					return
-				}
-				require.Zero(t, r.twice)
-				require.Greater(t, len(r.made), r.attempts/2)
+				r.judge()
 			})
 		})
 	}
+}
+
+func TestNothingIsPerformedTwiceOverTakeoversOnPostgres(t *testing.T) {
+	seed, tens := fault.Seeds(t, 3, 100)
+	for name, fenced := range map[string]bool{"fenced": true, "control": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRace(t, seed, fenced)
+			r.log, r.second = onPostgres(t).log, 3*time.Millisecond
+			r.run(10*tens, 100*tens)
+			time.Sleep(time.Second)
+			for _, h := range r.hosts {
+				_ = h.Close() // when nothing goes on any more
+			}
+			r.judge()
+		})
+	}
+}
+
+func newRace(t *testing.T, seed uint64, fenced bool) *race {
+	return &race{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fenced: fenced,
+		open: make(map[receipt.Key]receipt.Permit), made: make(map[receipt.Key]int),
+	}
+}
+
+func (r *race) judge() {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.t.Logf("%d permits, %d performed, %d twice, %d in doubt", r.attempts, len(r.made), r.twice, r.doubts)
+	if !r.fenced {
+		require.NotZero(r.t, r.twice, "the control")
+		return
+	}
+	require.Zero(r.t, r.twice)
+	require.Greater(r.t, len(r.made), r.attempts/2)
 }

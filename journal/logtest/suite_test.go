@@ -9,3 +9,7 @@ import (
 func TestMemoryIsALog(t *testing.T) {
 	Run(t, func(*testing.T) func() journal.Log { return new(Server).Log })
 }
+
+func TestMemoryKeepsAttempts(t *testing.T) {
+	RunAttempts(t, func(*testing.T) func() journal.Log { return new(Server).Log })
+}

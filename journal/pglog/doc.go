@@ -10,6 +10,7 @@
 //	blob        its contents by their hashes; without a body: redacted
 //	note        its signed checkpoints
 //	image       its last image, in parts
+//	attempt     its attempts of effects, until the journal has their results
 //
 // A frame is the chain root before its first record, and a body: each record as its length
 // (uvarint), its bytes, and the first 8 bytes of the chain root with it, packed. Packed bytes

@@ -12,7 +12,7 @@ import (
 )
 
 // schemaVersion is that of the last file in migrations.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // migrationTable is where goose keeps what it has run.
 const migrationTable = "worldkernel.migration"

@@ -186,6 +186,41 @@ SELECT durable, whole FROM checked`
 
 	sqlParts = `SELECT body FROM worldkernel.image_part WHERE wid = $1 AND id = $2 ORDER BY n`
 
+	// sqlAttempts reads what is kept of attempts. A lease that is left is in microseconds.
+	sqlAttempts = `
+SELECT key, number, nonce, holder,
+       (extract(epoch FROM coalesce(lease_until - clock_timestamp(), '0')) * 1000000)::bigint, result
+FROM worldkernel.attempt WHERE wid = $1`
+
+	// sqlChangeAttempts begins attempts of one run ($3), ends some with results, prolongs leases
+	// and forgets some; none is in it twice. It answers with a row, or with one for each that is
+	// begun: for it writes those anew that the run had begun, and an answer was lost. Its lock
+	// stops no append; sqlClaim waits for it, or it for that, and then the token is another.
+	sqlChangeAttempts = `
+WITH mine AS (SELECT wid FROM worldkernel.world WHERE wid = $1 AND token = $2 FOR KEY SHARE),
+begun AS (
+	INSERT INTO worldkernel.attempt AS a (wid, key, number, nonce, holder, lease_until)
+	SELECT mine.wid, t.key, t.number, $3, t.holder, clock_timestamp() + t.lease * interval '1 microsecond'
+	FROM mine, unnest($4::bytea[], $5::bigint[], $6::text[], $7::bigint[]) AS t (key, number, holder, lease)
+	ON CONFLICT (wid, key, number) DO UPDATE SET lease_until = excluded.lease_until
+	WHERE a.nonce = excluded.nonce AND a.result IS NULL
+	RETURNING a.key, a.number
+), ended AS (
+	INSERT INTO worldkernel.attempt (wid, key, number, nonce, holder, result)
+	SELECT mine.wid, t.key, t.number, $3, '', t.result
+	FROM mine, unnest($8::bytea[], $9::bigint[], $10::bytea[]) AS t (key, number, result)
+	ON CONFLICT (wid, key, number) DO UPDATE SET result = excluded.result
+), renewed AS (
+	UPDATE worldkernel.attempt a SET lease_until = clock_timestamp() + t.lease * interval '1 microsecond'
+	FROM mine, unnest($11::bytea[], $12::bigint[], $13::bigint[]) AS t (key, number, lease)
+	WHERE a.wid = mine.wid AND a.key = t.key AND a.number = t.number
+), forgotten AS (
+	DELETE FROM worldkernel.attempt a
+	USING mine, unnest($14::bytea[], $15::bigint[]) AS t (key, number)
+	WHERE a.wid = mine.wid AND a.key = t.key AND a.number = t.number
+)
+SELECT begun.key, begun.number FROM mine LEFT JOIN begun ON true`
+
 	// sqlCheck finds the worlds whose frames do not reach from the first record to the head, or
 	// whose image lacks a part.
 	sqlCheck = `

@@ -39,11 +39,13 @@ func testStore(t testing.TB) *Store {
 	return open(t, newURL(t), Options{})
 }
 
-func TestPostgresIsALog(t *testing.T) {
+// inTurn returns what makes worlds that two processes own in turn.
+func inTurn(t *testing.T) func(t *testing.T) func() journal.Log {
+	t.Helper()
 	url := newURL(t)
-	one, two := open(t, url, Options{}), open(t, url, Options{}) // two processes, in turn
+	one, two := open(t, url, Options{}), open(t, url, Options{})
 	worlds := 0
-	logtest.Run(t, func(t *testing.T) func() journal.Log {
+	return func(t *testing.T) func() journal.Log {
 		worlds++
 		id := fmt.Sprintf("w%d", worlds)
 		require.NoError(t, one.Create(t.Context(), id, testKey))
@@ -52,5 +54,9 @@ func TestPostgresIsALog(t *testing.T) {
 			next, other = other, next
 			return next.World(id, Claim{Key: testKey, Take: true})
 		}
-	})
+	}
 }
+
+func TestPostgresIsALog(t *testing.T) { logtest.Run(t, inTurn(t)) }
+
+func TestPostgresKeepsAttempts(t *testing.T) { logtest.RunAttempts(t, inTurn(t)) }

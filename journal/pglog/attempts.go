@@ -1,0 +1,109 @@
+package pglog
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// KeptAttempts implements host.Attempts.
+func (w *World) KeptAttempts(ctx context.Context) (all []receipt.KeptAttempt, err error) {
+	wid, _, err := w.owner()
+	if err != nil {
+		return nil, err
+	}
+	err = w.store.insist(ctx, func(ctx context.Context) error {
+		all = nil
+		return w.store.rows(ctx, sqlAttempts, []any{wid}, func(r pgx.Rows) error {
+			var k receipt.KeptAttempt
+			var key, run []byte
+			var lease int64
+			err := r.Scan(&key, &k.Attempt, &run, &k.Worker, &lease, &k.Receipt)
+			copy(k.Key.Hash[:], key)
+			copy(k.Run[:], run)
+			k.Lease = time.Duration(lease) * time.Microsecond
+			all = append(all, k)
+			return err
+		})
+	})
+	return all, err
+}
+
+// attemptID is what an attempt is kept by.
+type attemptID struct {
+	key    receipt.Key
+	number uint64
+}
+
+// ChangeAttempts implements host.Attempts. Where an answer is lost the same is asked for again:
+// what is begun by then is this run's, and has been performed by nobody.
+func (w *World) ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) ([]bool, error) {
+	wid, token, err := w.owner()
+	if err != nil {
+		return nil, err
+	}
+	begun, ours := make(map[attemptID]bool, len(changes.Begin)), false
+	args := append([]any{wid, token}, attemptArgs(changes)...)
+	err = w.store.insist(ctx, func(ctx context.Context) error {
+		clear(begun)
+		ours = false
+		return w.store.rows(ctx, sqlChangeAttempts, args, func(r pgx.Rows) error {
+			ours = true
+			var key []byte
+			var number *uint64 // NULL: none is begun
+			err := r.Scan(&key, &number)
+			if number != nil {
+				at := attemptID{number: *number}
+				copy(at.key.Hash[:], key)
+				begun[at] = true
+			}
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !ours:
+		return nil, journal.ErrFenced
+	}
+	out := make([]bool, len(changes.Begin))
+	for i := range changes.Begin {
+		out[i] = begun[attemptID{changes.Begin[i].Key, changes.Begin[i].Attempt}]
+	}
+	return out, nil
+}
+
+// attemptArgs are the run, and the columns of the tables that sqlChangeAttempts reads.
+func attemptArgs(changes *receipt.AttemptChanges) []any {
+	run, holders := []byte{}, make([]string, len(changes.Begin))
+	for i := range changes.Begin {
+		run, holders[i] = changes.Begin[i].Run[:], changes.Begin[i].Worker
+	}
+	results := make([][]byte, len(changes.End))
+	for i := range changes.End {
+		run, results[i] = changes.End[i].Run[:], changes.End[i].Receipt
+	}
+	begin, begins, beginLeases := attemptColumns(changes.Begin)
+	end, ends, _ := attemptColumns(changes.End)
+	renew, renews, renewLeases := attemptColumns(changes.Renew)
+	forget, forgets, _ := attemptColumns(changes.Forget)
+	return []any{
+		run, begin, begins, holders, beginLeases,
+		end, ends, results,
+		renew, renews, renewLeases,
+		forget, forgets,
+	}
+}
+
+// attemptColumns returns no nil, which would be NULL.
+func attemptColumns(all []receipt.KeptAttempt) (keys [][]byte, numbers, leases []int64) {
+	keys, numbers, leases = make([][]byte, len(all)), make([]int64, len(all)), make([]int64, len(all))
+	for i := range all {
+		keys[i], numbers[i], leases[i] = all[i].Key.Hash[:], int64(all[i].Attempt), all[i].Lease.Microseconds()
+	}
+	return keys, numbers, leases
+}
