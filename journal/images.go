@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"slices"
@@ -16,29 +17,109 @@ type Images struct {
 // Add takes an image as Journal.Checkpoint does. It keeps the slices.
 func (x *Images) Add(img *Image) {
 	whole := &Image{Head: img.Head, Core: img.Core}
-	if last := x.at(Last); last != nil {
-		whole.Cells, whole.Intents = slices.Clone(last.Cells), slices.Clone(last.Intents)
+	last := x.at(Last)
+	if last == nil {
+		last = new(Image)
 	}
-	for _, c := range img.Cells {
-		at, found := slices.BinarySearchFunc(whole.Cells, c.Cell, func(v CellVersion, name string) int { return strings.Compare(v.Cell, name) })
-		if found {
-			whole.Cells = slices.Delete(whole.Cells, at, at+1)
-		}
-		if c.At = img.Head.ID; len(c.Bytes) > 0 {
-			whole.Cells = slices.Insert(whole.Cells, at, c)
-		}
+	whole.Cells = withChanges(last.Cells, img)
+	whole.Intents = slices.Clone(last.Intents)
+	places := make(map[Hash]int, len(whole.Intents))
+	for i, e := range whole.Intents {
+		places[e.Key] = i
 	}
 	for _, e := range img.Intents {
 		e.First = false
-		at := slices.IndexFunc(whole.Intents, func(v IntentVersion) bool { return v.Key == e.Key })
-		if at < 0 {
-			whole.Intents = append(whole.Intents, e)
-		} else {
+		if at, found := places[e.Key]; found {
 			whole.Intents[at] = e
+		} else {
+			places[e.Key] = len(whole.Intents)
+			whole.Intents = append(whole.Intents, e)
 		}
 	}
 	x.kept = slices.DeleteFunc(x.kept, func(old *Image) bool { return !slices.Contains(img.Keep, old.Head.ID) })
 	x.kept = append(x.kept, whole)
+}
+
+// withChanges returns the cells of an image, of which it says those that are others than
+// before.
+func withChanges(before []CellVersion, img *Image) []CellVersion {
+	out := make([]CellVersion, 0, len(before)+len(img.Cells))
+	for _, c := range img.Cells {
+		at, found := slices.BinarySearchFunc(before, c.Cell, func(v CellVersion, name string) int { return strings.Compare(v.Cell, name) })
+		out = append(out, before[:at]...)
+		if before = before[at:]; found {
+			before = before[1:]
+		}
+		if c.At = img.Head.ID; len(c.Bytes) > 0 {
+			out = append(out, c)
+		}
+	}
+	return append(out, before...)
+}
+
+// Size returns about how many bytes the images take.
+func (x *Images) Size() (n int) {
+	const cellVersion, intentVersion = 56, 64
+	var before *Image
+	for _, img := range x.kept {
+		n += len(img.Core) + cellVersion*len(img.Cells) + intentVersion*len(img.Intents)
+		own := img.since(before)
+		for i := range own.Cells {
+			n += len(own.Cells[i].Bytes)
+		}
+		for i := range own.Intents {
+			n += len(own.Intents[i].Bytes)
+		}
+		before = img
+	}
+	return n
+}
+
+// Each yields the images in order, each as Checkpoint takes it: with what has changed since
+// the one before.
+func (x *Images) Each() iter.Seq[*Image] {
+	return func(yield func(*Image) bool) {
+		var before *Image
+		var keep []Seq
+		for _, img := range x.kept {
+			own := img.since(before)
+			own.Keep = slices.Clone(keep)
+			if !yield(own) {
+				return
+			}
+			before, keep = img, append(keep, img.Head.ID)
+		}
+	}
+}
+
+// since returns an image with what it has otherwise than another before it; nil: there is none.
+func (img *Image) since(before *Image) *Image {
+	if before == nil {
+		return &Image{Head: img.Head, Core: img.Core, Cells: img.Cells, Intents: img.Intents}
+	}
+	own := &Image{Head: img.Head, Core: img.Core}
+	was := before.Cells
+	for _, c := range img.Cells {
+		for len(was) > 0 && was[0].Cell < c.Cell {
+			own.Cells, was = append(own.Cells, CellVersion{Cell: was[0].Cell}), was[1:] // it is gone
+		}
+		same := len(was) > 0 && was[0].Cell == c.Cell
+		if !same || was[0].At != c.At {
+			own.Cells = append(own.Cells, c)
+		}
+		if same {
+			was = was[1:]
+		}
+	}
+	for _, c := range was {
+		own.Cells = append(own.Cells, CellVersion{Cell: c.Cell})
+	}
+	for i, e := range img.Intents { // they keep their places
+		if i >= len(before.Intents) || !bytes.Equal(before.Intents[i].Bytes, e.Bytes) {
+			own.Intents = append(own.Intents, e)
+		}
+	}
+	return own
 }
 
 // Clone returns a copy.

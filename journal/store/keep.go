@@ -38,6 +38,8 @@ type keeper struct {
 
 	lists map[string][][]byte // of versions in chunks that go, by the names of their cells
 
+	part func(*pebble.Batch) (*pebble.Batch, error) // takes the batch when it is large, and gives the next; nil: all is one
+
 	key, noted []byte
 }
 
@@ -223,6 +225,9 @@ func (k *keeper) putAll(img *journal.Image) error {
 			after = former{at: k.lately.head, whole: !k.lately.chunked[c.Cell]}
 		}
 		there, err := k.put(name, c.Bytes, after)
+		if err == nil {
+			err = k.parted()
+		}
 		if err != nil {
 			return err
 		}
@@ -242,9 +247,20 @@ func (k *keeper) putAll(img *journal.Image) error {
 		if _, err := k.put(name, in.Bytes, after); err != nil {
 			return err
 		}
+		if err := k.parted(); err != nil {
+			return err
+		}
 	}
 	slices.Sort(k.now.cells)
 	return nil
+}
+
+// parted begins another batch where this one is large, and need not be all.
+func (k *keeper) parted() (err error) {
+	if k.part != nil && k.batch.Len() >= spillBytes {
+		k.batch, err = k.part(k.batch)
+	}
+	return err
 }
 
 // former says where the version before one is.

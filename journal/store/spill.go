@@ -1,0 +1,216 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Spill is a store of images alone: of what a replay has computed and does not use, where a
+// world is larger than memory. It is one process's, of one replay, and gone when that ends:
+// nothing waits for the disk. It is safe for concurrent use.
+type Spill struct {
+	images *Store // without records, lock and anchor
+
+	mu      sync.Mutex    // guards what follows, and orders Checkpoints
+	heads   []journal.Seq // of images, ascending
+	hasty   int           // bytes that were written, and waited for by nobody
+	failure error
+
+	broken chan error // what Pebble could not do in the background
+}
+
+// spillBytes is how much is written to a Spill before it waits for the disk to have it.
+const spillBytes = 8 << 20
+
+// NewSpill makes one in a directory that is not there.
+func NewSpill(dir string, opts Options) (*Spill, error) {
+	opts.Scratch = true
+	x := &Spill{images: &Store{dir: dir, opts: opts.withDefaults()}, broken: make(chan error, 1)}
+	s := x.images
+	err := s.opts.FS.MkdirAll(dir, 0o700)
+	if err == nil {
+		s.db, err = pebble.Open(dir, x.pebbleOptions())
+	}
+	if err != nil {
+		return nil, x.of(errors.Join(err, s.opts.FS.RemoveAll(dir)))
+	}
+	return x, nil
+}
+
+// pebbleOptions are those of a store that has no log, and in which no write waits for the
+// disk but where Checkpoint does: Pebble would wait for ever for one that is full.
+func (x *Spill) pebbleOptions() *pebble.Options {
+	o := x.images.pebbleOptions()
+	o.FS, o.DisableWAL, o.ErrorIfExists = x.images.opts.FS, true, true
+	o.Logger = quiet{x}
+	o.MemTableSize, o.MemTableStopWritesThreshold, o.L0StopWritesThreshold = 2*spillBytes, 1<<20, 1<<20
+	o.EventListener = &pebble.EventListener{
+		BackgroundError: x.fail,
+		DataCorruption:  func(info pebble.DataCorruptionInfo) { x.fail(info.Details) },
+	}
+	return o
+}
+
+// fail notes that Pebble could not do something.
+func (x *Spill) fail(err error) {
+	select {
+	case x.broken <- err:
+	default: // the first says enough
+	}
+}
+
+// quiet takes Pebble's messages.
+type quiet struct{ x *Spill }
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+
+// Fatalf implements pebble.Logger. It returns: Pebble goes on with what nobody reads any more.
+func (q quiet) Fatalf(format string, args ...any) { q.x.fail(fmt.Errorf(format, args...)) }
+
+// Close removes it.
+func (x *Spill) Close() error {
+	s := x.images
+	s.released.Store(true)
+	s.newest.letGo()
+	closed := s.db.Close()
+	return x.of(errors.Join(closed, s.opts.FS.RemoveAll(s.dir)))
+}
+
+// Checkpoint takes an image as journal.Journal does. Images of one head add up.
+func (x *Spill) Checkpoint(img *journal.Image) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	err := x.failure
+	if err == nil {
+		err = x.write(img)
+	}
+	x.images.newest.letGo()
+	if err != nil {
+		x.failure = err
+	}
+	return x.of(err)
+}
+
+// of names the spill that an error is of.
+func (x *Spill) of(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("store: spill %s: %w", x.images.dir, err)
+}
+
+func (x *Spill) write(img *journal.Image) error {
+	before, err := x.images.look()
+	if err != nil {
+		return err
+	}
+	defer before.close()
+	k, err := newKeeper(x.images.db.NewBatch(), before, img, x.heads, 0)
+	if err != nil {
+		return err
+	}
+	defer k.old.close()
+	k.part = func(full *pebble.Batch) (*pebble.Batch, error) { return x.images.db.NewBatch(), x.commit(full) }
+	for _, head := range k.leaving {
+		if err := k.letGo(head); err != nil {
+			return errors.Join(err, k.batch.Close())
+		}
+	}
+	err = k.tidy()
+	if err == nil {
+		err = k.putAll(img)
+	}
+	if err != nil {
+		return errors.Join(err, k.batch.Close())
+	}
+	before.seal.set(k.batch, imageKey(img.Head.ID), imageBody(img))
+	x.heads = append(k.kept, img.Head.ID)
+	return x.commit(k.batch)
+}
+
+// commit applies a batch. It waits until the disk has what was written, where that is much:
+// Pebble would gather it in memory.
+func (x *Spill) commit(b *pebble.Batch) error {
+	x.hasty += b.Len()
+	if err := errors.Join(b.Commit(pebble.NoSync), b.Close()); err != nil {
+		return err
+	}
+	if x.hasty < spillBytes {
+		select {
+		case err := <-x.broken:
+			return err
+		default:
+			return nil
+		}
+	}
+	x.hasty = 0
+	flushed, err := x.images.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-x.broken:
+		return err
+	case <-flushed:
+		return nil
+	}
+}
+
+// Part is that of journal.History.
+func (x *Spill) Part(at journal.Seq, cells []string) (img *journal.Image, err error) {
+	err = x.images.settled(func(v *view) error {
+		img, err = v.image(at)
+		if err == nil && (img == nil || img.Head.ID != at) {
+			err = journal.ErrNotFound
+		}
+		if err == nil {
+			err = v.fillPart(img, cells)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, x.of(err)
+	}
+	return img, nil
+}
+
+// Core implements journal.Versions.
+func (x *Spill) Core(at journal.Seq) (img *journal.Image, err error) {
+	err = x.images.settled(func(v *view) error {
+		img, err = v.image(at)
+		return err
+	})
+	if err != nil {
+		return nil, x.of(err)
+	}
+	return img, nil
+}
+
+// CellVersion implements journal.Versions.
+func (x *Spill) CellVersion(cell string, at journal.Seq) (*journal.CellVersion, error) {
+	v, err := x.images.CellVersion(cell, at)
+	return v, x.of(err)
+}
+
+// IntentVersion implements journal.Versions.
+func (x *Spill) IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error) {
+	v, err := x.images.IntentVersion(key, at)
+	return v, x.of(err)
+}
+
+// CellVersions implements journal.Versions.
+func (x *Spill) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.CellVersion, error] {
+	return x.images.CellVersions(prefix, at)
+}
+
+// IntentVersions implements journal.Versions.
+func (x *Spill) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
+	return x.images.IntentVersions(at)
+}
