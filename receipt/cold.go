@@ -137,6 +137,15 @@ func (l *Ledger) Resume(s *Standing, c Cold) {
 	l.KeepCold(c)
 }
 
+// Held returns about how many bytes the entries take that are in memory. It looks at all of them.
+func (l *Ledger) Held() int {
+	n := entryBytes * len(l.entries)
+	for _, e := range l.entries { // order cannot show: a sum
+		n += e.bytes()
+	}
+	return n
+}
+
 // Away returns how many entries are not in memory.
 func (l *Ledger) Away() int { return l.away }
 

@@ -184,8 +184,7 @@ func (w *World) Checkpoint() error {
 	}
 	w.saved = img.Head.ID
 	if w.cfg.Memory > 0 && w.cfg.Images != nil {
-		w.k.shelve(w.cfg.Memory)
-		w.k.shelveIntents(max(w.cfg.Memory-w.k.cells.bytes, w.cfg.Memory/4))
+		w.k.leaveToImage(w.cfg.Memory)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 // docs/adr/0043 says what may lie there, and why.
 type shelf struct {
 	images journal.Versions // nil: all stays in memory
+	spill  Spill            // images, where a replay has made them for itself; else nil
 
 	// The first error of reading. Whoever asked was told that there is no such thing, so
 	// nothing of what followed from that may become durable: see World.append.
@@ -24,6 +25,9 @@ type shelf struct {
 
 // fail notes an error of reading.
 func (s *shelf) fail(err error) {
+	if s.err == nil && s.spill != nil {
+		err = &SpillError{err}
+	}
 	if s.err == nil {
 		s.err = err
 	}

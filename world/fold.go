@@ -16,12 +16,12 @@ import (
 type folding struct {
 	*kernel
 
-	h      journal.History
-	cfg    ReplayConfig
-	base   *journal.Image   // that it began with; nil: it began with record 1
-	images *journal.Images  // for rollbacks to the snapshots that it came by; nil: there was none yet
-	passed []*journal.Image // the same, in order, each with what had changed since the one before
-	left   journal.Seq      // head of the last that was left; 0: there was none yet
+	h       journal.History
+	cfg     ReplayConfig
+	base    *journal.Image  // that it began with; nil: it began with record 1, or the image was put aside
+	images  *journal.Images // for rollbacks to the snapshots that it came by; nil: there was none yet, or they were put aside
+	left    journal.Seq     // head of the last that was left; 0: there was none yet
+	weighed uint64          // see spill: volume before which nobody need look
 }
 
 // fold applies the inputs after a head and compares all records. It leaves
@@ -44,14 +44,7 @@ func (k *folding) fold(from journal.Head) error {
 		if compared == len(k.records) {
 			k.forget()
 			compared = 0
-			err := k.leaveImage()
-			if err == nil {
-				err = k.follow(s)
-			}
-			if k.over() {
-				err = k.rules.guard.ended()
-			}
-			if err != nil {
+			if err := k.unit(s); err != nil {
 				return err
 			}
 		}
@@ -74,6 +67,22 @@ func (k *folding) fold(from journal.Head) error {
 	}
 	k.take(ready{})
 	return k.deliverRecalled(h)
+}
+
+// unit makes the kernel write the records that begin with the one in s, all before it having
+// been compared.
+func (k *folding) unit(s journal.Scanned) error {
+	err := k.leaveImage()
+	if err == nil {
+		err = k.spill()
+	}
+	if err == nil {
+		err = k.follow(s)
+	}
+	if k.over() {
+		return k.rules.guard.ended()
+	}
+	return err
 }
 
 // scan yields the records after a head, with their roots if the history computes them.
@@ -218,6 +227,16 @@ func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 // part is History.Part for a rollback of the fold: images that it has made itself come first.
 // Of one that it began with that has not all cells, the others are on the shelf.
 func (k *folding) part(at journal.Seq, cells []string) (*journal.Image, error) {
+	if k.shelf.spill != nil {
+		part, err := k.shelf.spill.Part(at, cells)
+		switch {
+		case errors.Is(err, journal.ErrNotFound):
+			return k.h.Part(at, cells)
+		case err != nil:
+			k.shelf.fail(err)
+		}
+		return part, err
+	}
 	if k.images == nil {
 		return k.h.Part(at, cells)
 	}
@@ -254,8 +273,8 @@ func (k *folding) pass(b journal.SnapshotCreated) error {
 // keepImage keeps the image of now.
 func (k *folding) keepImage() error {
 	img, err := k.addImage()
-	if err == nil {
-		k.passed = append(k.passed, img)
+	if err == nil && k.cfg.passed != nil {
+		k.cfg.passed(img)
 	}
 	return err
 }
@@ -281,6 +300,13 @@ func (k *folding) addImage() (*journal.Image, error) {
 	img, err := k.image()
 	if err != nil {
 		return nil, err
+	}
+	if k.shelf.spill != nil {
+		if err := k.shelf.spill.Checkpoint(img); err != nil {
+			k.shelf.fail(err)
+			return nil, k.shelf.err
+		}
+		return img, nil
 	}
 	k.rules.guard.image(img)
 	if k.images == nil {

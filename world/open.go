@@ -162,7 +162,11 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	if isOfVersion1(img) {
 		from = nil // its ledger does not say enough: the journal does
 	}
-	k, lost, err := load(cfg.History, from, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g, shelf: cfg.Images})
+	var lost []*journal.Image // in a crash
+	k, err := load(cfg.History, from, ReplayConfig{
+		Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g, shelf: cfg.Images,
+		passed: func(img *journal.Image) { lost = append(lost, img) },
+	})
 	if err != nil && !isMissing(err) {
 		return nil, err
 	}
@@ -181,7 +185,7 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	if img != nil {
 		w.saved = img.Head.ID
 	}
-	for _, img := range lost { // in a crash
+	for _, img := range lost {
 		if err := cfg.Journal.Checkpoint(img); err != nil {
 			return nil, err
 		}
@@ -201,12 +205,23 @@ func lastImage(cfg Config) (*journal.Image, error) {
 		return nil, err
 	}
 	parts, err := partsOf(img)
-	if err != nil || parts.core.Ledger == nil && int(parts.core.Cells) <= cfg.Memory/cellBytes {
+	if err != nil || !parts.core.exceeds(cfg.Memory) {
 		return cfg.History.Image(journal.Last)
 	}
+	return liveImage(cfg.Images, img, parts)
+}
+
+// exceeds reports whether an image is not to be in memory, where that is so large.
+func (c *imageCore) exceeds(memory int) bool {
+	return c.Ledger != nil || int(c.Cells) > memory/cellBytes
+}
+
+// liveImage adds to the core of an image the cells with which something is under way, what
+// falls due, and the intents that may not leave memory.
+func liveImage(images journal.Versions, img *journal.Image, parts *imageParts) (_ *journal.Image, err error) {
 	at := img.Head.ID
 	for _, name := range slices.Concat(parts.core.Ready, parts.core.Parked) {
-		v, err := cfg.Images.CellVersion(name, at)
+		v, err := images.CellVersion(name, at)
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +230,7 @@ func lastImage(cfg Config) (*journal.Image, error) {
 		}
 	}
 	for _, prefix := range []string{scheduledList, timersList} {
-		for v, err := range cfg.Images.CellVersions(prefix, at) {
+		for v, err := range images.CellVersions(prefix, at) {
 			if err != nil {
 				return nil, err
 			}
@@ -224,7 +239,7 @@ func lastImage(cfg Config) (*journal.Image, error) {
 		}
 	}
 	slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
-	img.Intents, err = lastIntents(cfg.Images, &parts.core, at)
+	img.Intents, err = lastIntents(images, &parts.core, at)
 	return img, err
 }
 

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,16 @@ type ReplayConfig struct {
 	From     journal.Seq      // the snapshot.created to begin with, whose image is kept; 0: record 1
 	Bounds   Bounds           // of rules that somebody else has put in force; zero: none
 	To       journal.Seq      // the last record to replay, and what was written at once with it; 0: all
+	Spilling Spilling         // zero: all of the world is in memory
 	// Visit, if set, is called for every record after it has been replayed.
 	Visit func(s journal.Scanned) error
 	// OnPrint, if set, hears what steps print, before Visit is called for their records.
 	OnPrint func(Printed)
 
-	guard *guard
-	shelf journal.Versions // of the image that it begins with, where that has not all cells
+	guard  *guard
+	shelf  journal.Versions     // of the image that it begins with, where that has not all cells
+	begun  Spill                // the same, where it has been put aside; it is load's
+	passed func(*journal.Image) // gets the images of snapshots in order, each with what had changed since the one before; may be nil
 
 	every journal.Seq          // leave gets an image after at least so many records, and those of snapshots
 	leave func(*journal.Image) // nil: nobody wants any
@@ -75,18 +79,29 @@ func Replay(ctx context.Context, h journal.History, cfg ReplayConfig) (*Replayed
 	var img *journal.Image
 	if cfg.From != 0 {
 		var err error
-		if img, err = h.Image(cfg.From); err != nil {
+		if img, cfg.begun, err = cfg.Spilling.begin(h, cfg.From); err != nil {
 			return nil, err
 		}
 		if img == nil || img.Head.ID != cfg.From {
-			return nil, fmt.Errorf("world: image at #%d: %w", cfg.From, journal.ErrNotFound)
+			err := fmt.Errorf("world: image at #%d: %w", cfg.From, journal.ErrNotFound)
+			return nil, errors.Join(err, cfg.dropBegun())
 		}
 	}
 	k, err := loadThrough(h, img, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &Replayed{Head: k.head(), StateRoot: k.stateRoot()}, nil
+	done := &Replayed{Head: k.head(), StateRoot: k.stateRoot()}
+	if err := cmp.Or(k.shelf.err, k.shelf.close()); err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// dropBegun removes what was put aside to begin with.
+func (cfg *ReplayConfig) dropBegun() error {
+	s := shelf{spill: cfg.begun}
+	return s.close()
 }
 
 // loadThrough is load; where a rollback after the image leads to a snapshot before
@@ -111,10 +126,14 @@ func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kern
 			}
 		}
 	}
-	k, _, err := load(h, img, cfg)
-	if errors.Is(err, journal.ErrNotFound) && img != nil {
-		visited = max(visited, img.Head.ID)
-		k, _, err = load(h, nil, cfg)
+	var base journal.Seq
+	if img != nil {
+		base = img.Head.ID
+	}
+	k, err := load(h, img, cfg)
+	if base > 0 && errors.Is(err, journal.ErrNotFound) && !isSpill(err) {
+		visited, cfg.begun = max(visited, base), nil
+		k, err = load(h, nil, cfg)
 	}
 	return k, err
 }
@@ -153,41 +172,59 @@ func AtLeaving(h journal.History, at journal.Seq, registry reducer.Registry, eve
 	return &Moment{k: k, past: h, registry: registry}, nil
 }
 
-// load folds a journal into a kernel, from an image (nil: from record 1). It
-// returns the images of the snapshots that it came by. Where the error is a
-// *reducer.MissingError the kernel is what it was before it needed that reducer.
-func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*journal.Image, error) {
+// load folds a journal into a kernel, from an image (nil: from record 1). Where the error is
+// a *reducer.MissingError the kernel is what it was before it needed that reducer. What was put
+// aside goes with an error, else it is the kernel's.
+func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, error) {
 	k := newKernel(cfg.Keys, cfg.Paranoid)
 	k.onPrint = cfg.OnPrint
-	k.shelf.images = cfg.shelf
-	created, err := firstRecord(h)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := checkKernel(created.Kernel); err != nil {
-		return nil, nil, err
-	}
-	inForce := created.Manifest
-	var from journal.Head
-	if img != nil {
-		if inForce, err = k.restore(img); err != nil {
-			return nil, nil, err
-		}
-		from = img.Head
-	}
-	if k.rules, err = rulesOf(inForce, h, cfg.Registry, cfg.guard); err != nil && !isMissing(err) {
-		return nil, nil, err
-	}
-	if img == nil {
-		if err := checkEngines(created.Engines, k.rules.engines); err != nil {
-			return nil, nil, err
-		}
+	if k.shelf.images = cfg.shelf; cfg.begun != nil {
+		k.shelf.images, k.shelf.spill = cfg.begun, cfg.begun
 	}
 	f := folding{kernel: k, h: h, cfg: cfg, base: img}
-	if err = f.fold(from); k.shelf.err != nil {
+	from, err := f.begin()
+	if err == nil {
+		err = f.fold(from)
+	}
+	if k.shelf.err != nil {
 		err = k.shelf.err // what followed from that differs from the journal
 	}
-	return k, f.passed, err
+	if err == nil {
+		return k, nil
+	}
+	if left := k.shelf.close(); left != nil {
+		err = errors.Join(err, left)
+	}
+	return k, err
+}
+
+// begin makes the kernel what it was at the image that it begins with, or before record 1, and
+// returns the head after which it goes on.
+func (k *folding) begin() (from journal.Head, err error) {
+	created, err := firstRecord(k.h)
+	if err != nil {
+		return from, err
+	}
+	if err := checkKernel(created.Kernel); err != nil {
+		return from, err
+	}
+	inForce := created.Manifest
+	if k.base != nil {
+		if inForce, err = k.restore(k.base); err != nil {
+			return from, err
+		}
+		from = k.base.Head
+	}
+	if k.rules, err = rulesOf(inForce, k.h, k.cfg.Registry, k.cfg.guard); err != nil && !isMissing(err) {
+		return from, err
+	}
+	if k.base == nil {
+		return from, checkEngines(created.Engines, k.rules.engines)
+	}
+	if k.shelf.spill != nil {
+		k.base, k.cfg.leave = nil, nil // it is there, with all of its cells
+	}
+	return from, nil
 }
 
 // rulesOf returns the rules of a manifest that is a blob.

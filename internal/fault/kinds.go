@@ -30,6 +30,7 @@ func processes() []Kind {
 		{"two processes", "another process takes the world over while one goes on, which is fenced", by(Effects)},
 		{"second process refused", "another process opens the directory of a world that is open", by(Disks)},
 		{"call interrupted", "whoever called does not wait for the end", by(Worlds, Lives)},
+		{"replayed beyond memory", "a replay and a verification have hardly any memory, and put aside what they can", by(Worlds)},
 		{"machine asleep", "the host's clock jumps by a day while attempts are under way", by(Lives)},
 	}
 }

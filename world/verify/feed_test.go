@@ -55,7 +55,7 @@ func lengthy(t *testing.T) *play {
 func TestJournalIsReadOnceForEverything(t *testing.T) {
 	p := lengthy(t)
 	h := &watched{History: p.Journal}
-	r := run(t, h, verify.Config{Keys: worldtest.Keyring(t, "test")})
+	r := once(t, h, verify.Config{Keys: worldtest.Keyring(t, "test")})
 	require.Empty(t, r.Faults)
 	require.True(t, r.Replay.OK)
 	require.Equal(t, p.StateRoot(), r.StateRoot)
@@ -128,7 +128,7 @@ func TestDamagedRecordsAreAskedForWhereSomethingIsWrong(t *testing.T) {
 	require.Zero(t, asked)
 	other := w.Status().Head
 	other.Root[0] ^= 1
-	r := run(t, w.Journal, verify.Config{Records: records, Anchor: other})
+	r := once(t, w.Journal, verify.Config{Records: records, Anchor: other})
 	require.Equal(t, []string{"store", "anchor"}, places(r))
 	require.Equal(t, 1, asked)
 }

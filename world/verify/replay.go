@@ -23,7 +23,7 @@ type played struct {
 func (v *verifier) play(h journal.History, from journal.Seq) played {
 	p := played{at: from}
 	done, err := world.Replay(v.ctx, h, world.ReplayConfig{
-		Registry: v.cfg.Registry, Bounds: v.cfg.Bounds, From: from,
+		Registry: v.cfg.Registry, Bounds: v.cfg.Bounds, From: from, Spilling: v.cfg.Spilling,
 		Visit: func(s journal.Scanned) error {
 			p.at = s.ID
 			if s.Record.Kind == journal.KindSnapshot {
@@ -57,6 +57,7 @@ func (v *verifier) begun() <-chan played {
 func (v *verifier) replay(p played) {
 	var missing *reducer.MissingError
 	var beyond *world.BoundError
+	var spill *world.SpillError
 	for {
 		v.report.Snapshots.Checked += p.snapshots
 		switch {
@@ -64,7 +65,7 @@ func (v *verifier) replay(p played) {
 			v.report.StateRoot = p.state
 			v.report.Replay.OK = true
 			return
-		case errors.As(p.err, &beyond):
+		case errors.As(p.err, &beyond), errors.As(p.err, &spill):
 			v.beyond = p.err
 			return
 		case errors.As(p.err, &missing):
@@ -76,13 +77,16 @@ func (v *verifier) replay(p played) {
 			return
 		}
 		from := v.next(p.at + 1)
+		if v.beyond != nil {
+			return
+		}
 		if from == 0 {
 			v.gap(p.at+1, journal.Seq(v.report.Records))
 			v.report.Replay.OK = true
 			return
 		}
 		v.gap(p.at+1, from)
-		p = v.play(v.h, from)
+		p = v.play(v.whole, from)
 	}
 }
 
@@ -117,6 +121,7 @@ func (v *verifier) kind(id journal.Seq) journal.Kind {
 // has the roots that the journal names, 0 where there is none. What is wrong with
 // those that it passes over is reported.
 func (v *verifier) next(from journal.Seq) journal.Seq {
+	var spill *world.SpillError
 	for s, err := range v.h.Scan(from - 1) {
 		if err != nil {
 			break // scan has reported it
@@ -128,6 +133,9 @@ func (v *verifier) next(from journal.Seq) journal.Seq {
 		case err == nil:
 			v.report.Snapshots.Checked++
 			return s.ID
+		case errors.As(err, &spill):
+			v.beyond = err
+			return 0
 		case errors.Is(err, journal.ErrNotFound): // it was pruned
 		default:
 			v.report.Snapshots.Bad++
@@ -144,7 +152,9 @@ func (v *verifier) image(s *journal.Scanned) error {
 	if err != nil {
 		return err
 	}
-	done, err := world.Replay(v.ctx, v.h, world.ReplayConfig{Registry: v.cfg.Registry, Bounds: v.cfg.Bounds, From: s.ID, To: s.ID})
+	done, err := world.Replay(v.ctx, v.whole, world.ReplayConfig{
+		Registry: v.cfg.Registry, Bounds: v.cfg.Bounds, From: s.ID, To: s.ID, Spilling: v.cfg.Spilling,
+	})
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type Config struct {
 	Damage   iter.Seq[error]   // faults of the store below the journal, but for its records; nil: none
 	Records  iter.Seq[error]   // all faults of its records: asked for where there is one, for a Scan ends at the first; nil: none
 	Bounds   world.Bounds      // of the world's rules, which may be a stranger's; zero: none
+	Spilling world.Spilling    // of the replay; zero: all of the world is in memory
 	Progress func(done uint64) // called with the number of records done, by one goroutine at a time; may be nil
 
 	Begin    Begin
@@ -154,13 +155,13 @@ type Fault struct {
 const maxFaults = 10_000
 
 // Verify checks all that can be checked. The error says that it could not be
-// done, that a key is none (checkpoint.ErrBadKey), or as a *world.BoundError that cfg.Bounds
-// do not allow it; what is wrong with the world is in the report. When ctx ends, so does
+// done, that a key is none (checkpoint.ErrBadKey), as a *world.BoundError that cfg.Bounds
+// do not allow it, or as a *world.SpillError that what does not fit in memory could not be kept; what is wrong with the world is in the report. When ctx ends, so does
 // Verify, with its cause.
 func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error) {
 	cfg.Damage, cfg.Records = until(ctx, cfg.Damage), until(ctx, cfg.Records)
 	v := &verifier{
-		ctx: ctx, h: timed{h, ctx}, cfg: cfg, execution: journal.NewExecution(),
+		ctx: ctx, h: timed{h, ctx}, whole: h, cfg: cfg, execution: journal.NewExecution(),
 		intents: make(map[receipt.Key]*invocation), timers: newTimers(),
 		missing: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool),
 		root: cfg.Begin.Root, feed: newFeed(cfg.Begin.Root), tree: new(checkpoint.Tree),
@@ -215,6 +216,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 type verifier struct {
 	ctx       context.Context
 	h         journal.History
+	whole     journal.History // the same as it was given: it may be read piece by piece; see world.Spilling
 	cfg       Config
 	report    *Report
 	root      journal.Hash // the chain root with the present record
@@ -245,7 +247,7 @@ type verifier struct {
 	missed    []miss                // in the order of the journal
 	misnamed  []misnamed            // chain roots that records name and that are others, in the order of the journal
 	omitted   uint64                // faults that are not in the report
-	beyond    error                 // a *world.BoundError
+	beyond    error                 // a *world.BoundError or *world.SpillError: it could not be done
 	unwritten bool                  // the execution hash lacks what a payload said that is gone
 }
 

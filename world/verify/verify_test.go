@@ -50,7 +50,18 @@ func story(t testing.TB) *worldtest.World {
 	return w
 }
 
+// run verifies a world, and requires that the same is found with hardly any memory.
 func run(t testing.TB, h journal.History, cfg verify.Config) *verify.Report {
+	t.Helper()
+	r := once(t, h, cfg)
+	spills := new(worldtest.Spills)
+	cfg.Spilling, cfg.Progress = spills.Spilling(), nil
+	require.Equal(t, r, once(t, h, cfg))
+	require.Zero(t, spills.Open)
+	return r
+}
+
+func once(t testing.TB, h journal.History, cfg verify.Config) *verify.Report {
 	t.Helper()
 	r, err := verify.Verify(t.Context(), h, cfg)
 	require.NoError(t, err)

@@ -97,6 +97,9 @@ func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *fault.Str
 	require.Equal(t, s.proof(peace).ExecutionHash, s.proof(s.w).ExecutionHash)
 	s.w.RequireReplay()
 	s.w.RequireMoments(rng)
+	if seed%4 < 2 && s.w.RequireSpilling(1<<rng.IntN(15)) > 0 {
+		total.Count("replayed beyond memory")
+	}
 	if rng.IntN(4) == 0 {
 		forkOff(t, rng, s.w, total)
 	}

@@ -1,0 +1,222 @@
+package world
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Spilling says how much of a world a replay, a look back or a shadow has in memory, and where
+// it puts aside what it does not use beyond that. The zero value has all in memory.
+type Spilling struct {
+	// Memory is about how many bytes cells, intents and images take in memory.
+	Memory int
+	// Spill makes a place that is nobody else's, once Memory does not suffice. It is closed
+	// when nobody needs it any more. Nil: there is none.
+	Spill func() (Spill, error)
+}
+
+// Spill keeps images that a replay has computed: of those that the world keeps it believes none.
+type Spill interface {
+	journal.Versions
+	// Part is that of journal.History.
+	Part(at journal.Seq, cells []string) (*journal.Image, error)
+	// Checkpoint is that of journal.Journal; images of one head add up.
+	Checkpoint(img *journal.Image) error
+	Close() error
+}
+
+// SpillError says that what a replay has put aside could not be kept or read again: nothing is
+// said of the world.
+type SpillError struct{ Err error }
+
+func (e *SpillError) Error() string {
+	return fmt.Sprintf("world: what was put aside beyond the bound of memory: %v", e.Err)
+}
+
+// Unwrap returns why.
+func (e *SpillError) Unwrap() error { return e.Err }
+
+// open makes the place, for what leaves memory to a shelf.
+func (s Spilling) open(to *shelf) error {
+	spill, err := s.Spill()
+	if err != nil {
+		to.fail(&SpillError{err})
+		return to.err
+	}
+	to.images, to.spill = spill, spill
+	return nil
+}
+
+// close removes what was put aside.
+func (s *shelf) close() error {
+	if s.spill == nil {
+		return nil
+	}
+	err := s.spill.Close()
+	if s.spill, s.images = nil, nil; err != nil {
+		return &SpillError{err}
+	}
+	return nil
+}
+
+// spill puts aside what nobody uses, where the kernel holds more than it may. It looks at
+// that when so much has been written that it may.
+func (k *folding) spill() error {
+	if k.cfg.Spilling.Spill == nil || k.volume < k.weighed {
+		return nil
+	}
+	most := k.cfg.Spilling.Memory
+	held := k.weight()
+	if held > most {
+		if err := k.putAside(most); err != nil {
+			return err
+		}
+		held = k.weight()
+	}
+	k.weighed = k.volume + uint64(max(most-held, most/8))
+	return nil
+}
+
+// weight returns about how many bytes the kernel holds, and the images beside it.
+func (k *folding) weight() int {
+	n := k.cells.bytes + k.ledger.Held()
+	for _, c := range k.dirty {
+		n += c.size() - int(c.bytes)
+	}
+	if k.images != nil {
+		n += k.images.Size()
+	}
+	return n
+}
+
+// putAside makes an image of now, and leaves to it what nobody uses.
+func (k *folding) putAside(most int) error {
+	if k.shelf.spill == nil {
+		if err := k.cfg.Spilling.open(k.shelf); err != nil {
+			return err
+		}
+		if err := k.moveImages(); err != nil {
+			return err
+		}
+	}
+	if _, err := k.addImage(); err != nil {
+		return err
+	}
+	k.leaveToImage(most)
+	return nil
+}
+
+// moveImages moves the images that rollbacks may ask for out of memory.
+func (k *folding) moveImages() error {
+	if k.images == nil && k.base != nil {
+		k.images = new(journal.Images)
+		k.images.Add(k.base)
+	}
+	if k.images != nil {
+		for img := range k.images.Each() {
+			if err := k.shelf.spill.Checkpoint(img); err != nil {
+				k.shelf.fail(err)
+				return k.shelf.err
+			}
+		}
+	}
+	k.images, k.base, k.cfg.leave = nil, nil, nil // who looks back leaves whole images only
+	return nil
+}
+
+// leaveToImage leaves to the image that was just stored what is in memory beyond so many bytes.
+func (k *kernel) leaveToImage(most int) {
+	k.shelve(most)
+	k.shelveIntents(max(most-k.cells.bytes, most/4))
+}
+
+// begin returns the last image that is not after a record, nil where there is none. Where it is
+// larger than memory it is put aside, and what is returned has those cells alone with which
+// something is under way.
+func (s Spilling) begin(h journal.History, at journal.Seq) (*journal.Image, Spill, error) {
+	versions, ok := h.(journal.Versions)
+	if !ok || s.Spill == nil {
+		img, err := h.Image(at)
+		return img, nil, err
+	}
+	core, err := versions.Core(at)
+	if err != nil || core == nil {
+		return nil, nil, err
+	}
+	parts, err := partsOf(core)
+	if err != nil || !parts.core.exceeds(s.Memory) {
+		img, err := h.Image(at)
+		return img, nil, err
+	}
+	var to shelf
+	if err := s.open(&to); err != nil {
+		return nil, nil, err
+	}
+	err = to.copyImage(versions, core)
+	if err == nil { // it is whole if nobody has let it go meanwhile
+		if now, gone := versions.Core(core.Head.ID); gone != nil || now == nil || now.Head != core.Head {
+			err = fmt.Errorf("world: image at #%d: %w", core.Head.ID, cmp.Or(gone, journal.ErrNotFound))
+		}
+	}
+	var img *journal.Image
+	if err == nil {
+		if img, err = liveImage(to.spill, core, parts); err != nil {
+			err = &SpillError{err}
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, to.close())
+	}
+	return img, to.spill, nil
+}
+
+// copiedAtOnce is how many bytes of an image are in memory while it is copied.
+const copiedAtOnce = 4 << 20
+
+// copyImage puts an image aside, of which it gets the core, piece by piece.
+func (s *shelf) copyImage(from journal.Versions, core *journal.Image) error {
+	part := &journal.Image{Head: core.Head, Core: core.Core}
+	size := 0
+	give := func(n, most int) error {
+		if size += n; size < most {
+			return nil
+		}
+		if err := s.spill.Checkpoint(part); err != nil {
+			return &SpillError{err}
+		}
+		part = &journal.Image{Head: core.Head, Core: core.Core}
+		size = 0
+		return nil
+	}
+	for v, err := range from.CellVersions("", core.Head.ID) {
+		if err != nil {
+			return err
+		}
+		v.Bytes = bytes.Clone(v.Bytes)
+		part.Cells = append(part.Cells, v)
+		if err := give(cellBytes+len(v.Bytes), copiedAtOnce); err != nil {
+			return err
+		}
+	}
+	for v, err := range from.IntentVersions(core.Head.ID) {
+		if err != nil {
+			return err
+		}
+		v.First, v.Bytes = true, bytes.Clone(v.Bytes)
+		part.Intents = append(part.Intents, v)
+		if err := give(entryBytes+len(v.Bytes), copiedAtOnce); err != nil {
+			return err
+		}
+	}
+	return give(0, 0)
+}
+
+// isSpill reports whether an error is a *SpillError.
+func isSpill(err error) bool {
+	var spill *SpillError
+	return errors.As(err, &spill)
+}
