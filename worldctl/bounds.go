@@ -89,10 +89,12 @@ func (s *span) Set(text string) error {
 	return nil
 }
 
-// memoryFlag lets a verb that runs worlds for long say how much of each is in memory.
+// memoryFlag lets a verb that runs worlds for long, or computes them again, say how much of
+// each is in memory.
 func (c *cli) memoryFlag(cmd *cobra.Command) {
 	c.memory = world.DefaultMemory
-	cmd.Flags().Var(&c.memory, "memory", "have up to about `SIZE` of a world's cells and intents in memory, and the others in its store")
+	cmd.Flags().Var(&c.memory, "memory", "have up to about `SIZE` of a world's cells and intents in memory, and the others on its disk")
+	c.memory = 0 // nobody has asked for it: the owner of the world may have been told another
 }
 
 // byteSize is the value of a flag: a number of bytes, with a unit if there is one.

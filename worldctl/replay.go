@@ -35,6 +35,7 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 		}),
 	}
 	addRange(cmd, &from, &to)
+	c.memoryFlag(cmd)
 	return cmd
 }
 
@@ -58,7 +59,7 @@ func (c *cli) replaySpan(lw *local.World, from, to string) (first, last journal.
 
 func (c *cli) replay(ctx context.Context, lw *local.World, from, to journal.Seq) error {
 	report, stop := c.progress("records", uint64(to))
-	a, err := recordsOf(lw).Replay(ctx, from, to, report)
+	a, err := recordsOf(lw).Replay(ctx, from, to, int(c.memory), report)
 	stop()
 	switch {
 	case a == nil && from != 0 && errors.Is(err, journal.ErrNotFound):

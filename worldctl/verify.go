@@ -49,6 +49,9 @@ suffice, which is no verdict.`,
 				return err
 			}
 			if len(args) == 1 {
+				if cmd.Flags().Changed("memory") {
+					return usagef("a FILE has --max-memory", "--memory is for a world, which puts the rest on its disk")
+				}
 				return c.verifyFile(cmd.Context(), args[0], how)
 			}
 			for _, name := range []string{"max-gas", "max-memory", "max-time", "max-size"} {
@@ -67,6 +70,7 @@ suffice, which is no verdict.`,
 	c.addBounds(cmd)
 	c.addTime(cmd)
 	c.addSize(cmd)
+	c.memoryFlag(cmd)
 	cmd.Flags().StringArrayVar(&kept, "checkpoint", nil, "`FILE` with a checkpoint that must be of this history; may be repeated")
 	return cmd
 }
@@ -76,6 +80,7 @@ suffice, which is no verdict.`,
 func (c *cli) verify(ctx context.Context, dir string, how local.Verification) error {
 	const remedy = "bring back a copy of .world that verifies, or worldctl import journal an export"
 	var stop func()
+	how.Memory = int(c.memory)
 	how.Progress, stop = c.counted()
 	var r *verify.Report
 	var err error

@@ -83,6 +83,8 @@ type World struct {
 
 	submitted submissions // that wait for their turn
 
+	spills atomic.Uint64 // that were made; see spilling
+
 	left []receipt.Permit // see Left
 
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
@@ -155,6 +157,7 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	dropSpills(hidden)
 	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
 		opts.Effects, opts.orLive, err = readRecorded(hidden)
 	}

@@ -30,11 +30,12 @@ func (lw *World) has(at journal.Seq) error {
 }
 
 // ReplayFrom is Replay that begins with the image of a snapshot: with its record,
-// or with record 1 where from is 0.
-func (lw *World) ReplayFrom(ctx context.Context, from, to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
+// or with record 1 where from is 0. Beyond so many bytes of memory, or those of Options where
+// that is 0, it puts aside what it does not use.
+func (lw *World) ReplayFrom(ctx context.Context, from, to journal.Seq, memory int, progress func(done uint64)) (*world.Replayed, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, From: from, To: to}
+	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, From: from, To: to, Spilling: lw.spilling(memory)}
 	if progress != nil {
 		cfg.Visit = func(s journal.Scanned) error {
 			progress(uint64(s.ID))

@@ -86,7 +86,7 @@ func TestReplayFromASnapshotIsReplay(t *testing.T) {
 	w.View(func(w *world.Moment) { s, err = w.FindSnapshot("first") })
 	require.NoError(t, err)
 	seen := journal.Seq(s.Record)
-	got, err := w.ReplayFrom(t.Context(), seen, 0, func(done uint64) { seen++; require.Equal(t, uint64(seen), done) })
+	got, err := w.ReplayFrom(t.Context(), seen, 0, 0, func(done uint64) { seen++; require.Equal(t, uint64(seen), done) })
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, want.Head.ID, seen)

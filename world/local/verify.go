@@ -16,6 +16,7 @@ import (
 type Verification struct {
 	Trust    []ed25519.PublicKey    // keys of those whom the caller believes; see verify.Report.Trusted
 	Kept     [][]byte               // signed checkpoints that were kept elsewhere: each must be of this history
+	Memory   int                    // bytes that the replay has in memory before it puts aside what it does not use; 0: Options.Memory
 	Progress func(done, all uint64) // called with the number of records replayed and that of all; may be nil
 }
 
@@ -40,6 +41,7 @@ func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, er
 	if err != nil {
 		return nil, err
 	}
+	cfg.Spilling = lw.spilling(v.Memory)
 	return v.run(ctx, past, past.end, cfg)
 }
 
@@ -82,8 +84,14 @@ func (v Verification) run(ctx context.Context, past journal.History, all journal
 
 // history is what a journal held when its last record was end.
 type history struct {
-	journal.History
+	pieces
 	end journal.Seq
+}
+
+// pieces is a history whose images can be read piece by piece.
+type pieces interface {
+	journal.History
+	journal.Versions
 }
 
 // Scan implements journal.History.
@@ -92,7 +100,7 @@ func (h history) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 		if after >= h.end {
 			return
 		}
-		for s, err := range h.History.Scan(after) {
+		for s, err := range h.pieces.Scan(after) {
 			if !yield(s, err) || err != nil || s.ID == h.end {
 				return
 			}
@@ -102,13 +110,18 @@ func (h history) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 
 // Image implements journal.History.
 func (h history) Image(at journal.Seq) (*journal.Image, error) {
-	return h.History.Image(min(at, h.end))
+	return h.pieces.Image(min(at, h.end))
+}
+
+// Core implements journal.Versions.
+func (h history) Core(at journal.Seq) (*journal.Image, error) {
+	return h.pieces.Core(min(at, h.end))
 }
 
 // Replay recomputes the world from record 1 up to a record (0: all). The error
 // is a *world.Divergence where the journal holds something else.
 func (lw *World) Replay(ctx context.Context, to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
-	return lw.ReplayFrom(ctx, 0, to, progress)
+	return lw.ReplayFrom(ctx, 0, to, 0, progress)
 }
 
 // Prints recomputes the world from record 1 and has what its steps print heard, in their
@@ -117,7 +130,7 @@ func (lw *World) Replay(ctx context.Context, to journal.Seq, progress func(done 
 func (lw *World) Prints(ctx context.Context, hear func(world.Printed)) error {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	_, err := world.Replay(ctx, lw.store, world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, OnPrint: hear})
+	_, err := world.Replay(ctx, lw.store, world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, OnPrint: hear, Spilling: lw.spilling(0)})
 	return err
 }
 

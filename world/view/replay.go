@@ -16,11 +16,11 @@ type Replay struct {
 	FirstDivergence *world.Divergence `json:"first_divergence"` // null where it did not
 }
 
-// Replay computes the records after one, 0 or that of a snapshot, up to another again; see
-// local.World.ReplayFrom. The answer is nil where the records cannot be compared; where
+// Replay computes the records after one, 0 or that of a snapshot, up to another again, with so
+// much memory; see local.World.ReplayFrom. The answer is nil where the records cannot be compared; where
 // they differ, the error is the *world.Divergence.
-func (j Journal) Replay(ctx context.Context, from, to journal.Seq, progress func(uint64)) (*Replay, error) {
-	done, err := j.Local.ReplayFrom(ctx, from, to, progress)
+func (j Journal) Replay(ctx context.Context, from, to journal.Seq, memory int, progress func(uint64)) (*Replay, error) {
+	done, err := j.Local.ReplayFrom(ctx, from, to, memory, progress)
 	var d *world.Divergence
 	switch {
 	case err == nil:
