@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // longBench is the size of `bench long`.
@@ -19,7 +21,8 @@ const longText = `A long run: what an event costs as the journal grows, and what
 A world handles events until it has so many records. What an event costs is the CPU of
 all threads over a window of records, so that what is done once in a while counts: the
 first begins with record 100,000, the last ends with the last record. With more cells than
-fit into --memory the others are in the store.`
+fit into --memory the others are in the store. In the end it is replayed and verified with as
+much memory.`
 
 func newLongCommand(p *program) *cobra.Command {
 	var b longBench
@@ -60,5 +63,29 @@ func (b *longBench) round(ctx context.Context, r *run) {
 	opening := measure(func() { lw = r.open(r.dir, opts) })
 	r.add("open", "s", "<= 1", opening.Wall.Seconds())
 	r.add("open, CPU", "s", "<= 0.3", opening.CPU.Seconds())
+	b.computeAgain(ctx, r, lw)
 	r.must(lw.Close())
 }
+
+// computeAgain replays and verifies what the world has come to.
+func (b *longBench) computeAgain(ctx context.Context, r *run, lw *local.World) {
+	for _, x := range []struct {
+		name string
+		work func() error
+	}{
+		{"replay", func() error { return errorOf(lw.Replay(ctx, 0, nil)) }},
+		{"verify", func() error { return proven(lw.Verify(ctx, local.Verification{})) }},
+	} {
+		var heap float64
+		m := measure(func() {
+			var err error
+			heap, err = heapWhile(x.work)
+			r.must(err)
+		})
+		r.add(x.name+", CPU", "us/record", "", m.CPU.Seconds()*1e6/float64(b.records))
+		r.add(x.name, "s", "", m.Wall.Seconds())
+		r.add(x.name+", heap", "MiB", "", heap)
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
