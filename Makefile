@@ -4,6 +4,7 @@ FUZZTIME ?= 10s
 SEED     ?= 1
 LIVES    ?= 20000
 KILLS    ?= 10000
+PLACES   ?= 10000
 SIMULATIONS := ^TestSimulation|^TestNothingIsDoneTwice|^TestProgramsActOnWhole
 ATTEMPTS ?= 2500
 LISTS    ?= $(wildcard tools/mutants/*.txt)
@@ -16,7 +17,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill torture-postgres mutants gas bench bench-long cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill copies torture-postgres mutants gas bench bench-long cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +88,9 @@ twice: ## live LIVES random lives from SEED on, and look for what is done twice
 
 kill: build ## kill bin/worldctl with SIGKILL, KILLS times at random moments, in lives from SEED on
 	WORLDCTL=$(CURDIR)/bin/worldctl SEED=$(SEED) KILLS=$(KILLS) $(GO) test -count=1 -timeout 300m -v ./worldctl/kill
+
+copies: ## damage the copy of a world whose journal lies in a log at PLACES places from SEED on, and see that it is the same world
+	SEED=$(SEED) PLACES=$(PLACES) $(GO) test -count=1 -timeout 60m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
 
 torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, stopped processes, faults of the wire, killed backends, crashes
 	TAKEOVERS=$${TAKEOVERS:-5000} WIRE_FAULTS=$${WIRE_FAULTS:-2000} KILLS=$${KILLS:-50} CRASHES=$${CRASHES:-20} \
