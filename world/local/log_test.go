@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -19,9 +22,12 @@ import (
 // shared is where the journal of the world lies that a test makes; nil: in its directory.
 // forgotten: its copy is deleted before it is opened.
 var (
-	shared    *logtest.Server
+	shared    logServer
 	forgotten bool
 )
+
+// logServer has the log of a world, as one more process has it.
+type logServer interface{ Log() journal.Log }
 
 // inLog has a world in the log, where there is one.
 func inLog(opts local.Options) local.Options {
@@ -43,6 +49,38 @@ func forget(t testing.TB, dir string) {
 // TestWorldsOnALog runs what worlds in a directory do on those whose journal lies in a log, with
 // the copies that they leave and without them.
 func TestWorldsOnALog(t *testing.T) {
+	runOnALog(t, func(*testing.T) logServer { return &logtest.Server{} })
+}
+
+// inPostgres is the log of a world in a store on PostgreSQL.
+type inPostgres struct {
+	store *pglog.Store
+	id    string
+}
+
+var postgresKey = []byte("a key of thirty-two bytes for it")
+
+func (p inPostgres) Log() journal.Log {
+	return p.store.World(p.id, pglog.Claim{Key: postgresKey, Take: true})
+}
+
+func TestWorldsOnPostgres(t *testing.T) {
+	url := pgtest.URL(t)
+	require.NoError(t, pglog.Init(t.Context(), url))
+	s, err := pglog.Open(t.Context(), url, pglog.Options{})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	worlds := 0
+	runOnALog(t, func(t *testing.T) logServer {
+		worlds++
+		p := inPostgres{s, fmt.Sprint("w", worlds)}
+		require.NoError(t, s.Create(t.Context(), p.id, postgresKey))
+		return p
+	})
+}
+
+func runOnALog(t *testing.T, fresh func(*testing.T) logServer) {
+	t.Helper()
 	defer func() { shared, forgotten = nil, false }()
 	for name, test := range map[string]func(*testing.T){
 		"lives on":   TestWorldLivesOnAfterClose,
@@ -52,7 +90,7 @@ func TestWorldsOnALog(t *testing.T) {
 		"looks back": TestWorldIsReadAndRolledBack,
 	} {
 		for _, forgotten = range []bool{false, true} {
-			shared = &logtest.Server{}
+			shared = fresh(t)
 			t.Run(name, test)
 		}
 	}
@@ -123,7 +161,8 @@ func factsOfStory(t *testing.T, again func(string, *local.World) *local.World) (
 }
 
 func TestRedactionInALogIsForGood(t *testing.T) {
-	shared = &logtest.Server{}
+	s := &logtest.Server{}
+	shared = s
 	defer func() { shared, forgotten = nil, false }()
 	dir, _ := lived(t)
 	opts := inLog(local.Options{})
@@ -138,7 +177,7 @@ func TestRedactionInALogIsForGood(t *testing.T) {
 	require.NoError(t, w.Close())
 	r, err := local.Redact(t.Context(), dir, opts, local.Payload{Record: record}, "asked for", "ada")
 	require.NoError(t, err)
-	_, err = shared.Log().Blob(r.Blob)
+	_, err = s.Log().Blob(r.Blob)
 	require.ErrorIs(t, err, journal.ErrRedacted)
 	for _, forgotten = range []bool{false, true} {
 		w = open(t, dir)
