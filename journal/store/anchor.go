@@ -41,6 +41,9 @@ type slot struct {
 	bytes []byte // with the MAC, without the sum
 }
 
+// at is where a slot lies.
+func (s *slot) at() int64 { return int64(s.Sequence % 2 * slotStride) }
+
 // leadAt is where the lead of a slot lies.
 func (s *slot) leadAt() int64 { return anchorSize + int64(s.Sequence%2)*leadBytes }
 
@@ -52,14 +55,16 @@ type anchor struct {
 	slot slot // the last one written or read
 }
 
-// createAnchor makes an anchor whose first slot is given, synced but for its name.
-func createAnchor(files vfs.FS, path string, key []byte, first slot) error {
+// createAnchor makes an anchor of one slot or two, synced but for its name.
+func createAnchor(files vfs.FS, path string, key []byte, slots ...slot) error {
 	f, err := files.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	block := make([]byte, anchorSize)
-	copy(block, encodeSlot(first, key))
+	for _, s := range slots {
+		copy(block[s.at():], encodeSlot(s, key))
+	}
 	_, err = f.Write(block)
 	return errors.Join(err, f.Sync(), f.Close())
 }
@@ -98,7 +103,7 @@ func (a *anchor) writeSlot(next slot) error {
 			return fmt.Errorf("anchor: %w", err)
 		}
 	}
-	if _, err := a.file.WriteAt(encodeSlot(next, a.key), int64(next.Sequence%2*slotStride)); err != nil {
+	if _, err := a.file.WriteAt(encodeSlot(next, a.key), next.at()); err != nil {
 		return fmt.Errorf("anchor: %w", err)
 	}
 	if err := a.file.SyncData(); err != nil {
@@ -106,6 +111,22 @@ func (a *anchor) writeSlot(next slot) error {
 	}
 	a.slot = next
 	return nil
+}
+
+// pack writes an anchor that leads nowhere anew, in a file without room for leads. It says the
+// same, so whichever of the files a crash leaves will do.
+func (a *anchor) pack(files vfs.FS, path string) error {
+	info, err := a.file.Stat()
+	if err != nil || info.Size() <= anchorSize || len(a.slot.Lead) > 0 {
+		return err
+	}
+	other := a.slot
+	other.Sequence++
+	packed := path + ".packed"
+	if err := createAnchor(files, packed, a.key, a.slot, other); err != nil {
+		return errors.Join(err, files.Remove(packed))
+	}
+	return files.Rename(packed, path)
 }
 
 // readAnchor returns the newest slot that is whole. Its MAC is still to check.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
@@ -125,6 +126,56 @@ func TestAnyFlippedByteOfALeadIsNoLead(t *testing.T) {
 	s := reopen(t, mem)
 	require.Equal(t, first, s.Head(), "the other slot says so")
 	require.NoError(t, s.Close())
+}
+
+// TestClosedAnchorHasNoRoomForLeads, but two slots, of which one may be torn.
+func TestClosedAnchorHasNoRoomForLeads(t *testing.T) {
+	mem := memFS(t)
+	w := &writer{}
+	s := create(t, mem)
+	for n := range 4 { // either slot may be the newest
+		for range n + 1 {
+			appendAll(t, s, w.batch("a/1"))
+		}
+		require.NoError(t, s.Close())
+		info, err := mem.Stat(anchorPath)
+		require.NoError(t, err)
+		require.Equal(t, int64(anchorSize), info.Size())
+		newest, err := readAnchor(mem, anchorPath)
+		require.NoError(t, err)
+		require.Equal(t, w.head, newest.Head)
+		torn := clone(mem)
+		flip(t, torn, anchorPath, newest.at())
+		older, err := readAnchor(torn, anchorPath)
+		require.NoError(t, err)
+		require.Equal(t, newest.Sequence-1, older.Sequence)
+		require.Equal(t, w.head, older.Head)
+		s = reopen(t, mem)
+	}
+	require.NoError(t, s.Close())
+}
+
+// TestAnchorThatCannotBePackedStaysAsItIs: closing goes well.
+func TestAnchorThatCannotBePackedStaysAsItIs(t *testing.T) {
+	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpRename} {
+		mem := memFS(t)
+		s, err := Create(testDir, testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == kind && strings.HasSuffix(op.Path, ".packed") {
+				return errorfs.ErrInjected
+			}
+			return nil
+		}))))
+		require.NoError(t, err)
+		w := &writer{}
+		appendAll(t, s, w.batch("a/1"))
+		require.NoError(t, s.Close())
+		info, err := mem.Stat(anchorPath)
+		require.NoError(t, err)
+		require.Greater(t, info.Size(), int64(anchorSize))
+		s = reopen(t, mem)
+		require.Equal(t, w.head, s.Head())
+		require.NoError(t, s.Close())
+	}
 }
 
 // TestAnchorOfVersion1IsRead: it had no leads.

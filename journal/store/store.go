@@ -90,7 +90,8 @@
 // nothing is acknowledged before both have. So it may lead the store, and then it has
 // a lead of so many bytes with such a crc: the batches of Pebble from the record before
 // to its own, each length (32 bits) ‖ batch. Without a lead the store was synced before.
-// A slot of version 1 has no lead, and nothing between epoch and mac.
+// A slot of version 1 has no lead, and nothing between epoch and mac. A store that was closed
+// has no leads, and no room for them.
 //
 // # Archives
 //
@@ -342,6 +343,7 @@ func (s *Store) Close() error {
 	s.db = nil
 	if flushed == nil && closed == nil && s.failed() == nil {
 		s.dropLogs()
+		_ = s.anchor.pack(s.opts.FS, s.path(anchorName)) // the one that is there is as good
 		given = errors.Join(given, s.settleCopy())
 	}
 	if err := errors.Join(given, flushed, closed, s.release()); err != nil {
