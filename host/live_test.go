@@ -169,7 +169,7 @@ func TestSamePermitIsExecutedOnce(t *testing.T) {
 	}
 	close(asked)
 	first := await(t, h, 1)[0] // who is late is answered with it, too
-	start(h, p) // and is answered with what is stored
+	start(h, p)                // and is answered with what is stored
 	require.Equal(t, first.Receipt, await(t, h, 1)[0].Receipt)
 	stale := p
 	stale.Attempt = 0
