@@ -311,6 +311,9 @@ func (s *Store) Head() journal.Head {
 	return s.head
 }
 
+// Log returns the log that the journal lies in; nil: it lies in the directory.
+func (s *Store) Log() journal.Log { return s.opts.Log }
+
 // Stats counts what a store has done since it was opened.
 type Stats struct {
 	JournalSyncs uint64 // of Pebble's log

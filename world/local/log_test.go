@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,11 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -207,4 +210,49 @@ func TestCopyOfAWorldMayLieElsewhere(t *testing.T) {
 	require.Equal(t, head, w.Status().Head)
 	requireProven(t, w)
 	require.NoError(t, w.Close())
+}
+
+// noting is a log that notes what is begun in it.
+type noting struct {
+	journal.Log
+	host.Attempts
+
+	begun *[]receipt.KeptAttempt
+}
+
+func (n noting) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) ([]bool, error) {
+	*n.begun = append(*n.begun, c.Begin...)
+	return n.Attempts.ChangeAttempts(ctx, c)
+}
+
+// TestWorldInALogBeginsItsEffectsThere: whoever takes it over, from any directory, knows by that
+// what may have happened.
+func TestWorldInALogBeginsItsEffectsThere(t *testing.T) {
+	server, p := new(logtest.Server), new(till)
+	var begun []receipt.KeptAttempt
+	opts := p.options()
+	opts.Log = func() (journal.Log, error) {
+		log := server.Log()
+		return noting{log, log.(host.Attempts), &begun}, nil
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		local.ManifestFile: worldtest.Caller("shop", "outside.pay: {adapter: till, on_in_doubt: park}"), "caller.star": payer,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	require.NoError(t, local.Create(dir, local.Birth{ID: "shop"}, opts))
+	w := openPaying(t, dir, opts)
+	pay(t, w, "ada", "tea")
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, `["paid tea"]`, toldOf(t, w, "ada"))
+	require.NoError(t, w.Close())
+	require.Len(t, begun, 1)
+	require.NoFileExists(t, filepath.Join(dir, ".world", "effects"))
+	next := server.Log()
+	_, err := next.Own(t.Context())
+	require.NoError(t, err)
+	left, err := next.(host.Attempts).KeptAttempts(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left, "the journal has it")
 }

@@ -27,7 +27,8 @@ type Options struct {
 
 	// Log returns the log that the world's journal lies in, anew for each time that it is opened.
 	// The directory has the rest, and in Copy, or where that is empty beside it, a copy that may be
-	// lost; see store.Options. Nil: the directory has the journal.
+	// lost; see store.Options. One that is host.Attempts keeps the world's attempts, too. Nil: the
+	// directory has the journal.
 	Log  func() (journal.Log, error)
 	Copy string
 
@@ -72,6 +73,7 @@ func (lw *World) config() world.Config {
 			cfg := hostConfig(lw.dir, lw.opts)
 			cfg.World, cfg.Manifest, cfg.Content, cfg.Keys = id, m, lw.store.Blob, lw.keys
 			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
+			cfg.Attempts, _ = lw.store.Log().(host.Attempts)
 			if lw.opts.Effects != "" {
 				cfg.Recording, err = recording(lw.opts.Effects, lw.opts)
 				if errors.Is(err, ErrNoWorld) {
