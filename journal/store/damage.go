@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"sort"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -104,6 +106,7 @@ func (s *Store) storedDamage(l *links, next, end journal.Seq, yield func(error) 
 				err = l.follow(e)
 			} else {
 				l.lose(next)
+				next, err = s.alike(next, end, err)
 			}
 			if err != nil && !yield(err) {
 				return false
@@ -118,6 +121,43 @@ func (s *Store) storedDamage(l *links, next, end journal.Seq, yield func(error) 
 		}
 	}
 	return true
+}
+
+// alike returns the last record that lies in the same damaged block as the first, and an error
+// that names them all. A block takes hundreds of records with it, and each time it is read Pebble
+// looks for the bit that was flipped: a tenth of a second.
+func (s *Store) alike(first, end journal.Seq, err error) (journal.Seq, error) {
+	why := blockOf(err)
+	if why == "" {
+		return first, err
+	}
+	same := func(id journal.Seq) bool {
+		_, err := s.storedEntry(id)
+		return blockOf(err) == why
+	}
+	step := journal.Seq(1)
+	for step <= end-first && same(first+step) {
+		step *= 2
+	}
+	n := sort.Search(int(min(step, end-first+1)-step/2), func(i int) bool { return !same(first + step/2 + journal.Seq(i)) })
+	last := first + step/2 + journal.Seq(n) - 1
+	if last <= first {
+		return first, err
+	}
+	damage := *err.(*DamageError) //nolint:errorlint // blockOf has found it
+	damage.What = fmt.Sprintf("every record from #%d to #%d", first, last)
+	return last, &damage
+}
+
+// blockOf returns what Pebble says of the block that an error is about, which names it; empty:
+// it is about none.
+func blockOf(err error) string {
+	damage, ok := err.(*DamageError) //nolint:errorlint // as entries made it
+	if !ok || !pebble.IsCorruptionError(damage.Err) {
+		return ""
+	}
+	text, _, _ := strings.Cut(damage.Err.Error(), "\n")
+	return text
 }
 
 // archiveDamage is storedDamage for an archive. Of one that is damaged as a file,

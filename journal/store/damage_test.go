@@ -267,6 +267,58 @@ func TestAnyFlippedByteOnDiskIsHarmlessOrFound(t *testing.T) {
 	t.Log(found)
 }
 
+// A block that is damaged is named once, with all of its records: Pebble takes a tenth of a second
+// each time that one of them is read.
+func TestRecordsOfADamagedBlockAreNamedTogether(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	w := &writer{}
+	payloads := make([]string, 3000)
+	for i := range payloads {
+		payloads[i] = fmt.Sprintf("agent/%d does what others do", i)
+		appendAll(t, s, w.batch(payloads[i]))
+	}
+	require.NoError(t, s.Close())
+	s = reopen(t, mem) // what lay in the log goes to a table
+	require.NoError(t, s.Close())
+
+	file := largest(t, mem, testDir+"/store")
+	info, err := mem.Stat(file)
+	require.NoError(t, err)
+	flip(t, mem, file, info.Size()/3)
+	s = reopen(t, mem)
+	defer func() { require.NoError(t, s.Close()) }()
+	var first, last journal.Seq
+	for err := range s.RecordDamage() {
+		var damage *DamageError
+		require.ErrorAs(t, err, &damage)
+		if strings.HasPrefix(damage.What, "every record") {
+			require.Zero(t, last, "two errors about one block: %s", err)
+			_, err := fmt.Sscanf(damage.What, "every record from #%d to #%d", &first, &last)
+			require.NoError(t, err)
+		}
+	}
+	require.Greater(t, last, first)
+	for id := journal.Seq(1); id <= w.head.ID; id++ {
+		_, err := s.storedEntry(id)
+		require.Equal(t, id >= first && id <= last, err != nil, "#%d: %v", id, err)
+	}
+}
+
+// largest returns the table with the most bytes.
+func largest(t testing.TB, files vfs.FS, dir string) (name string) {
+	t.Helper()
+	most := int64(0)
+	for _, file := range filesOf(t, files, dir) {
+		info, err := files.Stat(file)
+		require.NoError(t, err)
+		if path.Ext(file) == ".sst" && info.Size() > most {
+			name, most = file, info.Size()
+		}
+	}
+	return name
+}
+
 func filesOf(t testing.TB, files vfs.FS, dir string) []string {
 	t.Helper()
 	names, err := files.List(dir)
