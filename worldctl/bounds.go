@@ -47,6 +47,7 @@ const (
 	boundType = "bound"
 	spanType  = "span"
 	sizeType  = "size"
+	heldType  = "memory"
 )
 
 var errNoBound = errors.New("a bound is not 0")
@@ -93,7 +94,7 @@ func (s *span) Set(text string) error {
 // each is in memory.
 func (c *cli) memoryFlag(cmd *cobra.Command) {
 	c.memory = world.DefaultMemory
-	cmd.Flags().Var(&c.memory, "memory", "have up to about `SIZE` of a world's cells and intents in memory, and the others on its disk")
+	cmd.Flags().Var(&c.memory, "memory", "have up to about `SIZE` of a world's cells and intents in memory, 1MiB or more, and the others on its disk")
 	c.memory = 0 // nobody has asked for it: the owner of the world may have been told another
 }
 
@@ -127,6 +128,31 @@ func (s *byteSize) Set(text string) error {
 		return errNoBound
 	}
 	*s = byteSize(n * unit)
+	return nil
+}
+
+// heldSize is a byteSize of memory that a world can work in: in less, what it has put aside to
+// make room is what it needs next, all the time.
+type heldSize uint64
+
+const leastHeld = 1 << 20
+
+// Type implements pflag.Value.
+func (*heldSize) Type() string { return heldType }
+
+// String implements pflag.Value.
+func (s *heldSize) String() string { return (*byteSize)(s).String() }
+
+// Set implements pflag.Value.
+func (s *heldSize) Set(text string) error {
+	var size byteSize
+	if err := size.Set(text); err != nil {
+		return err
+	}
+	if size < leastHeld {
+		return errNoBound
+	}
+	*s = heldSize(size)
 	return nil
 }
 

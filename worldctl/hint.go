@@ -28,7 +28,7 @@ import (
 // hintOf returns what to do about an error; empty: nothing comes to mind.
 func hintOf(err error) string {
 	if errors.Is(err, context.Canceled) {
-		return "what was done is durable; worldctl run goes on from there"
+		return "what was done is durable; type the same again for the rest"
 	}
 	if hint := hintOfType(err); hint != "" {
 		return hint
@@ -42,7 +42,11 @@ func hintOf(err error) string {
 	}
 	text := firstHint(err, hintsOfWorlds(), hintsOfRules(), hintsOfEffects(), hintsOfSnapshots(), hintsOfStore())
 	if damage := (*store.DamageError)(nil); text == "" && errors.As(err, &damage) {
-		return "worldctl verify lists what is damaged; bring back .world from a copy, or worldctl import journal an export"
+		const back = "bring back .world from a copy, or worldctl import journal an export"
+		if damage.Whole() {
+			return back
+		}
+		return "worldctl verify lists what is damaged; " + back
 	}
 	return strings.ReplaceAll(cmp.Or(text, firstHint(err, hintsOfDisk())), "PROPOSAL", proposal)
 }

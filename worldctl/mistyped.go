@@ -103,6 +103,8 @@ func takenBy(f *pflag.Flag) string {
 		return "a number that is not 0"
 	case spanType:
 		return "a duration that is not 0, such as 10s or 5m"
+	case heldType:
+		return "a size of 1MiB or more, such as 512MiB"
 	case sizeType:
 		return "a size such as 512MiB or 16GiB"
 	}

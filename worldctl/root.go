@@ -45,7 +45,7 @@ type cli struct {
 	paranoid bool     // of step and run
 	confirm  bool     // likewise
 	workers  int      // of run
-	memory   byteSize // of a world, before what is not used is left to its store; 0: the default
+	memory   heldSize // of a world, before what is not used is left to its store; 0: the default
 	effects  string
 	bounds   local.Bounds // of rules that nobody here has put in force
 

@@ -69,6 +69,9 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s is damaged: %s", e.What, cause)
 }
 
+// Whole reports whether the store cannot be opened, so that no piece of it can be looked at.
+func (e *DamageError) Whole() bool { return e.What == storeName }
+
 // Unwrap returns what is wrong.
 func (e *DamageError) Unwrap() error { return e.Err }
 
