@@ -136,8 +136,9 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 	bin/bench talk
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-bench-long: bin/bench ## measure what an event costs in a world of 10 million records, and opening it
+bench-long: bin/bench ## measure what an event costs in a world of 10 million records, an effect after 10 million, and opening them
 	bin/bench long
+	bin/bench intents
 
 cover: ## print the coverage of all tests
 	@mkdir -p build
