@@ -42,11 +42,11 @@ func appended(l journal.Log, b journal.Batch) error {
 	return p.Wait()
 }
 
-// readAll reads the records after one to the end, or to the first error.
-func readAll(t testing.TB, l journal.Past, after journal.Seq) ([]journal.Linked, error) {
+// readAll reads the records to the end, or to the first error.
+func readAll(t testing.TB, l journal.Past) ([]journal.Linked, error) {
 	t.Helper()
 	var out []journal.Linked
-	for r, err := range l.Records(t.Context(), after) {
+	for r, err := range l.Records(t.Context(), 0) {
 		if err != nil {
 			return out, err
 		}
@@ -87,7 +87,7 @@ func TestADamagedFrameIsNamed(t *testing.T) {
 				require.NoError(t, appended(w, c.batch(10, 40, "me")))
 			}
 			run(t, url, d.damage)
-			_, err = readAll(t, w, 0)
+			_, err = readAll(t, w)
 			var damage *DamageError
 			require.ErrorAs(t, err, &damage)
 			require.Equal(t, d.what, damage.What)

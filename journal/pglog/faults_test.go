@@ -294,7 +294,7 @@ func TestEachFaultOfAnAppendIsSettled(t *testing.T) {
 				h, err := l.End(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, c.at, h)
-				got, err := readAll(t, l, 0)
+				got, err := readAll(t, l)
 				require.NoError(t, err)
 				require.Len(t, got, 12)
 			})

@@ -72,7 +72,7 @@ func TestACancelledWaitForAStandbyIsNoAnswer(t *testing.T) {
 	require.False(t, p.Done(), "nobody but this server has it")
 	standbys("''")
 	require.NoError(t, p.Wait())
-	got, err := readAll(t, w, 0)
+	got, err := readAll(t, w)
 	require.NoError(t, err)
 	require.Len(t, got, 3)
 }

@@ -165,29 +165,39 @@ func start(settings []string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := newServer(bin, settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.initialize(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	if err := s.run(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	return s, nil
+}
+
+// newServer makes the directory of a server that has no data yet.
+func newServer(bin string, settings []string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "pg") // short: a socket's path has 107 bytes
 	if err != nil {
 		return nil, fmt.Errorf("a PostgreSQL for tests: %w", err)
 	}
-	s := &Server{Dir: dir, bin: bin, settings: settings}
-	if err := s.initialize(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	who, err := credential()
+	if err == nil && who != nil {
+		err = os.Chown(dir, int(who.Uid), int(who.Gid))
 	}
-	if err := s.run(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("a PostgreSQL for tests: %w", err), os.RemoveAll(dir))
 	}
-	return s, nil
+	return &Server{Dir: dir, bin: bin, settings: settings}, nil
 }
 
 func (s *Server) initialize() error {
 	who, err := credential()
 	if err != nil {
 		return err
-	}
-	if who != nil {
-		if err := os.Chown(s.Dir, int(who.Uid), int(who.Gid)); err != nil {
-			return fmt.Errorf("a PostgreSQL for tests: %w", err)
-		}
 	}
 	initdb := s.command(who, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres",
 		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--wal-segsize=4")
