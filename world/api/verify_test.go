@@ -18,7 +18,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-// TestVerificationNamesTheRecordThatIsDamaged flips one bit of a record on the disk.
+// TestVerificationNamesTheRecordsThatAreDamaged flips one bit of a block on the disk.
 func TestVerificationNamesTheRecordsThatAreDamaged(t *testing.T) {
 	w := create(t, "w")
 	const mark = "a text that is found again"
