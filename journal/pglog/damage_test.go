@@ -87,7 +87,7 @@ func TestADamagedFrameIsNamed(t *testing.T) {
 				require.NoError(t, appended(w, c.batch(10, 40, "me")))
 			}
 			run(t, url, d.damage)
-			_, err = readAll(t, w)
+			_, err = readAll(t, s.World("w", Claim{})) // no key finds the seal wrong before
 			var damage *DamageError
 			require.ErrorAs(t, err, &damage)
 			require.Equal(t, d.what, damage.What)

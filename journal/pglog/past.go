@@ -17,9 +17,12 @@ const (
 	notePage  = 512 // notes
 )
 
-// End implements journal.Past.
+// End implements journal.Past. Whose claim has a key is refused a head with a wrong seal.
 func (w *World) End(ctx context.Context) (journal.Head, error) {
 	v, err := w.look(ctx)
+	if err == nil && len(w.claim.Key) > 0 {
+		err = w.checkSeal(v)
+	}
 	return v.head, err
 }
 

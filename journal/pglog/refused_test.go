@@ -171,6 +171,14 @@ var refusals = []struct {
 	{WrongSeal, "a head that was put there", func(t *testing.T) error {
 		return owned(t, "UPDATE worldkernel.world SET head = 7", Claim{Key: testKey, Take: true})
 	}},
+	{WrongSeal, "a head that was put there, and is only read", func(t *testing.T) error {
+		url := newURL(t)
+		s := open(t, url, Options{})
+		require.NoError(t, s.Create(t.Context(), "w", testKey))
+		run(t, url, "UPDATE worldkernel.world SET head = 7")
+		_, err := s.World("w", Claim{Key: testKey}).End(t.Context())
+		return err
+	}},
 	{WrongSeal, "an epoch that was put there", func(t *testing.T) error {
 		return owned(t, "UPDATE worldkernel.world SET sealed = 7", Claim{Key: testKey, Take: true})
 	}},

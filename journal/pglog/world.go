@@ -25,7 +25,7 @@ const (
 
 // Claim is how somebody asks for a world.
 type Claim struct {
-	Key  []byte // of the world's seal, 16 bytes or more; who only reads needs none
+	Key  []byte // of the world's seal, 16 bytes or more; who only reads needs none, and is not told of a wrong seal then
 	Take bool   // take it over from an owner that lives
 }
 
