@@ -3,6 +3,7 @@ package logtest
 import (
 	"bytes"
 	"context"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +26,124 @@ var reading = []law{
 		s.keeps(reader, img)
 		require.Len(s, s.notes(reader, 3, 3), 1)
 		s.holds(o, first, o.append(1)) // and has not become the owner by it
+	}},
+	{"who only reads changes nothing", func(s *story) {
+		o, reader := s.own(), s.open()
+		b := o.batch(2, 20, "secret")
+		p, err := reader.Append(b)
+		if err == nil {
+			err = p.Wait()
+		}
+		require.Error(s, err)
+		require.NoError(s, o.begin(b).Wait())
+		require.Error(s, reader.Redact(s.Context(), hashOf("secret")))
+		require.Error(s, reader.PutNote(s.Context(), note(2, "n")))
+		require.Error(s, reader.PutImage(s.Context(), image(o.next, "tree", "part")))
+		require.Error(s, reader.Release(s.Context(), false))
+		s.holds(o, b.Records, o.append(1))
+		s.has(o, "secret")
+		require.Empty(s, s.notes(o, 0, journal.Last))
+		img, err := o.Kept(s.Context())
+		require.NoError(s, err)
+		require.Nil(s, img)
+	}},
+	{"a world that nobody owns is read", func(s *story) {
+		o := s.own()
+		first := o.append(3, "a")
+		require.NoError(s, o.Release(s.Context(), false))
+		reader := s.open()
+		s.holds(reader, first)
+		s.has(reader, "a")
+	}},
+	{"who reads beside an owner sees beginnings of what that makes", func(s *story) {
+		o := s.own()
+		var all []journal.Stored
+		heads := map[journal.Head]bool{{}: true}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 40 {
+				b := o.batch(3, 20)
+				all, heads[b.Head] = append(all, b.Records...), true
+				p, err := o.Append(b)
+				if err == nil {
+					err = p.Wait()
+				}
+				if err != nil {
+					s.Error(err)
+				}
+			}
+		}()
+		var seen []journal.Head
+		var read [][]journal.Linked
+		reader := s.open()
+		for over := false; !over; {
+			select {
+			case <-done:
+				over = true
+			default:
+			}
+			end, err := reader.End(s.Context())
+			require.NoError(s, err)
+			seen, read = append(seen, end), append(read, s.read(reader, 0))
+		}
+		for i, end := range seen {
+			require.Contains(s, heads, end)
+			require.GreaterOrEqual(s, len(read[i]), int(end.ID))
+			for at, r := range read[i] {
+				require.Equal(s, all[at].Bytes, r.Bytes)
+			}
+		}
+		require.Equal(s, o.next, seen[len(seen)-1])
+	}},
+	{"an image is read whole, or not at all, while others are put", func(s *story) {
+		o := s.own()
+		o.append(1)
+		of := func(at journal.Head) *journal.KeptImage {
+			part := strings.Repeat(string(rune('a'+at.ID%26)), 1000)
+			return image(at, "tree", part, part, part)
+		}
+		require.NoError(s, o.PutImage(s.Context(), of(o.next)))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 20 {
+				b := o.batch(1, 20)
+				p, err := o.Append(b)
+				if err == nil {
+					err = p.Wait()
+				}
+				if err == nil {
+					err = o.PutImage(s.Context(), of(b.Head))
+				}
+				if err != nil {
+					s.Error(err)
+				}
+			}
+		}()
+		reader := s.open()
+		for over := false; !over; {
+			select {
+			case <-done:
+				over = true
+			default:
+			}
+			img, err := reader.Kept(s.Context())
+			require.NoError(s, err)
+			end, err := reader.End(s.Context())
+			require.NoError(s, err)
+			require.LessOrEqual(s, img.Head.ID, end.ID)
+			var parts []string
+			var failed error
+			for p, err := range img.Parts {
+				parts, failed = append(parts, string(p)), err
+			}
+			if failed == nil {
+				require.Equal(s, s.parts(of(img.Head)), parts)
+			} else {
+				require.False(s, over, "nobody puts another: %v", failed)
+			}
+		}
 	}},
 	{"an empty world has nothing to read", func(s *story) {
 		reader := s.open()
