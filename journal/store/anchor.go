@@ -69,15 +69,24 @@ func createAnchor(files vfs.FS, path string, key []byte, slots ...slot) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// openAnchor reads the anchor and checks its MAC.
-func openAnchor(files vfs.FS, path string, key []byte) (*anchor, error) {
+// trustedSlot is readAnchor that checks the MAC.
+func trustedSlot(files vfs.FS, path string, key []byte) (slot, error) {
 	newest, err := readAnchor(files, path)
 	if err != nil {
-		return nil, err
+		return slot{}, err
 	}
 	mac := len(newest.bytes) - sha256.Size
 	if !hmac.Equal(newest.bytes[mac:], slotMAC(newest.bytes[:mac], key)) {
-		return nil, fmt.Errorf("%w: it was written with another key", ErrBadAnchor)
+		return slot{}, fmt.Errorf("%w: it was written with another key", ErrBadAnchor)
+	}
+	return newest, nil
+}
+
+// openAnchor reads the anchor and checks its MAC.
+func openAnchor(files vfs.FS, path string, key []byte) (*anchor, error) {
+	newest, err := trustedSlot(files, path, key)
+	if err != nil {
+		return nil, err
 	}
 	f, err := files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {

@@ -85,11 +85,15 @@ func (s *Store) openLogged() (err error) {
 	if there && !marked {
 		return ErrNoCopy
 	}
+	acknowledged, err := s.acknowledgedIn(s.dir)
+	if err != nil {
+		return err
+	}
 	if s.owned, err = s.opts.Log.Own(context.Background()); err != nil {
 		return err
 	}
 	s.owns = true
-	if err := s.rewound(); err != nil {
+	if err := s.rewound(acknowledged); err != nil {
 		return err
 	}
 	if err := s.setMark(cmp.Or(s.opts.boot, markInUse)); err != nil {
@@ -105,19 +109,21 @@ func (s *Store) openLogged() (err error) {
 	return s.makeCopy()
 }
 
-// rewound reports whether the log lacks what it has acknowledged, as the anchor knows. What
-// an anchor says that cannot be read, or is another world's, goes with the copy.
-func (s *Store) rewound() error {
-	a, err := openAnchor(s.opts.FS, s.path(anchorName), s.opts.AnchorKey)
+// acknowledgedIn returns the head that the log has acknowledged, as the anchor in a directory
+// knows. What an anchor says that cannot be read, or is another world's, goes with the copy.
+func (s *Store) acknowledgedIn(dir string) (journal.Head, error) {
+	newest, err := trustedSlot(s.opts.FS, s.opts.FS.PathJoin(dir, anchorName), s.opts.AnchorKey)
 	if errors.Is(err, ErrNoAnchor) || errors.Is(err, ErrBadAnchor) {
+		return journal.Head{}, nil
+	}
+	return newest.Head, err
+}
+
+// rewound reports whether the log lacks what it has acknowledged.
+func (s *Store) rewound(acknowledged journal.Head) error {
+	end := s.owned.Head
+	if acknowledged.ID == 0 || acknowledged == end {
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	acknowledged, end := a.slot.Head, s.owned.Head
-	if err := a.file.Close(); err != nil || acknowledged.ID == 0 || acknowledged == end {
-		return err
 	}
 	if acknowledged.ID >= end.ID {
 		return fmt.Errorf("%w: #%d was acknowledged, the log ends at #%d", journal.ErrRewound, acknowledged.ID, end.ID)
@@ -350,7 +356,7 @@ func (s *Store) redactInLog(r redaction) error {
 // the last image.
 func (s *Store) redactAgain(found []redaction) error {
 	found = slices.DeleteFunc(slices.Clone(found), func(r redaction) bool { return r.inLog })
-	if len(found) == 0 {
+	if len(found) == 0 || s.looks() {
 		return nil
 	}
 	if err := s.putImage(); err != nil {

@@ -31,7 +31,7 @@ const smallImage = 1 << 20
 // all that is written of images is at most as much as what is appended. Less is enough for a
 // least length.
 func (s *Store) keepImage(least uint64) error {
-	if s.opts.Log == nil || !s.unkept.Load() {
+	if s.opts.Log == nil || s.looks() || !s.unkept.Load() {
 		return nil
 	}
 	s.keeping.Lock()
@@ -269,7 +269,7 @@ func (s *Store) installImage(kept *journal.KeptImage) error {
 	done := false
 	for part, err := range kept.Parts {
 		if err != nil {
-			return fmt.Errorf("%w: image at #%d: %w", errLog, kept.Head.ID, err)
+			return fmt.Errorf("%w: %w: image at #%d: %w", errLog, errParts, kept.Head.ID, err)
 		}
 		w.size += uint64(len(part))
 		rest = append(rest, part...)

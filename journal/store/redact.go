@@ -154,12 +154,14 @@ func (s *Store) judge(r redaction) (said, needed bool, err error) {
 }
 
 // redactedBy returns the blob that a blob.redacted is about.
-func (s *Store) redactedBy(e entry) (journal.Hash, error) {
+func (s *Store) redactedBy(e entry) (journal.Hash, error) { return redactionOf(e, s) }
+
+func redactionOf(e entry, blobs journal.Blobs) (journal.Hash, error) {
 	rec, err := journal.DecodeRecord(e.record)
 	if err != nil {
 		return journal.Hash{}, err
 	}
-	if err := rec.Load(s); err != nil {
+	if err := rec.Load(blobs); err != nil {
 		return journal.Hash{}, err
 	}
 	body, err := rec.Body()
