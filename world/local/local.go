@@ -85,6 +85,8 @@ type World struct {
 
 	spills atomic.Uint64 // that were made; see spilling
 
+	aside string // holds what is this look's alone, and goes with it; empty: the world is owned
+
 	left []receipt.Permit // see Left
 
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
@@ -144,6 +146,37 @@ func (lw *World) Lacks() error { return lw.lacks }
 // own becomes the owner of what is stored in a directory, whether or not it
 // makes a world.
 func own(dir string, opts Options) (*World, error) {
+	lw, err := hold(dir, opts, store.Open)
+	if err == nil {
+		dropSpills(lw.hidden)
+	}
+	return lw, err
+}
+
+// look is own for who only reads: where the journal lies in a log nothing is owned.
+func look(dir string, opts Options) (*World, error) {
+	if opts.Log == nil {
+		return own(dir, opts)
+	}
+	aside, err := os.MkdirTemp("", "world-look-")
+	if err != nil {
+		return nil, err
+	}
+	lw, err := hold(dir, opts, func(hidden string, opts store.Options) (*store.Store, error) {
+		return store.Look(hidden, filepath.Join(aside, "copy"), opts)
+	})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(aside))
+	}
+	lw.aside = aside
+	return lw, nil
+}
+
+// storeOpener opens a store: store.Open, store.Create, or what does as they do.
+type storeOpener = func(dir string, opts store.Options) (*store.Store, error)
+
+// hold opens what is stored in a directory.
+func hold(dir string, opts Options, open storeOpener) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
 	if _, err := os.Stat(hidden); errors.Is(err, fs.ErrNotExist) {
 		return nil, noWorld(dir, "")
@@ -153,11 +186,10 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openStore(hidden, r.keys, opts, store.Open)
+	s, err := openStore(hidden, r.keys, opts, open)
 	if err != nil {
 		return nil, err
 	}
-	dropSpills(hidden)
 	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
 		opts.Effects, opts.orLive, err = readRecorded(hidden)
 	}
@@ -167,7 +199,7 @@ func own(dir string, opts Options) (*World, error) {
 	return &World{mu: newTurn(), dir: dir, hidden: hidden, store: s, keys: r.keys, opts: opts, passphrase: r.passphrase}, nil
 }
 
-func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(string, store.Options) (*store.Store, error)) (*store.Store, error) {
+func openStore(hidden string, keys *receipt.Keyring, opts Options, open storeOpener) (*store.Store, error) {
 	anchorKey, err := keys.AnchorKey()
 	if err != nil {
 		return nil, err
@@ -199,7 +231,11 @@ func (lw *World) abandon() error {
 	if lw.host != nil {
 		err = lw.host.Close()
 	}
-	return errors.Join(err, lw.store.Close())
+	err = errors.Join(err, lw.store.Close())
+	if lw.aside != "" {
+		err = errors.Join(err, os.RemoveAll(lw.aside))
+	}
+	return err
 }
 
 // Close checkpoints the world, so that opening it is fast, and gives it up.
@@ -208,7 +244,7 @@ func (lw *World) Close() error {
 	defer lw.still.Unlock()
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	if lw.lacks != nil {
+	if lw.lacks != nil || lw.aside != "" {
 		return lw.abandon()
 	}
 	if lw.host == nil {
@@ -323,12 +359,12 @@ func (lw *World) Keys() *receipt.Keyring { return lw.keys }
 // HostStats counts what the world's host has done.
 func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 
-// Look opens the world in a directory to be read, in no other process meanwhile.
-// What would change it is refused with ErrNoKeys; what a crash left half-done
-// stays so; and a fork does not need the world whose recordings answer its
-// effects.
+// Look opens the world in a directory to be read, in no other process meanwhile; where its
+// journal lies in a log as it is now, whoever owns it. What would change it is refused with
+// ErrNoKeys; what a crash left half-done stays so; and a fork does not need the world whose
+// recordings answer its effects.
 func Look(dir string, opts Options) (*World, error) {
-	lw, err := own(dir, opts)
+	lw, err := look(dir, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -91,6 +91,7 @@ func runOnALog(t *testing.T, fresh func(*testing.T) logServer) {
 		"refuses":    TestRefusedSubmissionSaysWhy,
 		"closed":     TestClosedWorldRefuses,
 		"looks back": TestWorldIsReadAndRolledBack,
+		"looked at":  TestWorldInALogIsLookedAtWhileItsOwnerRuns,
 	} {
 		for _, forgotten = range []bool{false, true} {
 			shared = fresh(t)

@@ -21,7 +21,7 @@ func (lw *World) spilling(memory int) world.Spilling {
 	return world.Spilling{
 		Memory: cmp.Or(memory, lw.opts.Memory, world.DefaultMemory),
 		Spill: func() (world.Spill, error) {
-			return store.NewSpill(filepath.Join(lw.hidden, fmt.Sprint(spillPrefix, lw.spills.Add(1))), store.Options{})
+			return store.NewSpill(filepath.Join(cmp.Or(lw.aside, lw.hidden), fmt.Sprint(spillPrefix, lw.spills.Add(1))), store.Options{})
 		},
 	}
 }

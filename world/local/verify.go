@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -21,10 +22,11 @@ type Verification struct {
 }
 
 // Verify proves the world in a directory from what is stored there, also where
-// that is too damaged to be opened. The error says that it could not be done;
+// that is too damaged to be opened; where its journal lies in a log as it is now, whoever
+// owns it. The error says that it could not be done;
 // what is wrong with the world is in the report.
 func Verify(ctx context.Context, dir string, opts Options, v Verification) (*verify.Report, error) {
-	lw, err := own(dir, opts)
+	lw, err := look(dir, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +44,11 @@ func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, er
 		return nil, err
 	}
 	cfg.Spilling = lw.spilling(v.Memory)
-	return v.run(ctx, past, past.end, cfg)
+	r, err := v.run(ctx, past, past.end, cfg)
+	if err == nil && lw.store.Overtaken() { // what it found missing is not
+		return nil, store.ErrOvertaken
+	}
+	return r, err
 }
 
 // proven returns what is verified of the world as it is, once that is durable.

@@ -110,6 +110,7 @@ func faultsOfWorlds() []Fault {
 		{is(context.DeadlineExceeded), "deadline", unavailable, ExitFailed, late},
 		{is(local.ErrNoRecording), "no-recording", conflict, ExitFailed, "the world whose recordings answer the effects is not there"},
 		{is(store.ErrInTheLog, store.ErrNoCopy, store.ErrCopy), "", 0, ExitConflict, ""},
+		{is(store.ErrLooks, store.ErrOvertaken), "", 0, ExitConflict, ""},
 		{is(local.ErrNoWorld), "", 0, ExitUsage, ""},
 		{is(local.ErrExists, store.ErrExists), "exists", conflict, ExitConflict, "there is a world of that name already"},
 		{is(local.ErrBadID), "bad-id", unprocessable, ExitUsage, ""},

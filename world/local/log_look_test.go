@@ -1,0 +1,104 @@
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// inATempOf has what is made in the directory for temporary files made in one of a test.
+func inATempOf(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+// TestWorldInALogIsLookedAtWhileItsOwnerRuns, in the owner's directory and in one that has the
+// keyring alone: by looks, verifications and exports, and the owner loses nothing by it.
+func TestWorldInALogIsLookedAtWhileItsOwnerRuns(t *testing.T) {
+	if shared == nil {
+		shared = &logtest.Server{}
+		defer func() { shared = nil }()
+	}
+	temp := inATempOf(t)
+	dir := create(t)
+	elsewhere := t.TempDir()
+	hidden := filepath.Join(elsewhere, ".world")
+	require.NoError(t, os.Mkdir(hidden, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(hidden, "keyring"), ring(t, "test", 1), 0o600))
+	w := open(t, dir)
+	live(t, w)
+	done := make(chan error, 1)
+	go func() {
+		for range 10 {
+			_, err := w.Submit(context.Background(), "go", map[string]any{
+				"to": "a", "say": strings.Repeat("x", 5000), "do": []any{map[string]any{"effect": "tool.a", "param": "x"}},
+			})
+			if err == nil {
+				err = w.Run(context.Background())
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	last := journal.Head{}
+	for over := false; !over; {
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			over = true
+		default:
+		}
+		for _, dir := range []string{dir, elsewhere} {
+			last = requireLooked(t, dir, last)
+		}
+	}
+	require.Equal(t, w.Status().Head, last)
+	var own, looked bytes.Buffer
+	require.NoError(t, w.Export(&own, local.CBORSeq, nil))
+	look, err := local.Look(elsewhere, inLog(local.Options{}))
+	require.NoError(t, err)
+	require.Equal(t, cells(t, w), cells(t, look))
+	require.NoError(t, look.Export(&looked, local.CBORSeq, nil))
+	require.Equal(t, own.Bytes(), looked.Bytes())
+	require.NoError(t, look.Close())
+	live(t, w)
+	require.NoError(t, w.Close())
+	left, err := os.ReadDir(temp)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	left, err = os.ReadDir(hidden)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "who looks leaves nothing")
+}
+
+// requireLooked verifies a world as it is, looks at it, and returns its head, which is not before
+// the last.
+func requireLooked(t *testing.T, dir string, last journal.Head) journal.Head {
+	t.Helper()
+	r, err := local.Verify(t.Context(), dir, inLog(local.Options{}), local.Verification{Memory: 1})
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+	look, err := local.Look(dir, inLog(local.Options{}))
+	require.NoError(t, err)
+	head := look.Status().Head
+	require.GreaterOrEqual(t, head.ID, last.ID)
+	_, err = look.Submit(t.Context(), "go", map[string]any{"to": "a"})
+	require.ErrorIs(t, err, local.ErrNoKeys)
+	requireProven(t, look)
+	require.NoError(t, look.Close())
+	return head
+}
