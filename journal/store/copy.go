@@ -35,6 +35,10 @@ type Copied struct {
 // It cannot end at a record that was archived (journal.ErrArchived); other archives
 // are read by both, where they are.
 //
+// Where the journal lies in a log the other store is one in a directory all the same: of what the
+// copy of the log lacks it gets the index and the signed checkpoints. Records and contents are
+// there when they were read: that is for the caller.
+//
 // Its anchor is under opts.AnchorKey; opts.FS must be the store's. Appends wait
 // for as long as it takes to link the tables, and no longer. A crash leaves this
 // store as it was, and in dir the copy or nothing that opens. One copy can be
@@ -43,11 +47,14 @@ func (s *Store) CopyTo(dir string, at journal.Seq, opts Options) (*Store, Copied
 	if end := s.Head().ID; at == 0 || at > end && at != journal.Last {
 		return nil, Copied{}, fmt.Errorf("store: copy %s: record #%d of %d: %w", s.dir, at, end, journal.ErrNotFound)
 	}
-	if s.opts.Log != nil || opts.Log != nil {
+	if opts.Log != nil {
 		return nil, Copied{}, fmt.Errorf("store: copy %s: %w", s.dir, ErrInTheLog)
 	}
 	if a := s.archives.of(at); a != nil { // its records cannot be had in part
 		return nil, Copied{}, fmt.Errorf("store: copy %s at #%d: records #%d to #%d are %w in %s", s.dir, at, a.First, a.Last.ID, journal.ErrArchived, a.File)
+	}
+	if err := s.indexAfter(0); err != nil {
+		return nil, Copied{}, fmt.Errorf("store: copy %s: %w", s.dir, err)
 	}
 	var done Copied
 	c, err := start("copy "+s.dir+" to", dir, opts, func(c *Store) (err error) {
@@ -101,6 +108,12 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 	if done.Bytes, done.Linked, err = from.shared(s.path(newStoreName)); err != nil {
 		return done, err
 	}
+	logged := from.opts.Log != nil
+	if logged { // nobody has synced them yet
+		if err := syncFiles(s.opts.FS, s.path(newStoreName)); err != nil {
+			return done, err
+		}
+	}
 	earlier, unsigned := at < done.Head.ID, false
 	if earlier {
 		if done.Head, err = from.headAt(at); err != nil {
@@ -111,10 +124,15 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 		last, err := from.LastCheckpoint()
 		unsigned = last != nil || err != nil
 	}
-	if earlier || unsigned {
+	if earlier || unsigned || logged {
 		err = s.using(newStoreName, s.pebbleOptions(), func() error {
 			if earlier {
 				if err := s.cut(at); err != nil {
+					return err
+				}
+			}
+			if logged {
+				if err := s.leave(from, done.Head.ID); err != nil {
 					return err
 				}
 			}
@@ -128,6 +146,22 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 		}
 	}
 	return done, s.publish(slot{Head: done.Head, Epoch: from.epoch})
+}
+
+// leave makes a store in a directory of the copy of a log, with the checkpoints that are signed
+// there of records up to one.
+func (s *Store) leave(from *Store, end journal.Seq) error {
+	b, seal := s.db.NewBatch(), newSealer()
+	for c, err := range from.signedIn(0, end) {
+		if err != nil {
+			return err
+		}
+		seal.set(b, signedKey(journal.Seq(c.Size)), c.Note)
+	}
+	if err := b.Delete(logKey(), nil); err != nil {
+		return err
+	}
+	return commit(s.db, b)
 }
 
 // stage makes a copy of Pebble's files beside them, when all that was asked for

@@ -68,14 +68,25 @@ func (s *Store) settleCopy() error {
 		return nil
 	}
 	files := s.opts.disk
-	names, err := files.List(s.path(storeName))
+	if err := syncFiles(files, s.path(storeName), s.path(anchorName)); err != nil {
+		return err
+	}
+	if err := syncDir(files, s.dir); err != nil {
+		return err
+	}
+	return s.setMark(markClean)
+}
+
+// syncFiles syncs the files in a directory, and others.
+func syncFiles(files vfs.FS, dir string, others ...string) error {
+	names, err := files.List(dir)
 	if err != nil {
 		return err
 	}
-	for at, name := range names {
-		names[at] = files.PathJoin(s.path(storeName), name)
+	for _, name := range names {
+		others = append(others, files.PathJoin(dir, name))
 	}
-	for _, path := range append(names, s.path(anchorName)) {
+	for _, path := range others {
 		f, err := files.Open(path)
 		if err != nil {
 			return err
@@ -84,10 +95,7 @@ func (s *Store) settleCopy() error {
 			return err
 		}
 	}
-	if err := errors.Join(syncDir(files, s.path(storeName)), syncDir(files, s.dir)); err != nil {
-		return err
-	}
-	return s.setMark(markClean)
+	return syncDir(files, dir)
 }
 
 // noCopy refuses a directory that holds the copy of a log, where none is given.

@@ -140,11 +140,38 @@ func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journa
 	}, nil
 }
 
+// gather reads all that belongs to the records up to one, where the journal lies in a log: then the
+// copy has it.
+func (lw *World) gather(at journal.Seq) error {
+	if lw.store.Log() == nil {
+		return nil
+	}
+	for s, err := range lw.store.Scan(0) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return err
+		}
+		rec := s.Record
+		if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
+			return err
+		}
+		if _, err := lw.blobsOf(&rec); err != nil {
+			return err
+		}
+		if s.ID == at {
+			break
+		}
+	}
+	return nil
+}
+
 // copyStore copies the store up to a record to another hidden directory, and lets
 // use use the copy.
 func (lw *World) copyStore(hidden string, keys ring, at journal.Seq, use func(*store.Store) error) (store.Copied, error) {
 	var copied store.Copied
-	s, err := openStore(hidden, keys.keys, lw.opts, func(dir string, opts store.Options) (*store.Store, error) {
+	if err := lw.gather(at); err != nil {
+		return copied, err
+	}
+	s, err := openStore(hidden, keys.keys, lw.opts.inDirectory(), func(dir string, opts store.Options) (*store.Store, error) {
 		s, done, err := lw.store.CopyTo(dir, at, opts)
 		copied = done
 		return s, err

@@ -102,3 +102,64 @@ func requireLooked(t *testing.T, dir string, last journal.Head) journal.Head {
 	require.NoError(t, look.Close())
 	return head
 }
+
+// TestWorldInALogIsCopiedIntoADirectory as a backup, which is the same world, and as a fork, also
+// where nothing of the world was read here before.
+func TestWorldInALogIsCopiedIntoADirectory(t *testing.T) {
+	if shared == nil {
+		shared, forgotten = &logtest.Server{}, true
+		defer func() { shared, forgotten = nil, false }()
+	}
+	dir := create(t)
+	w := open(t, dir)
+	live(t, w)
+	_, err := w.Checkpoint()
+	require.NoError(t, err)
+	middle := w.Status().Head.ID
+	live(t, w)
+	require.NoError(t, w.Close())
+	w = open(t, dir)
+	to := filepath.Join(t.TempDir(), "backup")
+	done, err := w.Backup(to)
+	require.NoError(t, err)
+	want := requireEqualWorlds(t, w, to)
+	require.Equal(t, want, done.Head)
+	fork := filepath.Join(t.TempDir(), "fork")
+	forked, err := w.Fork(t.Context(), fork, local.ForkOptions{At: middle, Actor: "ada"})
+	require.NoError(t, err)
+	require.LessOrEqual(t, forked.At, middle)
+	live(t, w) // it goes on
+	require.NoError(t, w.Close())
+	for _, dir := range []string{to, fork} {
+		w, err := local.Open(dir, local.Options{})
+		require.NoError(t, err)
+		_, err = w.Submit(t.Context(), "ping", map[string]any{"to": "a"})
+		require.NoError(t, err)
+		require.NoError(t, w.Run(t.Context()))
+		requireProven(t, w)
+		require.NoError(t, w.Close())
+	}
+}
+
+// requireEqualWorlds compares a world with the one in a directory, and returns their head.
+func requireEqualWorlds(t *testing.T, w *local.World, dir string) journal.Head {
+	t.Helper()
+	c, err := local.Look(dir, local.Options{})
+	require.NoError(t, err)
+	require.Equal(t, w.Status().Head, c.Status().Head)
+	require.Equal(t, cells(t, w), cells(t, c))
+	want, err := w.Verify(t.Context(), local.Verification{})
+	require.NoError(t, err)
+	var a, b bytes.Buffer
+	require.NoError(t, w.Export(&a, local.CBORSeq, nil))
+	require.NoError(t, c.Export(&b, local.CBORSeq, nil))
+	require.Equal(t, a.Bytes(), b.Bytes())
+	require.NoError(t, c.Close())
+	got, err := local.Verify(t.Context(), dir, local.Options{}, local.Verification{})
+	require.NoError(t, err)
+	require.Empty(t, got.Faults)
+	require.Equal(t, want.ExecutionHash, got.ExecutionHash)
+	require.Equal(t, want.StateRoot, got.StateRoot)
+	require.Equal(t, want.Checkpoints, got.Checkpoints)
+	return w.Status().Head
+}

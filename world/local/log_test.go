@@ -91,6 +91,7 @@ func runOnALog(t *testing.T, fresh func(*testing.T) logServer) {
 		"refuses":    TestRefusedSubmissionSaysWhy,
 		"closed":     TestClosedWorldRefuses,
 		"looks back": TestWorldIsReadAndRolledBack,
+		"copied":     TestWorldInALogIsCopiedIntoADirectory,
 		"looked at":  TestWorldInALogIsLookedAtWhileItsOwnerRuns,
 	} {
 		for _, forgotten = range []bool{false, true} {

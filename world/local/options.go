@@ -57,6 +57,12 @@ type Options struct {
 	Lease      time.Duration                     // of what such a worker has acquired, see host.Config; 0: its default
 }
 
+// inDirectory are the options of a world whose directory has the journal.
+func (o Options) inDirectory() Options {
+	o.Log, o.Copy = nil, ""
+	return o
+}
+
 func (lw *World) config() world.Config {
 	return world.Config{
 		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Paranoid: lw.opts.Paranoid,

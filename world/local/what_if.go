@@ -100,7 +100,7 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 		if _, err := lw.Backup(q.Copy); err != nil {
 			return nil, err
 		}
-		if past, err = Look(q.Copy, lw.opts); err != nil {
+		if past, err = Look(q.Copy, lw.opts.inDirectory()); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, past.Close()) }()
@@ -119,6 +119,9 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 			return err
 		}
 		opts.Effects = x.Copy
+	}
+	if opts = opts.inDirectory(); x.Copy != "" {
+		look = look.inDirectory()
 	}
 	if opts.Secrets == nil { // the fork has no file of them
 		opts.Secrets = host.Secrets(filepath.Join(x.home, hiddenDir, secretsDir))
