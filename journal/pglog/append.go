@@ -193,21 +193,16 @@ type flight struct {
 // flush sends what waits, of all worlds together, until the store is closed.
 func (s *Store) flush() {
 	var under sync.WaitGroup
-	free := make(chan struct{}, lanes)
-	for s.ctx.Err() == nil {
-		select {
-		case <-s.ctx.Done():
-		case free <- struct{}{}:
-			select {
-			case <-s.ctx.Done():
-			case <-s.queue.wake:
+	for range lanes {
+		under.Go(func() {
+			for s.ctx.Err() == nil {
+				select {
+				case <-s.ctx.Done():
+				case <-s.queue.wake:
+					s.send(s.queue.take())
+				}
 			}
-			worlds := s.queue.take()
-			under.Go(func() {
-				s.send(worlds)
-				<-free
-			})
-		}
+		})
 	}
 	under.Wait()
 	for _, w := range s.queue.take() {

@@ -40,7 +40,7 @@ type packer struct {
 
 func newPacker() (*packer, error) {
 	e, err1 := zstd.NewWriter(nil, zstd.WithEncoderCRC(false), zstd.WithWindowSize(packWindow),
-		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	d, err2 := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpackedBytes), zstd.WithDecoderConcurrency(0))
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("pglog: zstd: %w", err)
