@@ -17,7 +17,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill copies torture-postgres mutants gas bench bench-long cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill copies torture-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -139,6 +139,9 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 bench-long: bin/bench ## measure what an event costs in a world of 10 million records, an effect after 10 million, and opening them
 	bin/bench long
 	bin/bench intents
+
+bench-postgres: bin/bench ## measure worlds on a PostgreSQL that it starts, beside the same in a directory and bare statements
+	bin/bench postgres
 
 cover: ## print the coverage of all tests
 	@mkdir -p build

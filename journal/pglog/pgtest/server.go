@@ -3,7 +3,7 @@
 // less is refused. A test process has one server, and a test a database of its own.
 //
 // The server ends with the process that started it, however that ends: it is under a shell
-// that waits for a pipe to be closed.
+// that waits for a pipe to be closed. What measures PostgreSQL has a server by Run.
 package pgtest
 
 import (
@@ -75,7 +75,7 @@ func URL(t testing.TB) string {
 // Shared returns that server. Nobody may stop it.
 func Shared(t testing.TB) *Server {
 	t.Helper()
-	shared.Do(func() { shared.server, shared.err = start(nil) })
+	shared.Do(func() { shared.server, shared.err = Run("") })
 	check(t, shared.err)
 	return shared.server
 }
@@ -84,9 +84,9 @@ func Shared(t testing.TB) *Server {
 // PostgreSQL comes with. It skips the test where PostgreSQL is not installed.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	s, err := start(settings)
+	s, err := Run("", settings...)
 	check(t, err)
-	t.Cleanup(func() { s.end("") })
+	t.Cleanup(s.Close)
 	return s
 }
 
@@ -103,10 +103,26 @@ func check(t testing.TB, err error) {
 // URL returns the URL of a new, empty database, which is there until the test ends.
 func (s *Server) URL(t testing.TB) string {
 	t.Helper()
-	name := "t" + strconv.FormatInt(database.Add(1), 10)
-	s.Exec(t, "CREATE DATABASE "+name)
+	name, err := s.database()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = s.exec("DROP DATABASE " + name + " WITH (FORCE)") }) // a server may be gone, or read-only
 	return s.url(name)
+}
+
+// Database returns the URL of a new, empty database, which is there until Close.
+func (s *Server) Database() (string, error) {
+	name, err := s.database()
+	return s.url(name), err
+}
+
+func (s *Server) database() (string, error) {
+	name := "t" + strconv.FormatInt(database.Add(1), 10)
+	if err := s.exec("CREATE DATABASE " + name); err != nil {
+		return "", fmt.Errorf("a PostgreSQL for tests: a database: %w", err)
+	}
+	return name, nil
 }
 
 func (s *Server) url(name string) string {
@@ -141,6 +157,9 @@ func (s *Server) Crash(t testing.TB) {
 	}
 }
 
+// Close stops the server at once, and removes its data.
+func (s *Server) Close() { s.end("") }
+
 // Stop stops the server at once. Its data stays until the test ends.
 func (s *Server) Stop() { s.end("keep\n") }
 
@@ -160,12 +179,14 @@ func binaries() (string, error) {
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) })), nil
 }
 
-func start(settings []string) (*Server, error) {
+// Run starts a server that Close ends, below a directory that the user who runs it may enter;
+// empty: the one for temporary files.
+func Run(dir string, settings ...string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
 	}
-	s, err := newServer(bin, settings)
+	s, err := newServer(dir, bin, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +200,8 @@ func start(settings []string) (*Server, error) {
 }
 
 // newServer makes the directory of a server that has no data yet.
-func newServer(bin string, settings []string) (*Server, error) {
-	dir, err := os.MkdirTemp("", "pg") // short: a socket's path has 107 bytes
+func newServer(dir, bin string, settings []string) (*Server, error) {
+	dir, err := os.MkdirTemp(dir, "pg") // short: a socket's path has 107 bytes
 	if err != nil {
 		return nil, fmt.Errorf("a PostgreSQL for tests: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 // commit waits for it where Synchronous says so.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
-	standby, err := newServer(s.bin, s.settings)
+	standby, err := newServer("", s.bin, s.settings)
 	check(t, err)
 	t.Cleanup(func() { standby.end("") })
 	check(t, s.copyTo(standby.data(), "-R", "-X", "stream"))
