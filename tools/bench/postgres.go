@@ -80,7 +80,7 @@ type onPostgres struct {
 	store  *pglog.Store
 }
 
-var sealKey = make([]byte, 32)
+func sealKey() []byte { return make([]byte, 32) }
 
 // connect opens the store once more, as a process of its own would.
 func (p *onPostgres) connect(ctx context.Context, node string) *pglog.Store {
@@ -93,13 +93,13 @@ func (p *onPostgres) connect(ctx context.Context, node string) *pglog.Store {
 func (p *onPostgres) options(id string) local.Options {
 	opts := accountOptions()
 	opts.Copy = p.at(id + " copy")
-	opts.Log = func() (journal.Log, error) { return p.store.World(id, pglog.Claim{Key: sealKey}), nil }
+	opts.Log = func() (journal.Log, error) { return p.store.World(id, pglog.Claim{Key: sealKey()}), nil }
 	return opts
 }
 
 // world makes a world of accounts there.
 func (p *onPostgres) world(ctx context.Context, id string) *local.World {
-	p.must(p.store.Create(ctx, id, sealKey))
+	p.must(p.store.Create(ctx, id, sealKey()))
 	return p.accountsWith(p.at(id), p.options(id))
 }
 
@@ -164,7 +164,7 @@ func (b *postgresBench) bulk(ctx context.Context, p *onPostgres) {
 	frames, size := p.frames(ctx)
 	raw := p.measure(func() { p.insert(ctx, frames) })
 	batches := p.batches(ctx)
-	p.must(p.store.Create(ctx, "log", sealKey))
+	p.must(p.store.Create(ctx, "log", sealKey()))
 	log := p.measure(func() { p.append(ctx, batches) })
 	p.cost("durable, directory", b.events, inPebble)
 	p.cost("durable, PostgreSQL", b.events, onServer)
@@ -211,7 +211,7 @@ func (p *onPostgres) batches(ctx context.Context) (all []journal.Batch) {
 // append appends them to another world, as many at a time as a store does.
 func (p *onPostgres) append(ctx context.Context, batches []journal.Batch) {
 	const under = 16
-	log := p.store.World("log", pglog.Claim{Key: sealKey})
+	log := p.store.World("log", pglog.Claim{Key: sealKey()})
 	_, err := log.Own(ctx)
 	p.must(err)
 	var waiting []journal.Pending

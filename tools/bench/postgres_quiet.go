@@ -57,8 +57,8 @@ type quietWorld struct {
 }
 
 func (p *onPostgres) quietWorld(ctx context.Context, s *pglog.Store, id string) quietWorld {
-	p.must(s.Create(ctx, id, sealKey))
-	w := quietWorld{World: s.World(id, pglog.Claim{Key: sealKey}), chain: new(canon.Chain)}
+	p.must(s.Create(ctx, id, sealKey()))
+	w := quietWorld{World: s.World(id, pglog.Claim{Key: sealKey()}), chain: new(canon.Chain)}
 	_, err := w.Own(ctx)
 	p.must(err)
 	return w
