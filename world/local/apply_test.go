@@ -137,10 +137,14 @@ func performedBy(t *testing.T, w *local.World, adapter, name string, kinds ...st
 	return &next
 }
 
-// approve proposes a manifest, and has it shadowed and approved.
-func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
+// approve proposes a manifest, with contents that it names and the world may not have, and has it shadowed and approved.
+func approve(t *testing.T, w *local.World, next *manifest.Manifest, contents ...[]byte) uint64 {
 	t.Helper()
-	_, n, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: w.Status().Manifest, Actor: "ann"})
+	p := world.Proposal{Candidate: next, Contents: map[manifest.Hash][]byte{}, Base: w.Status().Manifest, Actor: "ann"}
+	for _, c := range contents {
+		p.Contents[canon.Sum(c)] = c
+	}
+	_, n, err := w.Propose(t.Context(), p)
 	require.NoError(t, err)
 	err = w.Update(func(w *world.World) error {
 		return worldtest.ErrorOf(w.Shadow(t.Context(), n, world.ShadowConfig{}, "ann"))

@@ -3,6 +3,7 @@ package local_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,9 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // inATempOf has what is made in the directory for temporary files made in one of a test.
@@ -139,6 +144,36 @@ func TestWorldInALogIsCopiedIntoADirectory(t *testing.T) {
 		requireProven(t, w)
 		require.NoError(t, w.Close())
 	}
+}
+
+// TestEarlierRulesAreCopiedOutOfALog has a world in a log copied that was not read here before, and
+// that runs other rules than it was born with: nobody needs the first to open it, but to verify it.
+func TestEarlierRulesAreCopiedOutOfALog(t *testing.T) {
+	shared, forgotten = &logtest.Server{}, true
+	defer func() { shared, forgotten = nil, false }()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"world.yaml": worldtest.Caller("changing", "tool.a: {adapter: stub, config: {answers: answers.json}}"), "caller.star": changingReducer, "answers.json": `{"kind": "tool.a", "payload": 1}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	require.NoError(t, local.Create(dir, local.Birth{ID: "changing", Keyring: ring(t, "changing", 1)}, inLog(local.Options{})))
+	w := open(t, dir)
+	later := []byte(changingReducer + "# and so on\n")
+	var next manifest.Manifest
+	w.View(func(w *world.Moment) { next = *w.Manifest() })
+	next.Reducers = maps.Clone(next.Reducers)
+	caller := next.Reducers["caller"]
+	caller.Source = canon.Sum(later)
+	next.Reducers["caller"] = caller
+	require.NoError(t, worldtest.ErrorOf(w.Apply(t.Context(), approve(t, w, &next, later), "ann")))
+	_, err := w.Checkpoint()
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	w = open(t, dir)
+	to := filepath.Join(t.TempDir(), "backup")
+	_, err = w.Backup(to)
+	require.NoError(t, err)
+	requireEqualWorlds(t, w, to)
+	require.NoError(t, w.Close())
 }
 
 // requireEqualWorlds compares a world with the one in a directory, and returns their head.
