@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -138,4 +139,31 @@ func TestBatchThatFailedIsNotAnchored(t *testing.T) {
 	require.ErrorIs(t, p.Wait(), lost)
 	require.Equal(t, before, s.anchor.slot.Head)
 	require.ErrorIs(t, s.failed(), lost, "nothing goes on after it")
+}
+
+// A group of appends that the anchor has may have come to the disk in part when a process was
+// killed: Pebble writes its log while the next batches of the group go in.
+func TestStoreThatHasAPartOfItsLeadIsLedFromThere(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	w := &writer{}
+	appendAll(t, s, w.batch("agent/a"))
+	from := s.anchor.slot.Head
+	appendAll(t, s, w.batch("agent/b"))
+	lead := bytes.Clone(s.anchor.slot.Lead)
+	part := clone(mem) // as killed
+	appendAll(t, s, w.batch("agent/c", "agent/a"))
+	lead = append(lead, s.anchor.slot.Lead...)
+	want := scanAll(t, s, 0)
+	require.NoError(t, s.Close())
+
+	a, err := openAnchor(part, testDir+"/anchor", []byte("key"))
+	require.NoError(t, err)
+	a.slot.Head = from
+	require.NoError(t, a.lead(w.head, a.slot.Epoch, lead))
+	require.NoError(t, a.file.Close())
+	s = reopen(t, part)
+	require.Equal(t, want, scanAll(t, s, 0))
+	require.Empty(t, damageOf(s))
+	require.NoError(t, s.Close())
 }
