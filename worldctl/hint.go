@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -78,7 +79,10 @@ func hintOfType(err error) string {
 	var bound *world.BoundError
 	var late *local.TimeError
 	var size *local.SizeError
+	var refused *pglog.RefusedError
 	switch {
+	case errors.As(err, &refused):
+		return refused.Next()
 	case errors.As(err, &bound):
 		return hintOfBound(bound)
 	case errors.As(err, &late):

@@ -22,6 +22,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/llm"
 	"github.com/worldkernel/worldkernel/host/mcp"
+	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -96,6 +97,9 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Values["held"] = new(*local.World)
+			if strings.HasSuffix(e.WorkDir, "script-store_postgres") {
+				e.Setenv("PG", pgtest.URL(e.T().(testing.TB)))
+			}
 			if slices.Contains(racedScripts, strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")) {
 				e.Setenv("PATH", path)
 			}

@@ -44,24 +44,38 @@ func Migrate(ctx context.Context, url string) error {
 	})
 }
 
-// Status is how a store stands.
+// Status is how a store stands, and the server that it is on.
 type Status struct {
-	Server string // the version of PostgreSQL
-	Schema int    // of the store
-	Has    int    // the schema that this program has
-	Store  string // its id, which no other store has
-	Err    error  // why it is not used as it is; nil: it is
+	Server            string  // the version of PostgreSQL
+	Fsync             bool    // as all below it, a setting of the server for this user and database
+	FullPageWrites    bool    // or a page may be torn by a crash
+	SynchronousCommit string  // what an answer says about what is durable
+	Encoding          string  // of the database
+	Schema            int     // of the store; 0: there is none
+	Has               int     // the schema that this program has
+	Store             string  // its id, which no other store has
+	Refused           []error // why it is not used as it is: *RefusedError
 }
 
 // ReadStatus looks at a store, also at one that Open refuses.
 func ReadStatus(ctx context.Context, url string) (Status, error) {
-	var st Status
-	err := withServer(ctx, url, func(_ *Store, v serverSettings) error {
-		st = Status{Has: schemaVersion, Schema: v.storeSchema, Store: v.storeID, Err: v.refuseSchema()}
-		st.Server = fmt.Sprintf("%d.%d", v.version/10000, v.version%10000)
-		return nil
-	})
-	return st, err
+	s, err := connect(url, Options{})
+	if err != nil {
+		return Status{}, err
+	}
+	defer s.Close()
+	v, err := s.lookAtServer(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	st := Status{
+		Server: v.release(), Fsync: v.fsync, FullPageWrites: v.fullPages, SynchronousCommit: v.commit, Encoding: v.encoding,
+		Schema: v.storeSchema, Has: schemaVersion, Store: v.storeID, Refused: v.serverFaults(),
+	}
+	if err := v.refuseSchema(); err != nil {
+		st.Refused = append(st.Refused, err)
+	}
+	return st, nil
 }
 
 func isRefused(err error, as State) bool {

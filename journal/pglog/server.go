@@ -35,25 +35,38 @@ func (s *Store) lookAtServer(ctx context.Context) (serverSettings, error) {
 	return v, refusedBy(err)
 }
 
-// refuseServer returns why nothing durable can be kept there, if so.
+// refuseServer returns the first reason why nothing durable can be kept there, if there is one.
 func (v *serverSettings) refuseServer() error {
-	switch {
-	case v.version < leastServer:
-		return refuse(OldServer, "it is %d.%d", v.version/10000, v.version%10000)
-	case !v.fsync:
-		return refuse(Unsynced, "fsync")
-	case !v.fullPages:
-		return refuse(TornPages, "full_page_writes")
-	case v.commit == "off" || v.commit == "local":
-		return refuse(Unacknowledged, "it is %s", v.commit)
-	case v.standby:
-		return refuse(Standby, "pg_is_in_recovery")
-	case v.readOnly:
-		return refuse(ReadOnly, "transaction_read_only")
-	case v.encoding != "UTF8":
-		return refuse(OtherEncoding, "it is %s", v.encoding)
+	if all := v.serverFaults(); len(all) > 0 {
+		return all[0]
 	}
 	return nil
+}
+
+// serverFaults are all reasons why nothing durable can be kept there.
+func (v *serverSettings) serverFaults() (all []error) {
+	for _, f := range []struct {
+		is  bool
+		err error
+	}{
+		{v.version < leastServer, refuse(OldServer, "it is %s", v.release())},
+		{!v.fsync, refuse(Unsynced, "fsync")},
+		{!v.fullPages, refuse(TornPages, "full_page_writes")},
+		{v.commit == "off" || v.commit == "local", refuse(Unacknowledged, "it is %s", v.commit)},
+		{v.standby, refuse(Standby, "pg_is_in_recovery")},
+		{v.readOnly && !v.standby, refuse(ReadOnly, "transaction_read_only")}, // a standby always is
+		{v.encoding != "UTF8", refuse(OtherEncoding, "it is %s", v.encoding)},
+	} {
+		if f.is {
+			all = append(all, f.err)
+		}
+	}
+	return all
+}
+
+// release is the server's version as people write it.
+func (v *serverSettings) release() string {
+	return fmt.Sprintf("%d.%d", v.version/10000, v.version%10000)
 }
 
 // refuseSchema returns why this program can not use what the database holds, if so.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -81,6 +83,14 @@ func as[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
+// refused matches what a store on PostgreSQL refuses in one of some states.
+func refused(states ...pglog.State) func(error) bool {
+	return func(err error) bool {
+		var r *pglog.RefusedError
+		return errors.As(err, &r) && slices.Contains(states, r.State)
+	}
+}
+
 const (
 	unprocessable = http.StatusUnprocessableEntity
 	conflict      = http.StatusConflict
@@ -111,6 +121,11 @@ func faultsOfWorlds() []Fault {
 		{is(local.ErrNoRecording), "no-recording", conflict, ExitFailed, "the world whose recordings answer the effects is not there"},
 		{is(store.ErrInTheLog, store.ErrNoCopy, store.ErrCopy), "", 0, ExitConflict, ""},
 		{is(store.ErrLooks, store.ErrOvertaken), "", 0, ExitConflict, ""},
+		{refused(pglog.BadURL, pglog.Plaintext, pglog.NoDatabase, pglog.NoStore, pglog.BadWorldID, pglog.NoWorld), "", 0, ExitUsage, ""},
+		{refused(pglog.Owned, pglog.WorldExists, pglog.WorldMade, pglog.WorldMoved), "", 0, ExitConflict, ""},
+		{refused(pglog.WrongSeal), "", 0, ExitVerify, ""},
+		{as[*pglog.DamageError], "unreadable", unavailable, ExitVerify, "the journal cannot be read"},
+		{as[*pglog.RefusedError], "", 0, ExitFailed, ""}, // the server, its settings, or the schema
 		{is(local.ErrNoWorld), "", 0, ExitUsage, ""},
 		{is(local.ErrExists, store.ErrExists), "exists", conflict, ExitConflict, "there is a world of that name already"},
 		{is(local.ErrBadID), "bad-id", unprocessable, ExitUsage, ""},

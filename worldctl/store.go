@@ -1,0 +1,220 @@
+package worldctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal/pglog"
+)
+
+// storeEnv is the variable that the URL of a store can be in, and with it a password: the
+// arguments of a process are shown to all who are on its machine.
+const storeEnv = "WORLDCTL_STORE"
+
+// storeAnswer is how a store stands.
+type storeAnswer struct {
+	Store    string        `json:"store,omitempty"` // its id
+	Schema   int           `json:"schema_version"`  // 0: there is no store
+	Has      int           `json:"program_schema_version"`
+	Server   string        `json:"server"`
+	Settings storeSettings `json:"settings"`
+	Faults   []storeFault  `json:"faults"`
+	Worlds   []storedWorld `json:"worlds,omitempty"`
+}
+
+// storeSettings are those of the server that decide what is durable.
+type storeSettings struct {
+	Fsync             bool   `json:"fsync"`
+	FullPageWrites    bool   `json:"full_page_writes"`
+	SynchronousCommit string `json:"synchronous_commit"`
+	Encoding          string `json:"server_encoding"`
+}
+
+// storeFault is what is not as it must be.
+type storeFault struct {
+	State string `json:"state"`
+	Text  string `json:"text"`
+	Next  string `json:"next,omitempty"`
+}
+
+type storedWorld struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+	Owner string `json:"owner,omitempty"`
+	Alive bool   `json:"owner_alive"`
+	Epoch uint64 `json:"epoch"`
+	Head  uint64 `json:"head"`
+	Root  string `json:"root"`
+}
+
+func newStoreCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "store", Short: "Make, look at, migrate and check a store of worlds on PostgreSQL"},
+		c.storeVerb("init", "Make a store in a database that has none",
+			"Make a store: the schema worldkernel, in a database that is there. One that is made\nalready stays as it is.", c.initStore),
+		c.storeVerb("status", "Show server, schema and worlds of a store",
+			"Show the server's version and those of its settings that decide what is durable, the\nstore's schema, and its worlds with owner and head. It shows a store that other verbs\nrefuse, too.", c.showStore),
+		c.storeVerb("migrate", "Bring a store of an earlier program to this one's schema",
+			"Bring a store of an earlier program to the schema of this one. It may be typed again\nafter it was interrupted. Programs of before refuse the store then.", c.migrateStore),
+		c.storeVerb("check", "Tell what of a store is not as it must be",
+			"Tell all that is not as it must be: settings of the server with which something\nacknowledged may be lost, the schema, and worlds of which frames or parts of an image are\nmissing. What needs a world's keyring, its seal, is checked when the world is opened.\nExit code 0: nothing; 3: a world is damaged; else that of what is refused.", c.checkStore),
+	)
+}
+
+// storeVerb makes a verb about the store as a whole.
+func (c *cli) storeVerb(name, short, long string, do func(ctx context.Context, url string) error) *cobra.Command {
+	var url string
+	cmd := &cobra.Command{
+		Use: name, Short: short, Long: long, Args: args(0, 0),
+		Example: "  worldctl store " + name + " --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url := cmp.Or(url, os.Getenv(storeEnv))
+			if url == "" {
+				return usagef("type --store postgres://USER@HOST/DATABASE, or put that into "+storeEnv, "which store is meant?")
+			}
+			return do(cmd.Context(), url)
+		},
+	}
+	cmd.Flags().StringVar(&url, "store", "", "the `URL` of the database; "+storeEnv+" does the same, and is the place for one with a password")
+	return cmd
+}
+
+func (c *cli) initStore(ctx context.Context, url string) error {
+	if err := pglog.Init(ctx, url); err != nil {
+		return err
+	}
+	return c.tellSchema(ctx, url)
+}
+
+func (c *cli) migrateStore(ctx context.Context, url string) error {
+	if err := pglog.Migrate(ctx, url); err != nil {
+		return err
+	}
+	return c.tellSchema(ctx, url)
+}
+
+func (c *cli) tellSchema(ctx context.Context, url string) error {
+	st, err := pglog.ReadStatus(ctx, url)
+	if err != nil {
+		return err
+	}
+	return c.object("store", storeAnswerOf(st), func() { fmt.Fprintf(c.stdout, "store %s has schema %d\n", st.Store, st.Schema) })
+}
+
+func (c *cli) showStore(ctx context.Context, url string) error {
+	st, err := pglog.ReadStatus(ctx, url)
+	if err != nil {
+		return err
+	}
+	a := storeAnswerOf(st)
+	if len(st.Refused) == 0 {
+		if a.Worlds, err = worldsIn(ctx, url); err != nil {
+			return err
+		}
+	}
+	return c.object("store", a, func() { c.storeTable(a) })
+}
+
+// worldsIn lists the worlds of a store that can be used.
+func worldsIn(ctx context.Context, url string) (worlds []storedWorld, err error) {
+	s, err := pglog.Open(ctx, url, pglog.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for w, err := range s.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		worlds = append(worlds, storedWorld{w.ID, w.State, w.Node, w.Alive, w.Epoch, uint64(w.Head.ID), w.Head.Root.String()})
+	}
+	return worlds, nil
+}
+
+func storeAnswerOf(st pglog.Status) storeAnswer {
+	a := storeAnswer{
+		Store: st.Store, Schema: st.Schema, Has: st.Has, Server: st.Server, Faults: []storeFault{},
+		Settings: storeSettings{st.Fsync, st.FullPageWrites, st.SynchronousCommit, st.Encoding},
+	}
+	for _, err := range st.Refused {
+		a.Faults = append(a.Faults, storeFaultOf(err))
+	}
+	return a
+}
+
+func storeFaultOf(err error) storeFault {
+	f := storeFault{State: "damaged", Text: inPlain(err.Error())}
+	if refused := (*pglog.RefusedError)(nil); errors.As(err, &refused) {
+		f.State, f.Next = string(refused.State), refused.Next()
+	}
+	return f
+}
+
+func (c *cli) storeTable(a storeAnswer) {
+	on := map[bool]string{true: "on", false: "off"}
+	fmt.Fprintf(c.stdout, "store     %s, schema %d of %d\n", cmp.Or(a.Store, "none"), a.Schema, a.Has)
+	fmt.Fprintf(c.stdout, "server    PostgreSQL %s, %s\n", a.Server, a.Settings.Encoding)
+	fmt.Fprintf(c.stdout, "settings  fsync %s, full_page_writes %s, synchronous_commit %s\n",
+		on[a.Settings.Fsync], on[a.Settings.FullPageWrites], a.Settings.SynchronousCommit)
+	for _, f := range a.Faults {
+		fmt.Fprintf(c.stdout, "refused   %s\n", f.Text)
+	}
+	if len(a.Worlds) == 0 {
+		return
+	}
+	t := c.newTable()
+	t.AppendHeader(table.Row{"world", "state", "owner", "epoch", "head"})
+	for _, w := range a.Worlds {
+		owner := cmp.Or(w.Owner, "nobody")
+		if w.Owner != "" && !w.Alive {
+			owner += " (gone)"
+		}
+		t.AppendRow(table.Row{w.ID, w.State, owner, w.Epoch, fmt.Sprint("#", w.Head)})
+	}
+	t.Render()
+}
+
+func (c *cli) checkStore(ctx context.Context, url string) error {
+	st, err := pglog.ReadStatus(ctx, url)
+	if err != nil {
+		return err
+	}
+	a := storeAnswerOf(st)
+	failed := errors.Join(st.Refused...)
+	if failed == nil {
+		if failed, err = damageIn(ctx, url, &a); err != nil {
+			return err
+		}
+	}
+	if err := c.object("store", a, func() {
+		if failed == nil {
+			fmt.Fprintln(c.stdout, "all is as it must be")
+		}
+	}); err != nil {
+		return err
+	}
+	return failed
+}
+
+// damageIn looks whether the worlds of a store that can be used are whole, and adds to an answer
+// what is not; damaged is all of that.
+func damageIn(ctx context.Context, url string, a *storeAnswer) (damaged, err error) {
+	s, err := pglog.Open(ctx, url, pglog.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for found := range s.Check(ctx) {
+		if damage := (*pglog.DamageError)(nil); !errors.As(found, &damage) {
+			return nil, found
+		}
+		a.Faults = append(a.Faults, storeFaultOf(found))
+		damaged = errors.Join(damaged, found)
+	}
+	return damaged, nil
+}
