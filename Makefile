@@ -136,7 +136,7 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 	bin/bench talk
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-bench-long: bin/bench ## measure what an event costs in a world of 10 million records, an effect after 10 million, and opening them
+bench-long: bin/bench ## measure what an event costs in a world of 10 million records, an effect after a million, and opening them
 	bin/bench long
 	bin/bench intents
 

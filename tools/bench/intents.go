@@ -22,11 +22,11 @@ beyond --memory. CPU is that of all threads over a window of effects.`
 
 func newIntentsCommand(p *program) *cobra.Command {
 	var b intentsBench
-	cmd, f := b.command(p, "intents", intentsText, "  bench intents\n  bench intents --effects 2000000 --memory 64", 1, b.each(b.round))
-	f.IntVar(&b.effects, "effects", 10_000_000, "how many effects the world performs")
-	f.IntVar(&b.window, "window", 1_000_000, "over how many effects CPU is measured")
+	cmd, f := b.command(p, "intents", intentsText, "  bench intents\n  bench intents --effects 4000000 --memory 256", 1, b.each(b.round))
+	f.IntVar(&b.effects, "effects", 1_000_000, "how many effects the world performs")
+	f.IntVar(&b.window, "window", 200_000, "over how many effects CPU is measured")
 	f.IntVar(&b.cells, "cells", 1_000, "how many cells ask for them")
-	f.IntVar(&b.memory, "memory", 256, "how many MiB of the world may be in memory")
+	f.IntVar(&b.memory, "memory", 64, "how many MiB of the world may be in memory")
 	return cmd
 }
 
