@@ -120,7 +120,8 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 		}
 		opts.Effects = x.Copy
 	}
-	if opts = opts.inDirectory(); x.Copy != "" {
+	opts = opts.inDirectory()
+	if x.Copy != "" {
 		look = look.inDirectory()
 	}
 	if opts.Secrets == nil { // the fork has no file of them
