@@ -23,7 +23,7 @@ import (
 // begun: what is not here is performed.
 type Attempts interface {
 	// KeptAttempts returns all of them. It was read after the owner became the owner: nothing of
-	// an earlier one can come after it. It is called before ChangeAttempts.
+	// an earlier one can come after it. It may be called at any time.
 	KeptAttempts(ctx context.Context) ([]receipt.KeptAttempt, error)
 
 	// ChangeAttempts makes changes, all or none of them, which are durable on return, and says of

@@ -1,11 +1,14 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
@@ -82,11 +85,8 @@ func (lw *World) copyTo(dir string, check func(*store.Store) error, finish func(
 			return err
 		}
 		// The results of effects first: what is journaled after that is in the store.
-		for _, name := range []string{keyringFile, recordedFile, orLiveFile, effectsFile} {
-			err := copyFile(filepath.Join(hidden, name), filepath.Join(lw.hidden, name))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		if err := lw.copyHidden(hidden); err != nil {
+			return err
 		}
 		copied, err := lw.copyStore(hidden, ring{keys: lw.keys}, journal.Last, check)
 		if err != nil {
@@ -99,4 +99,22 @@ func (lw *World) copyTo(dir string, check func(*store.Store) error, finish func(
 		return nil, err
 	}
 	return done, nil
+}
+
+// copyHidden copies what is under .world besides the store to another hidden directory.
+func (lw *World) copyHidden(hidden string) error {
+	for _, name := range []string{keyringFile, orLiveFile, effectsFile} {
+		err := copyFile(filepath.Join(hidden, name), filepath.Join(lw.hidden, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	recorded, _, err := readRecorded(lw.hidden)
+	if err == nil && recorded != "" {
+		err = file.WriteNew(filepath.Join(hidden, recordedFile), []byte(recorded+"\n"), 0o600)
+	}
+	if attempts, ok := lw.store.Log().(host.Attempts); ok && err == nil {
+		err = host.CopyResults(context.Background(), attempts, filepath.Join(hidden, effectsFile), lw.keys.World())
+	}
+	return err
 }

@@ -265,10 +265,19 @@ func (lw *World) kindOf(id journal.Seq) (journal.Kind, error) {
 // effects, as those of a fork's parent do.
 var ErrNoRecording = errors.New("the world whose recordings answer the effects is not there")
 
+// pastDir is where a fork has the world whose recordings answer its effects if that lies in a
+// log: whoever opens the fork need not have the log.
+const pastDir = "past"
+
 // writeRecorded notes under hidden whose recordings answer the effects of a fork, and how
 // far they go where what is not in them is performed.
 func (lw *World) writeRecorded(hidden string, effects journal.ForkEffects) error {
-	parent, err := filepath.Abs(lw.dir)
+	parent, err := pastDir, error(nil)
+	if lw.store.Log() == nil {
+		parent, err = filepath.Abs(lw.dir)
+	} else {
+		_, err = lw.copyTo(filepath.Join(hidden, pastDir), func(*store.Store) error { return nil }, keepPrivate)
+	}
 	if err != nil {
 		return err
 	}
@@ -291,7 +300,11 @@ func readRecorded(hidden string) (dir string, orLive journal.Seq, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	dir = string(bytes.TrimSuffix(data, []byte("\n")))
+	if dir = string(bytes.TrimSuffix(data, []byte("\n"))); dir == pastDir {
+		if dir, err = filepath.Abs(filepath.Join(hidden, pastDir)); err != nil {
+			return "", 0, err
+		}
+	}
 	path := filepath.Join(hidden, orLiveFile)
 	if data, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
 		return dir, 0, nil

@@ -9,6 +9,8 @@
 //	effects   results of live effects that the journal does not hold yet
 //	recorded  in a fork whose effects are answered by what its parent recorded:
 //	          the parent's absolute path, a line; without it the outside answers
+//	past/     in such a fork of a world in a log: the parent as it was, which recorded
+//	          names
 //	or-live   beside recorded, where what the parent has not asked for is performed:
 //	          the last record of its that counts for that, a line
 //	notified  what a server has told outside of what waits for a person: see package
