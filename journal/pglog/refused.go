@@ -37,6 +37,7 @@ const (
 	OtherStore     State = "other-store"
 	BadWorldID     State = "bad-world-id"
 	NoKey          State = "no-key"
+	Unsealed       State = "unsealed"
 	NoWorld        State = "no-world"
 	WorldExists    State = "world-exists"
 	WorldMade      State = "world-made"
@@ -72,7 +73,8 @@ func wordsOf() map[State]words {
 		OtherStore:     {"this is not the store that it was", "look which database the URL leads to now"},
 		BadWorldID:     {"this cannot be the id of a world", "use letters, digits and - _ . / between them, 128 bytes at most"},
 		NoKey:          {"the world's key is missing or too short to seal with", "open its keyring first"},
-		NoWorld:        {"there is no such world in the store", "worldctl -w DIR init makes one; worldctl store status lists them"},
+		Unsealed:       {"the keyring has no passphrase, and whoever reads the database would have the keys", "seal it: --passphrase-file FILE, or WORLDCTL_PASSPHRASE"},
+		NoWorld:        {"there is no such world in the store", "worldctl init ID makes one; worldctl store status lists them"},
 		WorldExists:    {"the store has a world of this id", "choose another id"},
 		WorldMade:      {"the world is still being made, by a move or a fork", "wait for that to end, or begin it again"},
 		WorldMoved:     {"the world has been moved out of this store", "open it where it is now"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // run runs a statement in a database, as who administers it would.
@@ -158,6 +159,26 @@ var refusals = []struct {
 		s := testStore(t)
 		require.NoError(t, s.Create(t.Context(), "w", testKey))
 		return s.Create(t.Context(), "w", testKey)
+	}},
+	{Unsealed, "a keyring without a passphrase", func(t *testing.T) error {
+		s := testStore(t)
+		require.NoError(t, s.Create(t.Context(), "w", testKey))
+		w := s.World("w", Claim{Key: testKey})
+		_, err := w.Own(t.Context())
+		require.NoError(t, err)
+		keys, err := receipt.NewKeyring("w", nil)
+		require.NoError(t, err)
+		open, err := keys.Encode()
+		require.NoError(t, err)
+		return w.PutKeyring(t.Context(), open)
+	}},
+	{WorldMade, "a world that another makes", func(t *testing.T) error {
+		url := newURL(t)
+		one, two := open(t, url, Options{}), open(t, url, Options{})
+		require.NoError(t, one.Make(t.Context(), "w", testKey))
+		_, err := one.World("w", Claim{Key: testKey, Made: true}).Own(t.Context())
+		require.NoError(t, err)
+		return two.Make(t.Context(), "w", testKey)
 	}},
 	{WorldMade, "a world under way", func(t *testing.T) error {
 		return owned(t, "UPDATE worldkernel.world SET state = 'made'", Claim{Key: testKey})

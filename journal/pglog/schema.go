@@ -12,7 +12,7 @@ import (
 )
 
 // schemaVersion is that of the last file in migrations.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // migrationTable is where goose keeps what it has run.
 const migrationTable = "worldkernel.migration"

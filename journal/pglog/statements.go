@@ -28,9 +28,35 @@ SELECT current_setting('server_version_num')::int,
 
 	// sqlCreate makes a world. Its token is the maker's, who can so find its own.
 	sqlCreate = `
-INSERT INTO worldkernel.world (id, token, root, seal) VALUES ($1, $2, $3, $4)
+INSERT INTO worldkernel.world (id, token, root, seal, state) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (id) DO UPDATE SET epoch = world.epoch WHERE world.token = excluded.token
 RETURNING wid`
+
+	// sqlUnmake takes away a world that was being made, with all that it has, if it still is and
+	// nobody has claimed it.
+	sqlUnmake = `
+WITH gone AS (
+	DELETE FROM worldkernel.world WHERE wid = $1 AND token = $2 AND state = 'made' RETURNING wid
+), frames AS (
+	DELETE FROM worldkernel.frame t USING gone WHERE t.wid = gone.wid
+), blobs AS (
+	DELETE FROM worldkernel.blob t USING gone WHERE t.wid = gone.wid
+), notes AS (
+	DELETE FROM worldkernel.note t USING gone WHERE t.wid = gone.wid
+), images AS (
+	DELETE FROM worldkernel.image t USING gone WHERE t.wid = gone.wid
+), parts AS (
+	DELETE FROM worldkernel.image_part t USING gone WHERE t.wid = gone.wid
+), attempts AS (
+	DELETE FROM worldkernel.attempt t USING gone WHERE t.wid = gone.wid
+), keyrings AS (
+	DELETE FROM worldkernel.keyring t USING gone WHERE t.wid = gone.wid
+)
+SELECT wid FROM gone`
+
+	// sqlPublish makes a world live that was made.
+	sqlPublish = `
+UPDATE worldkernel.world SET state = 'live' WHERE wid = $1 AND token = $2 AND state <> 'moved' RETURNING wid`
 
 	// sqlList lists worlds after one, by their ids.
 	sqlList = `
@@ -54,7 +80,7 @@ WITH was AS (
 	SELECT w.wid, w.token, n.run IS NOT NULL AS lives
 	FROM worldkernel.world w
 	LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-	WHERE w.wid = $1 AND w.token IN ($2, $5) AND w.state = 'live' FOR UPDATE OF w
+	WHERE w.wid = $1 AND w.token IN ($2, $5) AND (w.state = 'live' OR w.state = 'made' AND $7) FOR UPDATE OF w
 )
 UPDATE worldkernel.world w
 SET epoch = w.epoch + (w.token <> $2)::int, token = $2, node = $3, run = $4, busy = true
@@ -137,6 +163,16 @@ WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND toke
 put AS (
 	INSERT INTO worldkernel.note (wid, size, note) SELECT wid, $3, $4 FROM mine
 	ON CONFLICT (wid, size) DO UPDATE SET note = excluded.note
+)
+SELECT wid FROM mine`
+
+	sqlKeyring = `SELECT sealed FROM worldkernel.keyring WHERE wid = $1`
+
+	sqlPutKeyring = `
+WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid),
+put AS (
+	INSERT INTO worldkernel.keyring (wid, sealed) SELECT wid, $3 FROM mine
+	ON CONFLICT (wid) DO UPDATE SET sealed = excluded.sealed
 )
 SELECT wid FROM mine`
 

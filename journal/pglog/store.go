@@ -68,6 +68,7 @@ type Store struct {
 	opts Options
 	pool *pgxpool.Pool
 	run  pgtype.UUID // of this Store, among those of its node
+	id   string      // as Status returns it
 	pack *packer
 
 	ctx    context.Context // ends with Close
@@ -100,9 +101,13 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		s.Close()
 		return nil, err
 	}
+	s.id = v.storeID
 	s.work.Go(s.flush)
 	return s, nil
 }
+
+// ID returns the store's id, which no other store has.
+func (s *Store) ID() string { return s.id }
 
 // connect sees to it that every connection is fit for a pooler, and that what its server warns
 // of is not lost. It does not look at the server yet.

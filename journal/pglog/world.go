@@ -27,6 +27,7 @@ const (
 type Claim struct {
 	Key  []byte // of the world's seal, 16 bytes or more; who only reads needs none, and is not told of a wrong seal then
 	Take bool   // take it over from an owner that lives
+	Made bool   // also one that is being made: by Make
 }
 
 // World is one world of a store. It implements journal.Log: Own is called once, Append by one
@@ -51,25 +52,6 @@ var _ journal.Log = (*World)(nil)
 
 // World returns a world of the store. Nothing is asked of the server before its first method.
 func (s *Store) World(id string, c Claim) *World { return &World{store: s, id: id, claim: c} }
-
-// Create makes a world without records, which nobody owns.
-func (s *Store) Create(ctx context.Context, id string, key []byte) error {
-	if !validID(id) {
-		return refuse(BadWorldID, "%q", id)
-	}
-	w := s.World(id, Claim{Key: key})
-	if len(key) < minKey {
-		return refuse(NoKey, "world %s", id)
-	}
-	args := []any{id, newUUID(), make([]byte, sha256.Size), w.seal(0, journal.Head{})}
-	return s.insist(ctx, func(ctx context.Context) error {
-		err := s.row(ctx, sqlCreate, args, &w.wid)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return refuse(WorldExists, "%s", id)
-		}
-		return err
-	})
-}
 
 func validID(id string) bool {
 	strange := func(r rune) bool {
@@ -145,9 +127,9 @@ func (w *World) look(ctx context.Context) (stand, error) {
 		return v, refuse(NoWorld, "%s", w.id)
 	case err != nil:
 		return v, err
-	case v.state == "made":
+	case v.state == stateMade && !w.claim.Made:
 		return v, refuse(WorldMade, "%s", w.id)
-	case v.state == "moved":
+	case v.state == stateMoved:
 		return v, refuse(WorldMoved, "%s", w.id)
 	}
 	copy(v.head.Root[:], root)
@@ -205,7 +187,7 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 func (w *World) take(ctx context.Context, v stand) (journal.Owned, error) {
 	s := w.store
 	token, epoch, root := newUUID(), uint64(0), []byte(nil)
-	args := []any{v.wid, token, s.opts.Node, s.run, v.token, w.claim.Take}
+	args := []any{v.wid, token, s.opts.Node, s.run, v.token, w.claim.Take, w.claim.Made}
 	err := s.insist(ctx, func(ctx context.Context) error {
 		return s.row(ctx, sqlClaim, args, &epoch, &v.head.ID, &root, &v.sealed, &v.seal)
 	})

@@ -121,7 +121,7 @@ func faultsOfWorlds() []Fault {
 		{is(local.ErrNoRecording), "no-recording", conflict, ExitFailed, "the world whose recordings answer the effects is not there"},
 		{is(store.ErrInTheLog, store.ErrNoCopy, store.ErrCopy), "", 0, ExitConflict, ""},
 		{is(store.ErrLooks, store.ErrOvertaken), "", 0, ExitConflict, ""},
-		{refused(pglog.BadURL, pglog.Plaintext, pglog.NoDatabase, pglog.NoStore, pglog.BadWorldID, pglog.NoWorld), "", 0, ExitUsage, ""},
+		{refused(pglog.BadURL, pglog.Plaintext, pglog.NoDatabase, pglog.NoStore, pglog.BadWorldID, pglog.NoWorld, pglog.Unsealed), "", 0, ExitUsage, ""},
 		{refused(pglog.Owned, pglog.WorldExists, pglog.WorldMade, pglog.WorldMoved), "", 0, ExitConflict, ""},
 		{refused(pglog.WrongSeal), "", 0, ExitVerify, ""},
 		{as[*pglog.DamageError], "unreadable", unavailable, ExitVerify, "the journal cannot be read"},

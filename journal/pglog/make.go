@@ -1,0 +1,84 @@
+package pglog
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// The states of a world.
+const (
+	stateLive  = "live"
+	stateMade  = "made" // it is being made
+	stateMoved = "moved"
+)
+
+// Create makes a world without records, which nobody owns.
+func (s *Store) Create(ctx context.Context, id string, key []byte) error {
+	return s.create(ctx, id, key, stateLive)
+}
+
+// Make begins to make a world: nobody but who claims it as Made has to do with it until World.Publish.
+// What was left of one that was begun, and whose maker is gone, goes.
+func (s *Store) Make(ctx context.Context, id string, key []byte) error {
+	err := s.create(ctx, id, key, stateMade)
+	if !isRefused(err, WorldExists) {
+		return err
+	}
+	v, failed := s.World(id, Claim{Made: true}).look(ctx)
+	switch {
+	case isRefused(failed, NoWorld): // it went meanwhile
+	case failed != nil:
+		return failed
+	case v.state != stateMade:
+		return err
+	case v.alive:
+		return refuse(WorldMade, "%s, by node %s", id, v.node)
+	default:
+		if err := s.unmake(ctx, v); err != nil {
+			return err
+		}
+	}
+	return s.create(ctx, id, key, stateMade)
+}
+
+// unmake takes away a world that was looked at, and has not become whole. Where that is so no
+// more it does nothing.
+func (s *Store) unmake(ctx context.Context, v stand) error {
+	err := s.insist(ctx, func(ctx context.Context) error {
+		return s.row(ctx, sqlUnmake, []any{v.wid, v.token}, new(int64))
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+func (s *Store) create(ctx context.Context, id string, key []byte, state string) error {
+	if !validID(id) {
+		return refuse(BadWorldID, "%q", id)
+	}
+	w := s.World(id, Claim{Key: key})
+	if len(key) < minKey {
+		return refuse(NoKey, "world %s", id)
+	}
+	args := []any{id, newUUID(), make([]byte, sha256.Size), w.seal(0, journal.Head{}), state}
+	return s.insist(ctx, func(ctx context.Context) error {
+		err := s.row(ctx, sqlCreate, args, &w.wid)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return refuse(WorldExists, "%s", id)
+		}
+		return err
+	})
+}
+
+// Publish makes a world whole that was being made: others may have to do with it from then on.
+func (w *World) Publish(ctx context.Context) error {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	return w.keep(ctx, sqlPublish, nil, new(int64))
+}
