@@ -93,7 +93,7 @@ func (p *onPostgres) connect(ctx context.Context, node string) *pglog.Store {
 func (p *onPostgres) options(id string) local.Options {
 	opts := accountOptions()
 	opts.Copy = p.at(id + " copy")
-	opts.Log = func() (journal.Log, error) { return p.store.World(id, pglog.Claim{Key: sealKey()}), nil }
+	opts.Log = func([]byte) (journal.Log, error) { return p.store.World(id, pglog.Claim{Key: sealKey()}), nil }
 	return opts
 }
 

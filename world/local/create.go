@@ -32,6 +32,7 @@ type Birth struct {
 	ID      string // 1 to 64 letters, digits, '-', '_' or '.', and no '-' first
 	Seed    *uint64
 	Keyring []byte // the content of a keyring file made for the same id
+	Sealed  bool   // the keyring, if it is not sealed, is sealed with Options.Passphrase
 }
 
 // Create makes a world of the world.yaml in a directory. Either the world is
@@ -177,14 +178,22 @@ func sweep(dir string) {
 }
 
 func buildIn(making string, keyring ring, opts Options, fill func(hidden string, s *store.Store) error) error {
-	if err := writeKeyring(filepath.Join(making, keyringFile), keyring); err != nil {
+	data, err := keyring.encode()
+	if err != nil {
+		return err
+	}
+	if err := putKeyring(filepath.Join(making, keyringFile), data); err != nil {
 		return err
 	}
 	s, err := openStore(making, keyring.keys, opts, store.Create)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(making, s), s.Close())
+	err = fill(making, s)
+	if err == nil {
+		err = publish(s.Log(), data)
+	}
+	err = errors.Join(err, s.Close())
 	if err == nil && opts.Copy != "" { // else the store has synced the directory
 		err = file.SyncDir(making)
 	}
@@ -192,6 +201,18 @@ func buildIn(making string, keyring ring, opts Options, fill func(hidden string,
 }
 
 func (b Birth) keyring(opts Options) (ring, error) {
+	r, err := b.ownKeyring(opts)
+	if err != nil || !b.Sealed || r.passphrase != nil {
+		return r, err
+	}
+	if opts.Passphrase == nil {
+		return r, ErrNotSealed
+	}
+	r.passphrase, err = opts.Passphrase()
+	return r, err
+}
+
+func (b Birth) ownKeyring(opts Options) (ring, error) {
 	if b.Keyring != nil {
 		r, err := decodeKeyring(b.Keyring, opts)
 		if err != nil {

@@ -1,11 +1,16 @@
 package local
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/internal/file"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -88,8 +93,81 @@ func writeKeyring(path string, r ring) error {
 	if err != nil {
 		return err
 	}
+	return putKeyring(path, data)
+}
+
+func putKeyring(path string, data []byte) error {
 	if err := file.WriteNew(path, data, 0o600); err != nil {
 		return fmt.Errorf("keyring: %w", err)
+	}
+	return nil
+}
+
+// KeyringLog is a log that keeps the world's keyring, too.
+type KeyringLog interface {
+	journal.Log
+
+	// Keyring returns the keyring as it was put: journal.ErrNotFound where none was. Whoever reads owns
+	// nothing.
+	Keyring(ctx context.Context) (sealed []byte, err error)
+	// PutKeyring keeps a keyring, durable on return. One that is not sealed is refused.
+	PutKeyring(ctx context.Context, sealed []byte) error
+	// Publish says that the world has all that it needs: before, nobody else finds it.
+	Publish(ctx context.Context) error
+}
+
+// fetchKeyring makes the keyring file one of what a log has, where that has a keyring.
+func fetchKeyring(path string, opts Options) error {
+	if opts.Log == nil {
+		return nil
+	}
+	log, err := opts.Log(nil)
+	if err != nil {
+		return err
+	}
+	keeps, ok := log.(KeyringLog)
+	if !ok {
+		return nil
+	}
+	sealed, err := keeps.Keyring(context.Background())
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil // it is sealed with nothing, and the directory's
+	}
+	if err != nil {
+		return err
+	}
+	if has, err := file.ReadSecret(path, maxKeyringBytes); err == nil && bytes.Equal(has, sealed) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return file.Put(path, sealed, 0o600)
+}
+
+// keepKeyring puts a keyring into a log, if that keeps it: what is sealed goes there, and where one
+// has gone no other may stay behind.
+func keepKeyring(log journal.Log, data []byte) error {
+	keeps, ok := log.(KeyringLog)
+	if !ok {
+		return nil
+	}
+	ctx := context.Background()
+	if !receipt.Sealed(data) {
+		if _, err := keeps.Keyring(ctx); errors.Is(err, journal.ErrNotFound) {
+			return nil
+		}
+	}
+	return keeps.PutKeyring(ctx, data)
+}
+
+// publish gives a log that a world was made in its keyring, and the world to everybody.
+func publish(log journal.Log, keyring []byte) error {
+	if err := keepKeyring(log, keyring); err != nil {
+		return err
+	}
+	if keeps, ok := log.(KeyringLog); ok {
+		return keeps.Publish(context.Background())
 	}
 	return nil
 }

@@ -117,12 +117,19 @@ func (lw *World) keyringPath() string { return filepath.Join(lw.dir, hiddenDir, 
 // replacing ends the name of a keyring file that is being written.
 const replacing = ".new"
 
-// replaceKeyring replaces the keyring file of a world that this process owns: a
-// crash leaves the old one or the new one.
+// replaceKeyring replaces the keyring of a world that this process owns: a crash leaves the old
+// one or the new one. Where a log has it the file is a copy, and comes after.
 func (lw *World) replaceKeyring(r ring) error {
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	if err := keepKeyring(lw.store.Log(), data); err != nil {
+		return err
+	}
 	path := lw.keyringPath()
 	making := path + replacing
-	err := writeKeyring(making, r)
+	err = putKeyring(making, data)
 	if err == nil {
 		err = os.Rename(making, path)
 	}
@@ -137,6 +144,9 @@ func (lw *World) replaceKeyring(r ring) error {
 // that was killed is removed: it can hold secrets that are sealed otherwise.
 func latestKeyring(path string, r ring, opts Options) (ring, error) {
 	if err := remove(path + replacing); err != nil {
+		return r, err
+	}
+	if err := fetchKeyring(path, opts); err != nil {
 		return r, err
 	}
 	data, err := file.ReadSecret(path, maxKeyringBytes)

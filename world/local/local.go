@@ -180,10 +180,13 @@ type storeOpener = func(dir string, opts store.Options) (*store.Store, error)
 // hold opens what is stored in a directory.
 func hold(dir string, opts Options, open storeOpener) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
+	path := filepath.Join(hidden, keyringFile)
+	if err := fetchKeyring(path, opts); err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(hidden); errors.Is(err, fs.ErrNotExist) {
 		return nil, noWorld(dir, "")
 	}
-	path := filepath.Join(hidden, keyringFile)
 	r, err := readKeyring(path, opts)
 	if err != nil {
 		return nil, err
@@ -208,7 +211,7 @@ func openStore(hidden string, keys *receipt.Keyring, opts Options, open storeOpe
 	}
 	var log journal.Log
 	if opts.Log != nil {
-		if log, err = opts.Log(); err != nil {
+		if log, err = opts.Log(anchorKey); err != nil {
 			return nil, err
 		}
 		hidden = cmp.Or(opts.Copy, hidden)

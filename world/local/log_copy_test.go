@@ -38,7 +38,7 @@ func (e ending) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (
 func shopInALog(t *testing.T, p *till, s *logtest.Server, ended chan<- struct{}) *local.World {
 	t.Helper()
 	opts := p.options()
-	opts.Log = func() (journal.Log, error) {
+	opts.Log = func([]byte) (journal.Log, error) {
 		log := s.Log()
 		return ending{log, log.(host.Attempts), ended}, nil
 	}

@@ -35,7 +35,7 @@ type logServer interface{ Log() journal.Log }
 // inLog has a world in the log, where there is one.
 func inLog(opts local.Options) local.Options {
 	if s := shared; s != nil {
-		opts.Log = func() (journal.Log, error) { return s.Log(), nil }
+		opts.Log = func([]byte) (journal.Log, error) { return s.Log(), nil }
 	}
 	return opts
 }
@@ -198,7 +198,7 @@ func TestRedactionInALogIsForGood(t *testing.T) {
 func TestCopyOfAWorldMayLieElsewhere(t *testing.T) {
 	var s logtest.Server
 	dir, opts := files(t), local.Options{Copy: filepath.Join(t.TempDir(), "copy")}
-	opts.Log = func() (journal.Log, error) { return s.Log(), nil }
+	opts.Log = func([]byte) (journal.Log, error) { return s.Log(), nil }
 	require.NoError(t, local.Create(dir, local.Birth{}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestWorldInALogBeginsItsEffectsThere(t *testing.T) {
 	server, p := new(logtest.Server), new(till)
 	var begun []receipt.KeptAttempt
 	opts := p.options()
-	opts.Log = func() (journal.Log, error) {
+	opts.Log = func([]byte) (journal.Log, error) {
 		log := server.Log()
 		return noting{log, log.(host.Attempts), &begun}, nil
 	}

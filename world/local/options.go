@@ -25,11 +25,13 @@ type Options struct {
 	Paranoid bool                    // run every reduction twice and compare
 	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
 
-	// Log returns the log that the world's journal lies in, anew for each time that it is opened.
+	// Log returns the log that the world's journal lies in, anew for each time that it is opened, for
+	// who has a key that no other world has; nil: for who only reads what needs none.
 	// The directory has the rest, and in Copy, or where that is empty beside it, a copy that may be
-	// lost; see store.Options. One that is host.Attempts keeps the world's attempts, too. Nil: the
+	// lost; see store.Options. One that is host.Attempts keeps the world's attempts, too, and one that
+	// is a KeyringLog the keyring, where that is sealed: then all of the directory may be lost. Nil: the
 	// directory has the journal.
-	Log  func() (journal.Log, error)
+	Log  func(key []byte) (journal.Log, error)
 	Copy string
 
 	Verifiers map[string]host.VerifierFactory // likewise, by names of adapters
