@@ -92,5 +92,6 @@ func TestWorldIsNotMadeInALogWithoutAPassphrase(t *testing.T) {
 	opts.Passphrase = func() ([]byte, error) { return nil, none }
 	require.ErrorIs(t, local.Create(dir, local.Birth{ID: "w", Sealed: true}, opts), none)
 	_, err := local.Look(dir, opts)
-	require.True(t, errors.As(err, new(*pglog.RefusedError)), err)
+	var refused *pglog.RefusedError
+	require.ErrorAs(t, err, &refused)
 }
