@@ -40,7 +40,7 @@ type cells struct {
 	shelved int              // how many are on the shelf, and not here
 	unborn  int              // how many of all nothing has reached, or a rollback undid that
 	bytes   int              // about so many take those that are here, as of the last image
-	left    *seen            // has all that were ever left to the shelf; nil: that is not known
+	left    *Seen            // has all that were ever left to the shelf; nil: that is not known
 	shelf   *shelf
 }
 
@@ -64,7 +64,7 @@ func (x *cells) born() int { return x.len() - x.unborn }
 
 // fetch takes a cell from the shelf, nil where it is not there.
 func (x *cells) fetch(id reducer.Cell) *cell {
-	if x.left != nil && !x.left.has(id) {
+	if x.left != nil && !x.left.Has(hashOf(id)) {
 		return nil
 	}
 	v, err := x.shelf.images.CellVersion(id.String(), journal.Last)
@@ -182,10 +182,10 @@ func (x *cells) drop(bytes int) {
 			case c.rests():
 				delete(x.here, name)
 				if x.left == nil && x.shelved == 0 {
-					x.left = new(seen)
+					x.left = new(Seen)
 				}
 				if x.left != nil {
-					x.left.add(c.id())
+					x.left.Add(hashOf(c.id()))
 				}
 				x.bytes -= int(c.bytes)
 				x.shelved++

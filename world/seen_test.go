@@ -10,17 +10,17 @@ import (
 )
 
 func TestSeenForgetsNothingAndTakesFewOthersForSeen(t *testing.T) {
-	cellOf := func(i int) reducer.Cell { return reducer.Cell{Reducer: "agent", Key: strconv.Itoa(i)} }
-	var s seen
-	require.False(t, s.has(cellOf(0)))
+	of := func(i int) uint64 { return hashOf(reducer.Cell{Reducer: "agent", Key: strconv.Itoa(i)}) }
+	var s Seen
+	require.False(t, s.Has(of(0)))
 	const n = 3 * firstLayer // more than a layer
 	for i := range n {
-		s.add(cellOf(i))
+		s.Add(of(i))
 	}
 	wrong := 0
 	for i := range n {
-		require.True(t, s.has(cellOf(i)))
-		if s.has(cellOf(n + i)) {
+		require.True(t, s.Has(of(i)))
+		if s.Has(of(n + i)) {
 			wrong++
 		}
 	}

@@ -31,7 +31,7 @@ type turning struct {
 }
 
 // reached reports whether an intent was asked for in the history that goes on.
-func (v *verifier) reached(x *invocation) bool { return slices.ContainsFunc(x.asked, v.inHistory) }
+func (v *verifier) reached(x *invocation) bool { return slices.ContainsFunc(x.Asked, v.inHistory) }
 
 func (v *verifier) inHistory(record journal.Seq) bool {
 	end := v.now
@@ -76,16 +76,16 @@ func (v *verifier) claimed(place string, b *journal.IntentEmitted) {
 		rejected: {compensated},
 	}[b.Decision]
 	switch {
-	case x.stage == unknown && !x.hidden:
+	case x.Stage == unknown && !x.Hidden:
 		v.orphan(place, b.Key, x, "its decision is "+b.Decision+", and nobody had asked for it")
 	case v.reached(x):
 		v.duplicate(place, b.Key, x, "it is asked for again, and no rollback led to its step")
 	case !x.is(may...):
 		v.orphan(place, b.Key, x, "its decision is "+b.Decision+", and that is not where it stands")
-	case x.hidden && b.Decision != waits:
+	case x.Hidden && b.Decision != waits:
 		x.move(may[0])
 	}
-	x.asked = append(x.asked, v.now)
+	x.Asked = append(x.Asked, v.now)
 }
 
 // parked takes that an intent waits for approval: by a decision of the gate, or
@@ -112,7 +112,7 @@ func (v *verifier) rolledBack(place string, b *journal.RolledBack) {
 	for _, left := range b.Abandoned {
 		x := v.decidedOn(left.Key)
 		switch {
-		case x.stage == unknown && !x.hidden:
+		case x.Stage == unknown && !x.Hidden:
 			v.orphan(place, left.Key, x, "a rollback left it behind, and nobody had asked for it")
 		case left.Disposition == journal.Cancelled && left.State == receipt.StateInFlight:
 			v.withdrawn(place, left.Key, x)
@@ -130,7 +130,7 @@ func (v *verifier) withdrawn(place string, key receipt.Key, x *invocation) {
 	if !x.is(flying) {
 		v.orphan(place, key, x, "its attempt was taken back, and none was in flight")
 	}
-	x.returned++
+	x.Returned++
 	x.move(ready)
 }
 
@@ -138,19 +138,19 @@ func (v *verifier) withdrawn(place string, key receipt.Key, x *invocation) {
 func (v *verifier) cancelledByCell(place string, b *journal.IntentCancelled) {
 	x := v.decidedOn(b.Key)
 	switch {
-	case x.stage == unknown && !x.hidden:
+	case x.Stage == unknown && !x.Hidden:
 		v.orphan(place, b.Key, x, "its cell cancelled it, and nobody had asked for it")
-	case !v.reached(x) && !x.hidden:
+	case !v.reached(x) && !x.Hidden:
 		v.orphan(place, b.Key, x, "its cell cancelled it, and a rollback had left it behind")
-	case x.cell != "" && x.cell != b.Cell:
+	case x.Cell != "" && x.Cell != b.Cell:
 		v.orphan(place, b.Key, x, "another cell than its own cancelled it")
-	case slices.ContainsFunc(x.cancelled, v.inThisWorld):
+	case slices.ContainsFunc(x.Cancelled, v.inThisWorld):
 		v.duplicate(place, b.Key, x, "its cell had cancelled it before")
 	}
-	if !x.hidden && !x.accepted && slices.Contains([]stage{parked, ready, resolved, asking}, x.stage) {
+	if !x.Hidden && !x.Accepted && slices.Contains([]stage{parked, ready, resolved, asking}, x.Stage) {
 		v.owed = &b.Key
 	}
-	x.cancelled = append(x.cancelled, v.now)
+	x.Cancelled = append(x.Cancelled, v.now)
 }
 
 // lookAtOwed names the intent that the record before has cancelled, if it had to end with
@@ -175,9 +175,9 @@ func (v *verifier) inThisWorld(record journal.Seq) bool {
 // cancelled an intent: at once, when the attempt is given back, or when a rollback leads
 // back to there.
 func (v *verifier) endsCancelled(x *invocation) bool {
-	last := len(x.cancelled) - 1
+	last := len(x.Cancelled) - 1
 	return v.cause != 0 && last >= 0 &&
-		(x.cancelled[last] == v.cause || (x.by == v.cause || v.byRollback()) && slices.ContainsFunc(x.cancelled, v.inHistory))
+		(x.Cancelled[last] == v.cause || (x.By == v.cause || v.byRollback()) && slices.ContainsFunc(x.Cancelled, v.inHistory))
 }
 
 // byRollback reports whether a record follows from the last rollback.
@@ -189,10 +189,10 @@ func (v *verifier) byRollback() bool {
 // rollback, or by the receipt that gave the attempt back after one.
 func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
 	switch {
-	case !x.is(ready, parked) || x.last.attempt > x.returned && !x.hidden:
+	case !x.is(ready, parked) || x.Last.Attempt > x.Returned && !x.Hidden:
 		v.orphan(place, key, x, "it was cancelled, and it was attempted or had ended")
 	case v.endsCancelled(x):
-	case !v.byRollback() && x.by != v.cause || v.reached(x):
+	case !v.byRollback() && x.By != v.cause || v.reached(x):
 		v.orphan(place, key, x, "it was cancelled, and no rollback left it behind")
 	}
 	x.move(cancelled)
@@ -211,9 +211,9 @@ func (v *verifier) forked(place string, b *journal.Forked) {
 // forks reports whether a record is part of what a fork does.
 func (v *verifier) forks() bool { return v.fork != 0 && v.cause == v.fork }
 
-// gone notes a payload that nobody can read any more. It may have been about any
-// intent that has not ended: each has the benefit of the doubt, once.
-func (v *verifier) gone(kind journal.Kind) {
+// goneWord notes a payload that nobody can read any more. It may have been about any
+// intent that is not settled: each has the benefit of the doubt, once; see invocation.
+func (v *verifier) goneWord(kind journal.Kind) {
 	switch {
 	case kind == journal.KindRollback:
 		v.turnings = append(v.turnings, turning{record: v.now}) // to where, nobody can tell
@@ -222,11 +222,5 @@ func (v *verifier) gone(kind journal.Kind) {
 	case !strings.HasPrefix(string(kind), "intent.") && !strings.HasPrefix(string(kind), "invocation."):
 		return
 	}
-	for _, x := range v.intents { // order cannot show: each by itself
-		switch x.stage {
-		case answered, ended, compensated:
-		default:
-			x.hidden = true
-		}
-	}
+	v.gone++
 }

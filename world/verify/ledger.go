@@ -37,40 +37,58 @@ const (
 
 // tried is an attempt, as its permit names it.
 type tried struct {
-	attempt uint64
-	nonce   receipt.Nonce
+	_       struct{} `cbor:",toarray"`
+	Attempt uint64
+	Nonce   receipt.Nonce
 }
 
 // invocation is what the journal has said of one intent so far.
 type invocation struct {
-	stage     stage
-	cell      string        // that asked for it; "": nobody knows
-	last      tried         // the attempt that was started last
-	given     []tried       // given up without a receipt; one may still come
-	returned  uint64        // attempts that were given back: nothing was done
-	by        journal.Seq   // the receipt that gave the last of them back
-	asked     []journal.Seq // records at which it was asked for: several where rollbacks led there again
-	accepted  bool          // the outside works on it: attempts only ask
-	failed    bool          // the last that was said of its end is that it failed
-	cancelled []journal.Seq // records in which its cell cancelled it
-	hidden    bool          // a payload that is gone may have said more of it
-	duplicate bool          // reported
-	orphan    bool          // reported
+	_         struct{} `cbor:",toarray"`
+	Stage     stage
+	Place     uint64        // in the order in which the journal first names intents
+	Cell      string        // that asked for it; "": nobody knows
+	Last      tried         // the attempt that was started last
+	Given     []tried       // given up without a receipt; one may still come
+	Returned  uint64        // attempts that were given back: nothing was done
+	By        journal.Seq   // the receipt that gave the last of them back
+	Asked     []journal.Seq // records at which it was asked for: several where rollbacks led there again
+	Accepted  bool          // the outside works on it: attempts only ask
+	Failed    bool          // the last that was said of its end is that it failed
+	Cancelled []journal.Seq // records in which its cell cancelled it
+	Hidden    bool          // a payload that is gone may have said more of it
+	Gone      uint64        // how many such payloads had come by when it was last looked at
+	Duplicate bool          // reported
+	Orphan    bool          // reported
+
+	saved bool // it has been put aside once
 }
 
 // is reports whether an intent is, or may be, at one of some stages.
-func (x *invocation) is(stages ...stage) bool { return x.hidden || slices.Contains(stages, x.stage) }
+func (x *invocation) is(stages ...stage) bool { return x.Hidden || slices.Contains(stages, x.Stage) }
+
+// rests reports whether nothing is under way with an intent, and all that is known of it can
+// leave memory.
+func (x *invocation) rests() bool {
+	return x.settled() || x.Stage == denied || x.Stage == cancelled
+}
+
+// settled reports whether an intent happened or failed for good: nothing that the journal goes
+// on to say leads away from there unseen.
+func (x *invocation) settled() bool {
+	return x.Stage == answered || x.Stage == ended || x.Stage == compensated
+}
 
 // move takes the journal's word for where an intent stands now.
-func (x *invocation) move(to stage) { x.stage, x.hidden = to, false }
+func (x *invocation) move(to stage) { x.Stage, x.Hidden = to, false }
 
 // attempted reports whether an attempt was made that was not given back.
-func (x *invocation) attempted() bool { return x.last.attempt > x.returned }
+func (x *invocation) attempted() bool { return x.Last.Attempt > x.Returned }
 
 // giveUp ends the attempt without a receipt.
 func (x *invocation) giveUp(to stage) {
-	x.accepted = false
-	x.given = append(x.given, x.last)
+	x.Accepted = false
+	x.Given = append(x.Given, x.Last)
 	x.move(to)
 }
 
@@ -78,26 +96,29 @@ func (x *invocation) giveUp(to stage) {
 func (v *verifier) invocation(key receipt.Key) *invocation {
 	x := v.intents[key]
 	if x == nil {
-		x = new(invocation)
+		x = v.bring(key)
 		v.intents[key] = x
-		v.order = append(v.order, key)
 	}
+	if x.Gone < v.gone && !x.settled() {
+		x.Hidden = true
+	}
+	x.Gone = v.gone
 	return x
 }
 
 // askedBy notes which cell asks for an intent.
 func (v *verifier) askedBy(key receipt.Key, cell string) {
 	x := v.invocation(key)
-	x.cell = cmp.Or(x.cell, cell)
+	x.Cell = cmp.Or(x.Cell, cell)
 }
 
 // decidedOn returns what is known of an intent that must have been decided about.
 // The decision may be among those whose payloads are gone.
 func (v *verifier) decidedOn(key receipt.Key) *invocation {
 	x := v.invocation(key)
-	if x.stage == unknown && v.unnamed > 0 {
+	if x.Stage == unknown && v.unnamed > 0 {
 		v.unnamed--
-		x.hidden = true
+		x.Hidden = true
 	}
 	return x
 }
@@ -154,11 +175,11 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	x := v.invocation(key)
 	switch {
-	case (x.stage == denied || x.stage == cancelled) && !v.reached(x):
-		x.asked = []journal.Seq{v.now}
+	case (x.Stage == denied || x.Stage == cancelled) && !v.reached(x):
+		x.Asked = []journal.Seq{v.now}
 		x.move(to)
-	case x.stage == unknown, x.hidden:
-		x.asked = append(x.asked, v.now)
+	case x.Stage == unknown, x.Hidden:
+		x.Asked = append(x.Asked, v.now)
 		x.move(to)
 	case x.is(approved) && to != parked, to == denied && (x.is(parked, refused) || x.is(ready) && !x.attempted()):
 		x.move(to)
@@ -175,50 +196,50 @@ func (v *verifier) started(place string, b *journal.Started) {
 	x := v.decidedOn(b.Key)
 	v.report.Ledger.Attempts++
 	switch {
-	case x.stage < ready && !x.hidden:
+	case x.Stage < ready && !x.Hidden:
 		v.orphan(place, b.Key, x, "it was started without a decision of the gate")
 	case !x.is(ready, resolved):
 		v.duplicate(place, b.Key, x, "it was started before")
-	case b.Attempt != x.last.attempt+1:
+	case b.Attempt != x.Last.Attempt+1:
 		v.duplicate(place, b.Key, x, "the attempt is not the next one")
-	case !x.accepted && slices.ContainsFunc(x.cancelled, v.inThisWorld):
+	case !x.Accepted && slices.ContainsFunc(x.Cancelled, v.inThisWorld):
 		v.duplicate(place, b.Key, x, "it was started after its cell had cancelled it")
 	}
 	x.move(flying)
-	x.last = tried{b.Attempt, b.Nonce}
+	x.Last = tried{Attempt: b.Attempt, Nonce: b.Nonce}
 }
 
 // finished takes a receipt: the end of the attempt in flight or in doubt.
 func (v *verifier) finished(place string, r *receipt.Receipt) {
 	x := v.invocation(r.Key)
-	at := tried{r.Attempt, r.Nonce}
+	at := tried{Attempt: r.Attempt, Nonce: r.Nonce}
 	switch {
-	case x.last.attempt == 0:
+	case x.Last.Attempt == 0:
 		v.orphan(place, r.Key, x, "it was finished and never started")
-	case at != x.last && !slices.Contains(x.given, at):
+	case at != x.Last && !slices.Contains(x.Given, at):
 		v.orphan(place, r.Key, x, "its receipt answers no attempt that was started")
 	case !x.is(flying, doubtful):
 		v.duplicate(place, r.Key, x, "it was finished or given up before")
 		return
 	}
 	if r.GivenBack() {
-		x.returned, x.by = x.returned+1, v.now
+		x.Returned, x.By = x.Returned+1, v.now
 	}
-	x.failed = r.Status != receipt.StatusOK
+	x.Failed = r.Status != receipt.StatusOK
 	x.move(answered)
 }
 
 // late takes a receipt for an attempt that was given up.
 func (v *verifier) late(place string, r *receipt.Receipt) {
 	x := v.invocation(r.Key)
-	at := slices.Index(x.given, tried{r.Attempt, r.Nonce})
+	at := slices.Index(x.Given, tried{Attempt: r.Attempt, Nonce: r.Nonce})
 	if at < 0 {
-		if !x.hidden {
+		if !x.Hidden {
 			v.orphan(place, r.Key, x, "its late receipt answers no attempt that was given up")
 		}
 		return
 	}
-	x.given = slices.Delete(x.given, at, at+1)
+	x.Given = slices.Delete(x.Given, at, at+1)
 }
 
 // waiting says that the receipt before it was not the last word: another
@@ -226,15 +247,15 @@ func (v *verifier) late(place string, r *receipt.Receipt) {
 func (v *verifier) waiting(place string, b *journal.IntentWaiting) {
 	x := v.decidedOn(b.Key)
 	switch {
-	case !x.is(answered) || b.Attempt != x.last.attempt:
+	case !x.is(answered) || b.Attempt != x.Last.Attempt:
 		v.orphan(place, b.Key, x, "it waits without a receipt before")
 	case b.Outcome == receipt.OutcomeRetryableFailure:
 		x.move(ready)
 	case b.Outcome == receipt.OutcomeAccepted:
-		x.accepted = true
+		x.Accepted = true
 		x.move(ready)
 	case b.Outcome == receipt.OutcomeInputRequired:
-		x.accepted = false
+		x.Accepted = false
 		x.move(asking)
 	default:
 		x.move(compensating)
@@ -243,7 +264,7 @@ func (v *verifier) waiting(place string, b *journal.IntentWaiting) {
 
 func (v *verifier) expired(place string, b *journal.Expired) {
 	x := v.decidedOn(b.Key)
-	if !x.is(flying) || b.Attempt != x.last.attempt {
+	if !x.is(flying) || b.Attempt != x.Last.Attempt {
 		v.orphan(place, b.Key, x, "an attempt expired that was not in flight")
 		return
 	}
@@ -259,7 +280,7 @@ func (v *verifier) inDoubt(place string, b *journal.InDoubt) {
 		before = flying
 	}
 	switch {
-	case !x.is(before) || b.Attempt != x.last.attempt:
+	case !x.is(before) || b.Attempt != x.Last.Attempt:
 		v.orphan(place, b.Key, x, "an attempt is in doubt that has not expired")
 	case b.Action == manifest.InDoubtRetry:
 		x.giveUp(ready)
@@ -279,9 +300,9 @@ func (v *verifier) resolved(place string, b *journal.Resolved) {
 		journal.Answer: asking,
 	}[b.How]
 	switch {
-	case b.How == journal.Disapprove && (x.stage == held || x.stage == asking):
+	case b.How == journal.Disapprove && (x.Stage == held || x.Stage == asking):
 		x.move(ending)
-	case (b.How == journal.NotExecuted || b.How == journal.RetryAnyway) && (x.stage == answered || x.stage == ended) && x.failed:
+	case (b.How == journal.NotExecuted || b.How == journal.RetryAnyway) && (x.Stage == answered || x.Stage == ended) && x.Failed:
 		// It stays as it is: another one is asked for.
 	case wanted == unknown || !x.is(wanted):
 		v.orphan(place, b.Key, x, "a decision about it, and none was asked for")
@@ -330,17 +351,17 @@ func (v *verifier) confirmed(place string, b *journal.Confirmed) {
 // compensation, a rollback, or a result that was not confirmed.
 func (v *verifier) ended(place string, b *journal.IntentEnded) {
 	x := v.decidedOn(b.Key)
-	x.failed = b.Outcome != receipt.OutcomeSideEffectCommitted
+	x.Failed = b.Outcome != receipt.OutcomeSideEffectCommitted
 	switch {
-	case b.Status == receipt.StatusCancelled && x.stage == edited:
+	case b.Status == receipt.StatusCancelled && x.Stage == edited:
 		x.move(cancelled)
 	case b.Status == receipt.StatusCancelled:
 		v.cancelled(place, b.Key, x)
-	case x.hidden, x.stage == compensating:
+	case x.Hidden, x.Stage == compensating:
 		x.move(endedAs(b.Outcome))
 	case x.is(resolved, ending), x.is(ready, parked, asking) && v.endsCancelled(x):
 		x.move(ended)
-	case x.is(ready) && x.attempted() && !slices.ContainsFunc(x.cancelled, v.inThisWorld): // budgets have no room for another attempt
+	case x.is(ready) && x.attempted() && !slices.ContainsFunc(x.Cancelled, v.inThisWorld): // budgets have no room for another attempt
 		x.move(ended)
 	case x.is(ended, denied, cancelled, answered, compensated):
 		v.duplicate(place, b.Key, x, "it had ended before")

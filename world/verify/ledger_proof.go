@@ -1,16 +1,21 @@
 package verify
 
-import "github.com/worldkernel/worldkernel/receipt"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
 
 // duplicate reports that something about an intent happened once more than it may.
 func (v *verifier) duplicate(place string, key receipt.Key, x *invocation, why string) {
-	v.blame(place, key, why, &x.duplicate, &v.report.Ledger.DuplicateKeys)
+	v.blame(place, key, why, &x.Duplicate, &v.report.Ledger.DuplicateKeys)
 }
 
 // orphan reports that something about an intent happened without what it follows
 // from.
 func (v *verifier) orphan(place string, key receipt.Key, x *invocation, why string) {
-	v.blame(place, key, why, &x.orphan, &v.report.Ledger.OrphanKeys)
+	v.blame(place, key, why, &x.Orphan, &v.report.Ledger.OrphanKeys)
 }
 
 // blame reports a fault of an intent, and lists its key unless it was listed before.
@@ -24,8 +29,8 @@ func (v *verifier) blame(place string, key receipt.Key, why string, listed *bool
 // closeLedger judges the intents when the journal has been read.
 func (v *verifier) closeLedger() {
 	proof := &v.report.Ledger
-	for _, key := range v.order {
-		switch v.intents[key].stage {
+	for key, x := range v.intents { // order cannot show: sorted below. What was put aside has ended
+		switch x.Stage {
 		case doubtful, expired:
 			proof.InDoubt++
 			fallthrough
@@ -36,5 +41,8 @@ func (v *verifier) closeLedger() {
 		default: // ended, or not started
 		}
 	}
+	slices.SortFunc(proof.PendingIdempotencyKeys, func(a, b receipt.Key) int {
+		return cmp.Compare(v.intents[a].Place, v.intents[b].Place)
+	})
 	proof.OK = !v.part() && len(proof.DuplicateKeys)+len(proof.OrphanKeys) == 0
 }

@@ -271,6 +271,26 @@ func TestRedactedDecisionIsNoFault(t *testing.T) {
 	require.Equal(t, []receipt.Key{absent.Key}, r.Ledger.OrphanKeys, "one payload stands for one intent")
 }
 
+// It may have been about what had been denied: also where that is not in memory any more.
+func TestRedactedDecisionMayLeadToWhatWasDenied(t *testing.T) {
+	p := live(t)
+	p.order(act{"effect": "tool.bad"}, act{"effect": "tool.a", "param": long()})
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	p.proven()
+	denied := worldtest.Bodies[*journal.IntentDenied](t, p.Journal)
+	require.Len(t, denied, 1)
+	x := tamper(p.Journal)
+	x.add(t, journal.KindDenied, marshal(t, denied[0]))
+	require.Equal(t, []receipt.Key{denied[0].Key}, withKeys(t, x.relink(t)).Ledger.DuplicateKeys)
+
+	x = tamper(p.Journal)
+	id, _, _ := find(t, p.Journal, journal.KindIntent)
+	x.redact(t, id)
+	x.add(t, journal.KindDenied, marshal(t, denied[0]))
+	require.Empty(t, withKeys(t, x.relink(t)).Ledger.DuplicateKeys)
+}
+
 func TestSnapshotOfAnotherStateIsNamed(t *testing.T) {
 	p := told(t)
 	p.snapshot("after")

@@ -90,7 +90,7 @@ func (v *verifier) record(place string, rec *journal.Record) {
 		v.miss(place, miss{blob: rec.Blob, payload: true}, err)
 		if !v.part() {
 			v.lookAtOwed(place, rec.Kind, nil)
-			v.gone(rec.Kind)
+			v.goneWord(rec.Kind)
 			v.timers.bring(rec.ID, rec.Kind)
 			v.lookAtDue(place, rec.Kind)
 			v.goneTime(rec.Kind)
@@ -123,6 +123,7 @@ func (v *verifier) record(place string, rec *journal.Record) {
 	v.timers.bring(rec.ID, rec.Kind)
 	v.lookAtDue(place, rec.Kind)
 	v.time(place, body)
+	v.putAside()
 }
 
 // body checks what a record says, but for what it says of an intent, and returns the

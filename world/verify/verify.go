@@ -159,12 +159,15 @@ const maxFaults = 10_000
 // do not allow it, or as a *world.SpillError that what does not fit in memory could not be kept; what is wrong with the world is in the report. When ctx ends, so does
 // Verify, with its cause.
 func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	cfg.Damage, cfg.Records = until(ctx, cfg.Damage), until(ctx, cfg.Records)
+	aside := newAside(&cfg.Spilling)
 	v := &verifier{
-		ctx: ctx, h: timed{h, ctx}, whole: h, cfg: cfg, execution: journal.NewExecution(),
-		intents: make(map[receipt.Key]*invocation), timers: newTimers(),
+		ctx: ctx, stop: stop, h: timed{h, ctx}, whole: h, execution: journal.NewExecution(),
+		intents: make(map[receipt.Key]*invocation), aside: aside, timers: newTimers(),
 		missing: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool),
-		root: cfg.Begin.Root, feed: newFeed(cfg.Begin.Root), tree: new(checkpoint.Tree),
+		cfg: cfg, root: cfg.Begin.Root, feed: newFeed(cfg.Begin.Root), tree: new(checkpoint.Tree),
 		report: &Report{
 			Checkpoints: Checkpoints{Signers: []string{}},
 			Faults:      []Fault{}, Replay: ReplayProof{Gaps: []Gap{}},
@@ -194,6 +197,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 	v.closeMissing()
 	v.closeReceipts()
 	v.closeLedger()
+	v.spilled(v.aside.close())
 	v.putFirst(<-below)
 	v.closeRecords()
 	if replayed == nil {
@@ -215,6 +219,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 
 type verifier struct {
 	ctx       context.Context
+	stop      context.CancelCauseFunc // ends it: it cannot be done
 	h         journal.History
 	whole     journal.History // the same as it was given: it may be read piece by piece; see world.Spilling
 	cfg       Config
@@ -232,14 +237,16 @@ type verifier struct {
 	proposals []*proposal // in their order
 	unread    journal.Seq // the last report that is gone, about nobody knows which proposal; 0: none
 
-	now       journal.Seq // the record that is looked at
-	cause     journal.Seq // of it
-	intents   map[receipt.Key]*invocation
-	order     []receipt.Key // of intents, as the journal first names them
-	owed      *receipt.Key  // an intent that the next record has to end
+	now       journal.Seq                 // the record that is looked at
+	cause     journal.Seq                 // of it
+	intents   map[receipt.Key]*invocation // that are in memory
+	known     uint64                      // how many intents there are
+	aside     aside
+	owed      *receipt.Key // an intent that the next record has to end
 	timers    timers
 	turnings  []turning
 	fork      journal.Seq // the last world.forked; 0: none
+	gone      uint64      // payloads that are gone and may have been about any intent
 	unnamed   uint64      // decisions whose payloads are gone, about nobody knows which intents
 	unsigned  string      // place of the first receipt of the present world that the keys are not for
 	missing   map[journal.Hash]bool

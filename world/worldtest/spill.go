@@ -3,6 +3,7 @@ package worldtest
 import (
 	"cmp"
 	"iter"
+	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,8 @@ type Spills struct {
 	Fail func() error
 
 	Made, Open int
+
+	mu sync.Mutex // verification puts aside from two sides
 }
 
 // Spilling has replays put aside what they can.
@@ -27,9 +30,11 @@ func (s *Spills) Spilling() world.Spilling {
 		if err := s.fail(); err != nil {
 			return nil, err
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.Made++
 		s.Open++
-		return &spill{j: &Journal{FailRead: s.Fail}, of: s}, nil
+		return &spill{j: &Journal{FailRead: s.fail}, of: s}, nil
 	}}
 }
 
@@ -37,6 +42,8 @@ func (s *Spills) fail() error {
 	if s.Fail == nil {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.Fail()
 }
 
@@ -65,7 +72,9 @@ func (x *spill) Part(at journal.Seq, cells []string) (*journal.Image, error) {
 
 // Close implements world.Spill.
 func (x *spill) Close() error {
+	x.of.mu.Lock()
 	x.of.Open--
+	x.of.mu.Unlock()
 	return x.of.fail()
 }
 
@@ -109,6 +118,7 @@ func (w *World) RequireSpilling(memory int) (made int) {
 		require.Equal(w.t, w.Status().Head, got.Head)
 		require.Equal(w.t, w.StateRoot(), got.StateRoot, "from #%d", cfg.From)
 	}
+	made = spills.Made
 	vc := verify.Config{Keys: w.cfg.Keys, Registry: w.cfg.Registry, Anchor: w.Status().Head}
 	want, err := verify.Verify(w.t.Context(), w.Journal, vc)
 	require.NoError(w.t, err)
@@ -117,5 +127,5 @@ func (w *World) RequireSpilling(memory int) (made int) {
 	require.NoError(w.t, err)
 	require.Equal(w.t, want, got)
 	require.Zero(w.t, spills.Open, "what was put aside is gone")
-	return spills.Made
+	return made
 }
