@@ -92,9 +92,10 @@ kill: build ## kill bin/worldctl with SIGKILL, KILLS times at random moments, in
 copies: ## damage the copy of a world whose journal lies in a log at PLACES places from SEED on, and see that it is the same world
 	SEED=$(SEED) PLACES=$(PLACES) $(GO) test -count=1 -timeout 60m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
 
-torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, stopped processes, faults of the wire, killed backends, crashes, standbys that are promoted
+torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, effects, stopped processes, faults of the wire, killed backends, crashes, promotions
 	TAKEOVERS=$${TAKEOVERS:-5000} WIRE_FAULTS=$${WIRE_FAULTS:-2000} KILLS=$${KILLS:-50} CRASHES=$${CRASHES:-20} PROMOTIONS=$${PROMOTIONS:-20} \
 		$(GO) test -count=1 -timeout 60m -v -run 'Contend|WithAPrimary|LaggingStandby' ./journal/pglog
+	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run TakeoversOnPostgres ./host
 
 mutants: ## break what matters in LISTS, one place at a time, and see that the test beside it notices
 	$(GO) run -C tools ./mutants $(LISTS)
