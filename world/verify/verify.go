@@ -2,7 +2,8 @@
 // chain, the ledger, the timers, the receipts, the approvals, the signed checkpoints and
 // the replay, and reports the faults that it finds, 10,000 one by one. It writes nothing and asks nobody.
 // Its memory grows with live state, kept snapshots and the timers that they have seen,
-// rollbacks, intents and proposals, not with the journal.
+// rollbacks, intents and proposals, not with the journal. Of cells that rest and intents that have
+// ended the larger part lies on the disk, beyond a bound: see Config.Spilling and aside.go.
 //
 // A Proof shows a third party one record, one cell or two heads of a world, and
 // CheckProof needs nothing else to believe it.
@@ -33,7 +34,7 @@ type Config struct {
 	Damage   iter.Seq[error]   // faults of the store below the journal, but for its records; nil: none
 	Records  iter.Seq[error]   // all faults of its records: asked for where there is one, for a Scan ends at the first; nil: none
 	Bounds   world.Bounds      // of the world's rules, which may be a stranger's; zero: none
-	Spilling world.Spilling    // of the replay; zero: all of the world is in memory
+	Spilling world.Spilling    // of the replay, and for a quarter of what is known of intents; zero: all is in memory
 	Progress func(done uint64) // called with the number of records done, by one goroutine at a time; may be nil
 
 	Begin    Begin
