@@ -210,20 +210,29 @@ func (v *view) eachUnfinished(visit func(key, body []byte) bool) error {
 	return it.Error()
 }
 
-// eachKeptVersion visits the versions that some images need, with the notes about them.
+// eachKeptVersion visits the versions that some images need, with the notes about them. Which of
+// them that is tells the version that follows: so each is opened when that is known, and those of
+// images that are kept for looks back, most of all, are not.
 func (v *view) eachKeptVersion(prefix byte, kept *keeper, visit func(key, body []byte) bool) error {
 	x, err := v.versions(prefix, prefix)
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	var name, key, body []byte // of the version before
+	var name, key, value []byte // of the version before
 	var at journal.Seq
 	first := true // of its name that is visited
 	leave := func(next journal.Seq) error {
 		head, needed := kept.neededBy(at, next)
-		if key == nil || !needed || first && len(body) == 0 && prefix == versionPrefix {
+		if len(key) == 0 || !needed {
 			return nil
+		}
+		body, err := v.seal.open(key, value)
+		if err == nil && prefix == versionPrefix {
+			body, err = x.chunks.version(key, body)
+		}
+		if err != nil || first && len(body) == 0 && prefix == versionPrefix {
+			return err
 		}
 		first = false
 		if !visit(key, body) || next != journal.Last && !visit(noteKey(nil, head, key), nil) {
@@ -240,19 +249,16 @@ func (v *view) eachKeptVersion(prefix byte, kept *keeper, visit func(key, body [
 			err = leave(nextAt)
 		} else {
 			err = leave(journal.Last)
-			name, first = bytes.Clone(nextName), true
+			name, first = append(name[:0], nextName...), true
 		}
 		if err != nil {
 			return err
 		}
-		key, at = bytes.Clone(x.it.Key()), nextAt
-		if body, err = x.body(); err == nil && prefix == versionPrefix {
-			body, err = x.chunks.version(key, body)
-		}
+		next, err := x.it.ValueAndErr()
 		if err != nil {
-			return err
+			return damaged(x.it.Key(), err)
 		}
-		body = bytes.Clone(body)
+		key, at, value = append(key[:0], x.it.Key()...), nextAt, append(value[:0], next...)
 	}
 	if err := x.it.Error(); err != nil {
 		return &DamageError{What: fmt.Sprintf("what has keys from %q", prefix), Err: err}
