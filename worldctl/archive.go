@@ -79,7 +79,7 @@ must be readable, those in archives too; else nothing is deleted.`,
 			if err != nil {
 				return err
 			}
-			f, err := local.Collect(dir, c.options())
+			f, err := local.Collect(dir, c.in(dir, c.options()))
 			if err != nil {
 				return notOpened(dir, err)
 			}

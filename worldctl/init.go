@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ const eventsFile = "events.jsonl"
 type founding struct {
 	dir      string
 	template string // "": none was named
+	from     string // a directory that a world in a store is made of
 	birthFlags
 }
 
@@ -53,21 +55,35 @@ func newInitCommand(c *cli) *cobra.Command {
 	var f founding
 	var listed bool
 	cmd := &cobra.Command{
-		Use:   "init [DIR]",
+		Use:   "init [DIR|ID]",
 		Short: "Make a world that runs offline",
 		Long: `Make a world in a directory. One that has a world.yaml already gets its journal
 under .world and is not changed otherwise; any other gets the files of a
 template, ` + defaultTemplate + ` if none is named. Without DIR it is that of -w, or this one.
 
+With --store it is made in a store, under an ID, of the world.yaml in the directory --from
+or of a template. Its keyring is sealed: that takes a passphrase. Killed, it leaves no world
+there, and is typed again when the store has seen its process gone, after 10 s.
+
 With the same --id, --seed and --keyring the same inputs give the same journal.`,
 		Example: `  worldctl init town --template town
-  worldctl init --list`,
+  worldctl init --list
+  worldctl init town --template town --store postgres:///worlds --passphrase-file FILE`,
 		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if listed {
 				return c.listTemplates()
 			}
+			birth, err := f.birth(cmd)
+			if err != nil {
+				return err
+			}
+			if c.storeURL() != "" {
+				return c.initStored(cmd.Context(), cmp.Or(strings.Join(args, ""), c.world), &f, birth)
+			}
 			switch {
+			case f.from != "":
+				return usagef("worldctl init "+shellWord(f.from), "--from is for a world in a store")
 			case len(args) == 1 && c.world != "" && filepath.Clean(args[0]) != filepath.Clean(c.world):
 				return usagef("name the directory once", "init was given two directories: %s and %s", args[0], c.world)
 			case len(args) == 1:
@@ -75,14 +91,11 @@ With the same --id, --seed and --keyring the same inputs give the same journal.`
 			default:
 				f.dir = cmp.Or(c.world, ".")
 			}
-			birth, err := f.birth(cmd)
-			if err != nil {
-				return err
-			}
 			return c.init(&f, birth)
 		},
 	}
 	cmd.Flags().StringVar(&f.template, "template", "", "begin with the files of this `NAME`")
+	cmd.Flags().StringVar(&f.from, "from", "", "make a world in a store of the world.yaml in this `DIR`")
 	cmd.Flags().BoolVar(&listed, "list", false, "list the templates, and make nothing")
 	f.add(cmd)
 	return cmd

@@ -112,7 +112,7 @@ verifies what you show.`,
 				for _, n := range revoke {
 					epochs = append(epochs, uint64(n))
 				}
-				keys, err := local.Rotate(cmd.Context(), dir, c.options(), c.actorOf(""), epochs...)
+				keys, err := local.Rotate(cmd.Context(), dir, c.in(dir, c.options()), c.actorOf(""), epochs...)
 				if err != nil {
 					return err
 				}
@@ -158,10 +158,13 @@ makes what it signs worthless.`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.onKeyring(func(dir string) error {
-				opts := c.options()
+				opts := c.in(dir, c.options())
 				opts.Passphrase = c.askNew
 				err := local.Seal(dir, opts)
 				if errors.Is(err, local.ErrSealed) {
+					if c.placed != nil {
+						return &fault{err: err, code: exitConflict, hint: "a keyring in a store is sealed for good"}
+					}
 					return &fault{err: err, code: exitConflict, hint: "worldctl keys unseal, then seal it again, changes the passphrase"}
 				}
 				if err != nil {
@@ -183,7 +186,7 @@ func newKeysUnsealCommand(c *cli) *cobra.Command {
 		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.onKeyring(func(dir string) error {
-				if err := local.Unseal(dir, c.options()); err != nil {
+				if err := local.Unseal(dir, c.in(dir, c.options())); err != nil {
 					return err
 				}
 				return c.object("keys-unseal", sealAnswer{Dir: dir}, func() {

@@ -35,7 +35,7 @@ func (c *cli) own(ctx context.Context, use func(lw *local.World) error) error {
 	if err != nil {
 		return err
 	}
-	lw, err := local.Open(at, c.options())
+	lw, err := local.Open(at, c.in(dir, c.options()))
 	if err != nil {
 		return notOpened(dir, err)
 	}
@@ -117,6 +117,7 @@ func (e *ownedError) Unwrap() error { return e.err }
 // no more.
 func (c *cli) askOwner(ctx context.Context, dir string) (code int, answered bool, err error) {
 	from := c.origin
+	from.Stored = c.placed != nil
 	if from.Dir, err = os.Getwd(); err != nil {
 		return 0, false, err
 	}

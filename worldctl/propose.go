@@ -67,7 +67,11 @@ an open proposal asks for the same.`,
 }
 
 func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) error {
-	name := cmp.Or(x.patch, x.name, filepath.Join(lw.Dir(), local.ManifestFile))
+	name := cmp.Or(x.patch, x.name)
+	if name == "" && (c.placed != nil || c.origin.Stored) {
+		return usagef("worldctl propose FILE", "a world in a store has no %s beside it", local.ManifestFile)
+	}
+	name = cmp.Or(name, filepath.Join(lw.Dir(), local.ManifestFile))
 	change, err := c.readCandidate(lw, name, x.patch != "")
 	if err != nil {
 		return unread(err, name)

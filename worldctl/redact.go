@@ -43,7 +43,7 @@ snapshots from before, and copies: exports, backups, forks.`,
 			if err != nil {
 				return err
 			}
-			done, err := local.Redact(cmd.Context(), dir, c.options(), p, reason, by)
+			done, err := local.Redact(cmd.Context(), dir, c.in(dir, c.options()), p, reason, by)
 			if err != nil {
 				return notOpened(dir, err)
 			}

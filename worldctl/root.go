@@ -16,6 +16,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/shared"
 	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
@@ -50,11 +51,17 @@ type cli struct {
 	bounds   local.Bounds // of rules that nobody here has put in force
 
 	passphrase passphrase
+
+	storeFlags
+	stored *shared.Store // that they lead to; nil: not open yet
+	placed *shared.World // in it, that is meant; nil: none
+	reads  bool          // the verb changes nothing: of a world in a store it owns nothing
 }
 
 // execute carries out the command line, or has the owner of the world do it.
 func (c *cli) execute(ctx context.Context) int {
 	closeDoors := c.doors()
+	defer c.closeStore()
 	root := newRootCommand(c)
 	root.SetArgs(momentArgs(root, c.args))
 	root.SetIn(c.stdin)
@@ -89,8 +96,8 @@ func newRootCommand(c *cli) *cobra.Command {
 		Short: "Create, run, inspect and verify deterministic worlds of agents",
 		Long: `Create, run, inspect and verify deterministic worlds of agents.
 
-A world is a directory with a world.yaml and its journal under .world/. Data
-goes to stdout, everything else to stderr.
+A world is a directory with a world.yaml and its journal under .world/, or lies in
+a store on PostgreSQL, with --store. Data goes to stdout, everything else to stderr.
 
 Exit codes: 0 ok, 1 failed or cells are parked, 2 usage (what was typed does not read,
 or names a file, a world, a moment, a cell or an intent that is not there), 3
@@ -104,17 +111,18 @@ world locked, 6 effects in doubt need a decision, 130 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			c.ofRecords = ofRecords(cmd)
-			return errors.Join(c.checkOutput(cmd), c.besideOwner(cmd))
+			c.ofRecords, c.reads = ofRecords(cmd), reads(cmd)
+			return errors.Join(c.checkOutput(cmd), c.besideOwner(cmd), c.besideStore(cmd))
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&c.world, "world", "w", "", "the world's `DIR`; the nearest one upwards if not given")
+	flags.StringVarP(&c.world, "world", "w", "", "the world's `DIR`, the nearest one upwards if not given; in a store its ID")
 	flags.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the answer: table, json or jsonl")
 	flags.BoolVar(&c.noColor, "no-color", false, "no colors; NO_COLOR does the same")
 	flags.StringVar(&c.passphrase.file, "passphrase-file", "", "`FILE` with the passphrase of a sealed keyring; "+passphraseEnv+" does the same")
 	flags.BoolVarP(&c.quiet, "quiet", "q", false, "nothing on stderr but errors, and that an answer is not up to date")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "data in full, and a line for every tick")
+	c.addStore(flags)
 	root.SetFlagErrorFunc(flagError)
 	for _, g := range c.groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.id + ": " + g.about})
@@ -216,8 +224,14 @@ func args(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// dir returns the directory of the world that is meant.
+// dir returns the directory of the world that is meant: of one in a store that of its copy.
 func (c *cli) dir() (string, error) {
+	if c.owned != nil && c.origin.Stored {
+		return c.owned.Dir(), nil // whoever asks has found it there
+	}
+	if c.storeURL() != "" {
+		return c.place(c.world)
+	}
 	if c.world != "" {
 		return c.path(c.world), nil
 	}
@@ -242,7 +256,11 @@ func (c *cli) using(opts local.Options, use func(lw *local.World) error) error {
 	if c.owns(dir) {
 		return use(c.owned)
 	}
-	lw, err := local.Open(dir, opts)
+	open := local.Open
+	if c.placed != nil && c.reads {
+		open = local.Look
+	}
+	lw, err := open(dir, c.in(dir, opts))
 	if err != nil {
 		return ownedIn(dir, err)
 	}

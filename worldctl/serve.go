@@ -131,6 +131,7 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		Hint:   func(err error) string { _, hint := judge(err); return c.inWorld(hint) },
 	}
 	v.Options.Remote = s.remote
+	c.placeAll(v)
 	if err := c.notifies(v, s); err != nil {
 		return err
 	}
@@ -155,9 +156,7 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 			log.Warn(text, "world", w.ID)
 		}
 	}
-	if secret != "" {
-		c.showToken(secret)
-	}
+	c.showToken(secret)
 	ended, err := untilTerm(ctx, func() error { return s.listen(ctx, v, addr) })
 	if err = errors.Join(err, v.Close(), v.Failed()); err != nil {
 		return err
@@ -196,6 +195,9 @@ func untilTerm(ctx context.Context, work func() error) (ended, err error) {
 // servedDirs returns the directories of the worlds that are meant.
 func (c *cli) servedDirs(typed []string) ([]string, error) {
 	switch {
+	case len(typed) == 0 && c.storeURL() != "":
+		_, err := c.place(c.world)
+		return []string{c.world}, err
 	case len(typed) == 0:
 		dir, err := c.dir()
 		return []string{dir}, err
@@ -257,8 +259,11 @@ func (c *cli) servedTokens(file string) (tokens *api.Tokens, secret string, err 
 	return tokens, secret, err
 }
 
-// showToken prints the token that was made, which is nowhere else.
+// showToken prints the token that was made, which is nowhere else; empty: none was.
 func (c *cli) showToken(secret string) {
+	if secret == "" {
+		return
+	}
 	if c.output == formTable {
 		fmt.Fprintf(c.stderr, "token: %s\n", secret)
 		return

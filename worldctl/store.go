@@ -5,17 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/journal/pglog"
 )
-
-// storeEnv is the variable that the URL of a store can be in, and with it a password: the
-// arguments of a process are shown to all who are on its machine.
-const storeEnv = "WORLDCTL_STORE"
 
 // storeAnswer is how a store stands.
 type storeAnswer struct {
@@ -68,20 +63,17 @@ func newStoreCommand(c *cli) *cobra.Command {
 
 // storeVerb makes a verb about the store as a whole.
 func (c *cli) storeVerb(name, short, long string, do func(ctx context.Context, url string) error) *cobra.Command {
-	var url string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: name, Short: short, Long: long, Args: args(0, 0),
 		Example: "  worldctl store " + name + " --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url := cmp.Or(url, os.Getenv(storeEnv))
+			url := c.storeURL()
 			if url == "" {
 				return usagef("type --store postgres://USER@HOST/DATABASE, or put that into "+storeEnv, "which store is meant?")
 			}
 			return do(cmd.Context(), url)
 		},
 	}
-	cmd.Flags().StringVar(&url, "store", "", "the `URL` of the database; "+storeEnv+" does the same, and is the place for one with a password")
-	return cmd
 }
 
 func (c *cli) initStore(ctx context.Context, url string) error {

@@ -87,7 +87,7 @@ func (c *cli) verify(ctx context.Context, dir string, how local.Verification) er
 	if c.owns(dir) {
 		r, err = c.owned.Verify(ctx, how)
 	} else {
-		r, err = local.Verify(ctx, dir, c.options(), how)
+		r, err = local.Verify(ctx, dir, c.in(dir, c.options()), how)
 	}
 	stop()
 	var damage *store.DamageError

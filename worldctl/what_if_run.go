@@ -76,7 +76,11 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
 	x.Opened = c.noteOrLive
-	if err := x.Run(ctx, c.options()); err != nil {
+	opts := c.options()
+	if c.placed != nil {
+		opts = c.in(c.placed.Dir, opts)
+	}
+	if err := x.Run(ctx, opts); err != nil {
 		return err
 	}
 	return c.concludeWhatIf(&q, x)

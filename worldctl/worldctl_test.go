@@ -97,7 +97,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Values["held"] = new(*local.World)
-			if strings.HasSuffix(e.WorkDir, "script-store_postgres") {
+			if strings.HasPrefix(filepath.Base(e.WorkDir), "script-store_") {
 				e.Setenv("PG", pgtest.URL(e.T().(testing.TB)))
 			}
 			if slices.Contains(racedScripts, strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")) {

@@ -39,6 +39,7 @@ var ours = house{
 		{"journal/store", "journal/pglog", "journal/bundle", "journal/columns", "world/verify", "world/source", "world/export", "host"}, // 4
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
+		{"world/shared"},                   // between 5 and 6: worlds in a store
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs
 		{"world/view"},                     // likewise: what is shown of a world
 		{"world/scenario"},                 // likewise: tries what worlds do

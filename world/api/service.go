@@ -24,8 +24,10 @@ import (
 type Service struct {
 	Config                // without its worlds
 	Options local.Options // to open them with
-	Manual  bool          // they stand still but for what is asked of them
-	Events  *slog.Logger  // what becomes of the service; nil: nobody reads it
+	// Place says where a world of a name lies, and with what it is opened; nil: names are directories.
+	Place  func(name string) (dir string, opts local.Options, err error)
+	Manual bool         // they stand still but for what is asked of them
+	Events *slog.Logger // what becomes of the service; nil: nobody reads it
 
 	// Serving is told where the worlds are, once they are.
 	Serving func(url string) error
@@ -82,11 +84,17 @@ func (v *Service) Open(ctx context.Context, dirs ...string) error {
 }
 
 func (v *Service) open(ctx context.Context, dir string) error {
-	at, err := filepath.Abs(dir) // others than this process are told
+	at, opts, err := dir, v.Options, error(nil)
+	if v.Place != nil {
+		at, opts, err = v.Place(dir)
+	}
+	if err == nil {
+		at, err = filepath.Abs(at) // others than this process are told
+	}
 	if err != nil {
 		return err
 	}
-	lw, err := local.Open(at, v.Options)
+	lw, err := local.Open(at, opts)
 	if err == nil && lw.Lacks() != nil {
 		err = errors.Join(lw.Lacks(), lw.Close())
 	}

@@ -230,7 +230,7 @@ func (b Birth) ownKeyring(opts Options) (ring, error) {
 	if id == "" {
 		id = hex.EncodeToString(randomBytes(8))
 	}
-	if err := checkID(id); err != nil {
+	if err := CheckID(id); err != nil {
 		return ring{}, err
 	}
 	keys, err := receipt.NewKeyring(id, []receipt.Epoch{{Number: 1, Secret: randomBytes(receipt.SecretBytes)}})
@@ -240,7 +240,8 @@ func (b Birth) ownKeyring(opts Options) (ring, error) {
 // maxIDBytes is the greatest length of a world's id.
 const maxIDBytes = 64
 
-func checkID(id string) error {
+// CheckID refuses what cannot be the id of a world: ErrBadID.
+func CheckID(id string) error {
 	ok := id != "" && len(id) <= maxIDBytes && id[0] != '-' // which commands take for an option
 	for _, c := range id {
 		ok = ok && (c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z')

@@ -41,6 +41,7 @@ type Origin struct {
 
 	// Where it was typed in another process. They are empty for this one.
 	Dir        string  `json:"dir"`        // the working directory
+	Stored     bool    `json:"stored"`     // the world was named by its id in a store
 	Login      string  `json:"login"`      // for the journal
 	Passphrase *string `json:"passphrase"` // in the environment; nil: there is none
 }

@@ -1,0 +1,106 @@
+// Package shared opens worlds whose journals lie in a store that several machines use. What lies of
+// them in directories here is a copy, which may be deleted at any moment.
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
+)
+
+// copiesDir holds the copies of worlds in the user's cache.
+const copiesDir = "worldkernel"
+
+// Options are how the worlds of a store are used. The zero value is good.
+type Options struct {
+	Copies string // the directory that copies lie in; empty: one in the user's cache
+	Take   bool   // take worlds over from owners that live
+}
+
+// Store is a store of worlds. It is safe for concurrent use.
+type Store struct {
+	store  *pglog.Store
+	copies string
+	take   bool
+}
+
+// Open opens the store on PostgreSQL that a URL leads to; see pglog.Open.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	if o.Copies == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		o.Copies = filepath.Join(cache, copiesDir)
+	}
+	copies, err := filepath.Abs(o.Copies) // others than this process may use them
+	if err != nil {
+		return nil, err
+	}
+	s, err := pglog.Open(ctx, url, pglog.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Store{s, copies, o.Take}, nil
+}
+
+// Close lets go of the store. The worlds of it were closed before.
+func (s *Store) Close() { s.store.Close() }
+
+// World is where a world of a store lies, for package local: in a directory, which is its copy, and
+// in a log.
+type World struct {
+	Dir string
+	Log func(key []byte) (journal.Log, error)
+}
+
+// World says where a world lies, without asking whether it is there.
+func (s *Store) World(id string) (World, error) {
+	if err := checkID(id); err != nil {
+		return World{}, err
+	}
+	return World{
+		Dir: filepath.Join(s.copies, s.store.ID(), id),
+		Log: func(key []byte) (journal.Log, error) {
+			return s.store.World(id, pglog.Claim{Key: key, Take: s.take}), nil
+		},
+	}, nil
+}
+
+// checkID refuses ids that are none, or lead to another directory than one of their own.
+func checkID(id string) error {
+	if strings.Trim(id, "-_.") != id {
+		return fmt.Errorf("%q: %w", id, local.ErrBadID)
+	}
+	return local.CheckID(id)
+}
+
+// Create makes a world of a world.yaml that was read; opts has the passphrase that its keyring is
+// sealed with. After a crash or an error it is not there, and may be made again: what is left of it
+// is nobody's once this process has been gone for as long as its lease.
+func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b local.Birth, opts local.Options) (err error) {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "world-made-") // a copy that nobody needs
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b.ID, b.Sealed = id, true
+	opts.Log = func(key []byte) (journal.Log, error) {
+		if err := s.store.Make(ctx, id, key); err != nil {
+			return nil, err
+		}
+		return s.store.World(id, pglog.Claim{Key: key, Made: true}), nil
+	}
+	return local.CreateOf(loaded, dir, b, opts)
+}

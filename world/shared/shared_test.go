@@ -1,0 +1,70 @@
+package shared_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/shared"
+)
+
+func open(t *testing.T, url string, o shared.Options) *shared.Store {
+	t.Helper()
+	o.Copies = t.TempDir()
+	s, err := shared.Open(t.Context(), url, o)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestAWorldThatWasBegunIsMadeAgain, when who had begun it is gone, and lives on without its copy.
+func TestAWorldThatWasBegunIsMadeAgain(t *testing.T) {
+	url := pgtest.URL(t)
+	require.NoError(t, pglog.Init(t.Context(), url))
+	killed, err := pglog.Open(t.Context(), url, pglog.Options{})
+	require.NoError(t, err)
+	key := []byte("a key of thirty-two bytes for it")
+	require.NoError(t, killed.Make(t.Context(), "w", key))
+	_, err = killed.World("w", pglog.Claim{Key: key, Made: true}).Own(t.Context())
+	require.NoError(t, err)
+
+	s := open(t, url, shared.Options{})
+	opts := local.Options{Passphrase: func() ([]byte, error) { return []byte("open"), nil }}
+	loaded, err := local.Load(filepath.Join("..", "..", "examples", "counter", local.ManifestFile), opts)
+	require.NoError(t, err)
+	birth := local.Birth{}
+	var refused *pglog.RefusedError
+	require.ErrorAs(t, s.Create(t.Context(), "w", loaded, birth, opts), &refused)
+	require.Equal(t, pglog.WorldMade, refused.State)
+	killed.Close()
+	require.NoError(t, s.Create(t.Context(), "w", loaded, birth, opts))
+	require.ErrorAs(t, s.Create(t.Context(), "w", loaded, birth, opts), &refused)
+	require.Equal(t, pglog.WorldExists, refused.State)
+
+	w, err := s.World("w")
+	require.NoError(t, err)
+	opts.Log = w.Log
+	var last journal.Head
+	for range 2 {
+		lw, err := local.Open(w.Dir, opts)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, lw.Status().Head.ID, last.ID)
+		_, err = lw.Submit(context.Background(), "counter.added", map[string]any{"name": "tea", "by": 1})
+		require.NoError(t, err)
+		require.NoError(t, lw.Run(t.Context()))
+		last = lw.Status().Head
+		require.NoError(t, lw.Close())
+		require.NoError(t, os.RemoveAll(w.Dir))
+	}
+	for _, id := range []string{"", "..", "a/b", "-w"} {
+		_, err := s.World(id)
+		require.ErrorIs(t, err, local.ErrBadID, id)
+	}
+}

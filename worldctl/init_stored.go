@@ -1,0 +1,88 @@
+package worldctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
+)
+
+// initStored makes a world in a store, of a directory's world.yaml or of a template.
+func (c *cli) initStored(ctx context.Context, id string, f *founding, birth local.Birth) error {
+	switch {
+	case id == "":
+		return usagef("worldctl init ID --template town", "a world in a store needs an id")
+	case birth.ID != "" && birth.ID != id:
+		return usagef("name the id once", "init was given two ids: %s and %s", id, birth.ID)
+	case f.from != "" && f.template != "":
+		return usagef("leave one of them out", "--from and --template both say what the world is made of")
+	case f.template == goTemplate:
+		return usagef("worldctl init DIR --template go, without --store", "the template go is a program, and no world")
+	}
+	if _, err := c.place(id); err != nil {
+		return err
+	}
+	c.world = id
+	name := ""
+	made := func(dir string) error {
+		file := filepath.Join(dir, local.ManifestFile)
+		loaded, err := local.Load(file, c.options())
+		if err != nil {
+			return toCorrect(err, file)
+		}
+		return c.createStored(ctx, id, loaded, birth)
+	}
+	if f.from != "" {
+		if err := made(c.path(f.from)); err != nil {
+			return err
+		}
+	} else {
+		name = cmp.Or(f.template, defaultTemplate)
+		if err := ofTemplate(name, made); err != nil {
+			return err
+		}
+	}
+	c.reads = true
+	return c.with(func(lw *local.World) error {
+		s := lw.Status()
+		a := initAnswer{World: s.World, WorldID: s.ID, Dir: lw.Dir(), Template: name, Head: s.Head}
+		return c.object("init", a, func() {
+			fmt.Fprintf(c.stdout, "world %s is in the store, id %s\n", s.World, s.ID)
+			c.note("next:\n  worldctl send NAME '{...}'\n  worldctl run\n  worldctl cell list\n  worldctl verify")
+		})
+	})
+}
+
+func (c *cli) createStored(ctx context.Context, id string, loaded *source.Loaded, birth local.Birth) error {
+	s, err := c.openStore()
+	if err != nil {
+		return err
+	}
+	opts := c.options()
+	opts.Passphrase = c.askNew
+	err = s.Create(ctx, id, loaded, birth, opts)
+	if errors.Is(err, errNoPassphrase) || errors.Is(err, errEmptyPassphrase) {
+		return usagef("type --passphrase-file FILE, or put a passphrase into "+passphraseEnv,
+			"the keyring of a world in a store is sealed, and never there otherwise: %w", err)
+	}
+	return err
+}
+
+// ofTemplate has a template's files used, in a directory that goes again.
+func ofTemplate(name string, use func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "worldctl-init-")
+	if err != nil {
+		return err
+	}
+	err = examples.CopyFor(name, dir, func() error { return use(dir) })
+	if errors.Is(err, examples.ErrUnknown) {
+		err = usagef("worldctl init --list", "there is no template %q", name)
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}

@@ -1,0 +1,124 @@
+package worldctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/shared"
+)
+
+// storeEnv is the variable that the URL of a store can be in, and with it a password: the
+// arguments of a process are shown to all who are on its machine.
+const storeEnv = "WORLDCTL_STORE"
+
+// storeFlags say in which store the world lies that is meant, and how it is used.
+type storeFlags struct {
+	url, copies string
+	take        bool
+	directories bool // the verb is about directories, whatever the environment says
+}
+
+func (s *storeFlags) addStore(flags *pflag.FlagSet) {
+	flags.StringVar(&s.url, "store", "", "the `URL` of the database that worlds lie in; "+storeEnv+" does the same, and is the place for one with a password")
+	flags.StringVar(&s.copies, "copies", "", "`DIR` for copies of worlds in a store, which may be deleted at any moment; one in the cache if not given")
+	flags.BoolVar(&s.take, "take", false, "take a world in a store over from its owner elsewhere, which can change it no more")
+}
+
+// storeURL leads to the store in which the world is that is meant; empty: it is in a directory.
+func (c *cli) storeURL() string {
+	if c.owned != nil || c.directories {
+		return ""
+	}
+	return cmp.Or(c.url, os.Getenv(storeEnv))
+}
+
+// openStore opens the store, once.
+func (c *cli) openStore() (_ *shared.Store, err error) {
+	if c.stored == nil {
+		c.stored, err = shared.Open(context.Background(), c.storeURL(), shared.Options{Copies: c.path(c.copies), Take: c.take})
+	}
+	return c.stored, err
+}
+
+func (c *cli) closeStore() {
+	if c.stored != nil {
+		c.stored.Close()
+	}
+}
+
+// place finds the world of an id in the store that is meant, and returns the directory of its copy.
+func (c *cli) place(id string) (dir string, err error) {
+	if id == "" {
+		return "", usagef("type -w ID; worldctl store status lists them", "which world of the store is meant?")
+	}
+	s, err := c.openStore()
+	if err != nil {
+		return "", err
+	}
+	w, err := s.World(id)
+	if errors.Is(err, local.ErrBadID) {
+		return "", usagef("in a store -w names a world by its id; without --store and "+storeEnv+" it is a directory", "-w %s: %w", id, err)
+	}
+	if err == nil {
+		c.placed = &w
+	}
+	return w.Dir, err
+}
+
+// in are the options of the world in a directory, which may be the copy of one in a store.
+func (c *cli) in(dir string, opts local.Options) local.Options {
+	if c.placed != nil && c.placed.Dir == dir {
+		opts.Log = c.placed.Log
+	}
+	return opts
+}
+
+// placeAll has the worlds of a service be those of the store, if one is meant.
+func (c *cli) placeAll(v *api.Service) {
+	if c.storeURL() == "" {
+		return
+	}
+	v.Place = func(id string) (string, local.Options, error) {
+		dir, err := c.place(id)
+		return dir, c.in(dir, v.Options), err
+	}
+}
+
+// besideStore refuses to have verbs that are about directories and files do with a store.
+func (c *cli) besideStore(cmd *cobra.Command) error {
+	switch verb := verbOf(cmd); verb {
+	case "dev", "validate", "test", "restore", "import", "worker", "token":
+		c.directories = true
+		if c.url != "" {
+			return usagef("leave --store out", "%s is about directories and files, and not about a store", verb)
+		}
+	}
+	if c.take && c.storeURL() == "" && c.owned == nil {
+		return usagef("leave --take out: what uses a directory has to end first", "--take is for a world in a store")
+	}
+	return nil
+}
+
+// reads reports whether a command only reads its world. What signs, or looks at the keys, does not.
+func reads(cmd *cobra.Command) bool {
+	switch verbOf(cmd) {
+	case "status", "tail", "audit", "timeline", "why", "graph", "diff", "verify", "replay", "policy":
+		return true
+	case "cell", "snapshot", "intent", "budget", "receipt", "proposal", "manifest":
+		switch cmd.Name() {
+		case "list", "show", "hash":
+			return true
+		}
+	case "export":
+		format := cmd.Flags().Lookup("format")
+		return format != nil && format.Value.String() != formatBundle
+	}
+	return false
+}
