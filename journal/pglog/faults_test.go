@@ -374,7 +374,7 @@ func TestAClaimThatComesLateTakesNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = two.Own(t.Context())
 	require.NoError(t, err)
-	again := []any{v.wid, one.token, s.opts.Node, s.run, v.token, true} // as it was sent
+	again := []any{v.wid, one.token, s.opts.Node, s.run, v.token, true, false} // as it was sent
 	require.ErrorIs(t, s.row(t.Context(), sqlClaim, again), pgx.ErrNoRows)
 	var c chain
 	require.NoError(t, appended(two, c.batch(1, 10, "two")))
