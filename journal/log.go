@@ -104,3 +104,33 @@ type Note struct {
 // an earlier state, or another has taken its place. Nobody may go on with the world before
 // a person has decided what holds.
 var ErrRewound = errors.New("journal: the log has lost what it had acknowledged")
+
+// Movable is a Log whose world can be moved into it, and out of it again. Whatever is not Live is
+// refused to whoever would own or read it, but for who makes it.
+type Movable interface {
+	Log
+
+	// State returns how the world stands, whoever has it.
+	State(ctx context.Context) (State, error)
+
+	// Make begins to make the world, without records, in the place of one that was being made or
+	// was moved away. It comes before Own. One that is live is refused.
+	Make(ctx context.Context) error
+
+	// Publish makes the world live that its owner has made.
+	Publish(ctx context.Context) error
+
+	// MoveAway ends the world here: its owner has it elsewhere.
+	MoveAway(ctx context.Context) error
+}
+
+// State is whether a world is to be had from a log.
+type State string
+
+// The states of worlds.
+const (
+	Absent State = ""
+	Live   State = "live"
+	Made   State = "made" // being made: not yet
+	Moved  State = "moved"
+)

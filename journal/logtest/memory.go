@@ -25,7 +25,8 @@ type Server struct {
 
 // contents is what a backup has, too. What is in the slices is never written to.
 type contents struct {
-	owner    *memory // the token; nil: nobody's
+	owner    *memory       // the token; nil: nobody's
+	state    journal.State // empty: Live
 	epoch    uint64
 	busy     bool
 	head     journal.Head
@@ -73,6 +74,7 @@ type memory struct {
 	server *Server
 	tail   journal.Head // after what it has begun to append; server.mu guards it, and failed
 	failed error
+	makes  bool
 }
 
 // Own implements journal.Log.
@@ -80,6 +82,9 @@ func (l *memory) Own(context.Context) (journal.Owned, error) {
 	s := l.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refuses(l) {
+		return journal.Owned{}, fmt.Errorf("the world is %s", s.state)
+	}
 	s.owner, s.epoch, l.tail = l, s.epoch+1, s.head
 	return journal.Owned{Head: s.head, Epoch: s.epoch}, nil
 }
@@ -172,6 +177,9 @@ func (l *memory) Blob(h journal.Hash) ([]byte, error) {
 func (l *memory) End(context.Context) (journal.Head, error) {
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
+	if l.server.refuses(l) {
+		return journal.Head{}, fmt.Errorf("the world is %s", l.server.state)
+	}
 	return l.server.head, nil
 }
 

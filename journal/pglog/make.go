@@ -32,6 +32,13 @@ func (s *Store) Make(ctx context.Context, id string, key []byte) error {
 	v, failed := s.World(id, Claim{Made: true}).look(ctx)
 	switch {
 	case isRefused(failed, NoWorld): // it went meanwhile
+	case isRefused(failed, WorldMoved): // and comes back
+		if err := s.World(id, Claim{Key: key}).checkSeal(v); err != nil {
+			return err
+		}
+		if err := s.unmake(ctx, v); err != nil {
+			return err
+		}
 	case failed != nil:
 		return failed
 	case v.state != stateMade:
@@ -81,4 +88,26 @@ func (w *World) Publish(ctx context.Context) error {
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
 	return w.keep(ctx, sqlPublish, nil, new(int64))
+}
+
+// Make implements journal.Movable: see Store.Make. The claim is one of what is Made.
+func (w *World) Make(ctx context.Context) error { return w.store.Make(ctx, w.id, w.claim.Key) }
+
+// State implements journal.Movable.
+func (w *World) State(ctx context.Context) (journal.State, error) {
+	v, err := w.look(ctx)
+	switch {
+	case isRefused(err, NoWorld):
+		return journal.Absent, nil
+	case isRefused(err, WorldMade), isRefused(err, WorldMoved):
+		err = nil
+	}
+	return journal.State(v.state), err
+}
+
+// MoveAway implements journal.Movable.
+func (w *World) MoveAway(ctx context.Context) error {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	return w.keep(ctx, sqlMoveAway, nil, new(int64))
 }

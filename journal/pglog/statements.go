@@ -32,11 +32,11 @@ INSERT INTO worldkernel.world (id, token, root, seal, state) VALUES ($1, $2, $3,
 ON CONFLICT (id) DO UPDATE SET epoch = world.epoch WHERE world.token = excluded.token
 RETURNING wid`
 
-	// sqlUnmake takes away a world that was being made, with all that it has, if it still is and
+	// sqlUnmake takes away a world that was being made, or was moved, with all that it has, if it still is and
 	// nobody has claimed it.
 	sqlUnmake = `
 WITH gone AS (
-	DELETE FROM worldkernel.world WHERE wid = $1 AND token = $2 AND state = 'made' RETURNING wid
+	DELETE FROM worldkernel.world WHERE wid = $1 AND token = $2 AND state IN ('made', 'moved') RETURNING wid
 ), frames AS (
 	DELETE FROM worldkernel.frame t USING gone WHERE t.wid = gone.wid
 ), blobs AS (
@@ -57,6 +57,10 @@ SELECT wid FROM gone`
 	// sqlPublish makes a world live that was made.
 	sqlPublish = `
 UPDATE worldkernel.world SET state = 'live' WHERE wid = $1 AND token = $2 AND state <> 'moved' RETURNING wid`
+
+	// sqlMoveAway ends a world that lives elsewhere from now on.
+	sqlMoveAway = `
+UPDATE worldkernel.world SET state = 'moved' WHERE wid = $1 AND token = $2 RETURNING wid`
 
 	// sqlList lists worlds after one, by their ids.
 	sqlList = `

@@ -122,6 +122,7 @@ func (w *World) look(ctx context.Context) (stand, error) {
 	err := w.store.insist(ctx, func(ctx context.Context) error {
 		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &root, &v.sealed, &v.seal, &v.node, &v.alive)
 	})
+	copy(v.head.Root[:], root)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return v, refuse(NoWorld, "%s", w.id)
@@ -132,7 +133,6 @@ func (w *World) look(ctx context.Context) (stand, error) {
 	case v.state == stateMoved:
 		return v, refuse(WorldMoved, "%s", w.id)
 	}
-	copy(v.head.Root[:], root)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wid = v.wid
