@@ -149,7 +149,7 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 }
 
 // leave makes a store in a directory of the copy of a log, with the checkpoints that are signed
-// there of records up to one.
+// there of records up to one, and what it says of contents that were redacted there.
 func (s *Store) leave(from *Store, end journal.Seq) error {
 	b, seal := s.db.NewBatch(), newSealer()
 	for c, err := range from.signedIn(0, end) {
@@ -157,6 +157,24 @@ func (s *Store) leave(from *Store, end journal.Seq) error {
 			return err
 		}
 		seal.set(b, signedKey(journal.Seq(c.Size)), c.Note)
+	}
+	for e, err := range from.entries(1) {
+		if err != nil {
+			return err
+		}
+		if journal.Seq(e.ID) > end {
+			break
+		}
+		if journal.Kind(e.Kind) != journal.KindRedacted {
+			continue
+		}
+		h, err := from.redactedBy(e)
+		if err != nil {
+			return err
+		}
+		if _, err := from.blob(h); errors.Is(err, journal.ErrRedacted) { // which only the log knew
+			seal.set(b, hashKey(redactionPrefix, h), redaction{after: journal.Seq(e.ID) - 1, done: true}.body())
+		}
 	}
 	if err := b.Delete(logKey(), nil); err != nil {
 		return err

@@ -84,6 +84,28 @@ func (s *Store) putImage() error {
 	return errors.Join(b.Commit(pebble.NoSync), b.Close())
 }
 
+// Kept calls use with the last image as a log keeps it, whose parts are to be read before use
+// returns; nil: there is none.
+func (s *Store) Kept(use func(*journal.KeptImage) error) error {
+	v, err := s.look()
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	img, err := v.image(journal.Last)
+	if err != nil {
+		return err
+	}
+	if img == nil {
+		return use(nil)
+	}
+	tree, err := s.tipsAt(uint64(img.Head.ID))
+	if err != nil {
+		return err
+	}
+	return use(&journal.KeptImage{Head: img.Head, Tree: tree, Parts: v.parts(new(uint64))})
+}
+
 // tipsAt returns the last tiles of all levels over so many records, as far as they are begun.
 func (s *Store) tipsAt(size uint64) (hashes []byte, err error) {
 	t := s.tree()
