@@ -1,9 +1,7 @@
 package host
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"time"
@@ -27,29 +25,6 @@ func (l *effectLog) shrink() error {
 	kept := maps.Clone(l.kept)
 	l.mu.Unlock()
 	return l.rewrite(kept)
-}
-
-// CopyResults makes an effect store of a world, where there is none, of the results that a table
-// has: for a copy of the world that has no table.
-func CopyResults(ctx context.Context, from Attempts, path, world string) error {
-	all, err := from.KeptAttempts(ctx)
-	if err != nil {
-		return fmt.Errorf("host: attempts: %w", err)
-	}
-	results := make(map[attempt][]byte)
-	for _, k := range all {
-		if k.Receipt != nil {
-			results[attempt{k.Key, k.Attempt}] = k.Receipt
-		}
-	}
-	l, err := openEffectLog(vfs.Default, path, world)
-	if err != nil {
-		return err
-	}
-	if err := l.rewrite(results); err != nil {
-		return fmt.Errorf("host: effect store: %w", err)
-	}
-	return l.file.Close()
 }
 
 func (l *effectLog) headSize() int64 { return int64(frameHeader + len(storeMagic) + len(l.world)) }

@@ -15,6 +15,8 @@
 //	          the last record of its that counts for that, a line
 //	notified  what a server has told outside of what waits for a person: see package
 //	          notify
+//	moved     where the world has moved to, or where it is being moved here from: it does
+//	          not open
 //	secrets/  values of secret://NAME, a file each; made by people
 //	lock      held by the process that owns the world
 //	owner.sock  where worldctl run and serve carry out other processes' commands
@@ -54,6 +56,7 @@ const (
 	recordedFile = "recorded"
 	orLiveFile   = "or-live"
 	notifiedFile = "notified"
+	movedFile    = "moved"
 	secretsDir   = "secrets"
 )
 
@@ -180,6 +183,9 @@ type storeOpener = func(dir string, opts store.Options) (*store.Store, error)
 // hold opens what is stored in a directory.
 func hold(dir string, opts Options, open storeOpener) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
+	if err := refuseMoved(dir, opts); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(hidden, keyringFile)
 	if err := fetchKeyring(path, opts); err != nil {
 		return nil, err
@@ -373,12 +379,20 @@ func Look(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := lw.justLook(); err != nil {
+		return nil, err
+	}
+	return lw, nil
+}
+
+// justLook loads a world that is only looked at.
+func (lw *World) justLook() (err error) {
 	cfg := lw.config() // verifies with the world's keys
 	if lw.keys, err = receipt.NewKeyring(lw.keys.World(), nil); err == nil {
 		err = lw.load(cfg, world.Open)
 	}
 	if err != nil {
-		return nil, errors.Join(err, lw.abandon())
+		return errors.Join(err, lw.abandon())
 	}
-	return lw, nil
+	return nil
 }

@@ -34,6 +34,8 @@ type Options struct {
 	Log  func(key []byte) (journal.Log, error)
 	Copy string
 
+	moving string // what the world may be marked with, that is being moved; see MovedError
+
 	Verifiers map[string]host.VerifierFactory // likewise, by names of adapters
 
 	// Passphrase is asked for when a sealed keyring has to be opened, or sealed;
