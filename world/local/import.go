@@ -29,8 +29,10 @@ const importBytes = 8 << 20
 // Import makes a world in a directory of a journal that Export wrote, in either
 // format. Without the content of its keyring file (nil) the world can be read
 // and verified, not run; a sealed one stays sealed with its passphrase. The journal is replayed before the world is there;
-// where that fails the directory is as it was. progress may be nil.
+// where that fails the directory is as it was. It is in no log, whatever opts say: there what is in
+// flight would be taken for never begun. MoveInto takes it to one. progress may be nil.
 func Import(ctx context.Context, dir string, r io.Reader, keyring []byte, opts Options, progress func(done uint64)) error {
+	opts = opts.inDirectory()
 	bounds := opts.Bounds.withDefaults()
 	ctx, cancel := bounds.within(ctx)
 	defer cancel()
