@@ -17,7 +17,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill copies torture-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
+.PHONY: help docs build demo demo-postgres test lint fmt fuzz sim attack twice kill copies torture-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ test: ## run all tests in random order, with the race detector where there are g
 
 $(LINTER): tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+demo-postgres: build ## the same town in a store on a PostgreSQL that it starts, its owner killed on the way
+	tools/demo-postgres
 
 lint: $(LINTER) ## run golangci-lint (built once, from tools/go.mod) and the house rules
 	$(LINTER) run
