@@ -64,7 +64,7 @@ func (c *cli) place(id string) (dir string, err error) {
 	}
 	w, err := s.World(id)
 	if errors.Is(err, local.ErrBadID) {
-		return "", usagef("in a store -w names a world by its id; without --store and "+storeEnv+" it is a directory", "-w %s: %w", id, err)
+		return "", usagef("in a store -w names a world by its id; without --store and "+storeEnv+" it is a directory", "%w", err)
 	}
 	if err == nil {
 		c.placed = &w

@@ -23,13 +23,13 @@ import (
 // Why a world cannot be made.
 var (
 	ErrExists = errors.New("there is a world here already")
-	ErrBadID  = fmt.Errorf("not an id for a world: want 1 to %d letters, digits, '-', '_' or '.', and no '-' first", maxIDBytes)
+	ErrBadID  = fmt.Errorf("not an id for a world: want 1 to %d letters, digits, '-', '_' or '.', and neither '-' nor '.' first", maxIDBytes)
 )
 
 // Birth says what a new world gets besides its world.yaml. The zero value gives
 // it a random id, the manifest's seed and a new keyring.
 type Birth struct {
-	ID      string // 1 to 64 letters, digits, '-', '_' or '.', and no '-' first
+	ID      string // 1 to 64 letters, digits, '-', '_' or '.', and neither '-' nor '.' first
 	Seed    *uint64
 	Keyring []byte // the content of a keyring file made for the same id
 	Sealed  bool   // the keyring, if it is not sealed, is sealed with Options.Passphrase
@@ -242,7 +242,7 @@ const maxIDBytes = 64
 
 // CheckID refuses what cannot be the id of a world: ErrBadID.
 func CheckID(id string) error {
-	ok := id != "" && len(id) <= maxIDBytes && id[0] != '-' // which commands take for an option
+	ok := id != "" && len(id) <= maxIDBytes && id[0] != '-' && id[0] != '.' // which commands take for an option, and file systems for another directory
 	for _, c := range id {
 		ok = ok && (c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z')
 	}

@@ -20,7 +20,7 @@ import (
 // ForkOptions say what a fork gets. The zero value makes a fork of all there is,
 // with a random id, whose effects wait for persons.
 type ForkOptions struct {
-	ID      string              // 1 to 64 letters, digits, '-', '_' or '.', and no '-' first; empty: a random one
+	ID      string              // 1 to 64 letters, digits, '-', '_' or '.', and neither '-' nor '.' first; empty: a random one
 	At      journal.Seq         // the last record that both have; 0: the last there is
 	Effects journal.ForkEffects // empty: journal.ForkHold
 	Actor   string              // who forks, for the fork's journal

@@ -5,10 +5,8 @@ package shared
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog"
@@ -64,7 +62,7 @@ type World struct {
 
 // World says where a world lies, without asking whether it is there.
 func (s *Store) World(id string) (World, error) {
-	if err := checkID(id); err != nil {
+	if err := local.CheckID(id); err != nil {
 		return World{}, err
 	}
 	return World{
@@ -75,19 +73,11 @@ func (s *Store) World(id string) (World, error) {
 	}, nil
 }
 
-// checkID refuses ids that are none, or lead to another directory than one of their own.
-func checkID(id string) error {
-	if strings.Trim(id, "-_.") != id {
-		return fmt.Errorf("%q: %w", id, local.ErrBadID)
-	}
-	return local.CheckID(id)
-}
-
 // Create makes a world of a world.yaml that was read; opts has the passphrase that its keyring is
 // sealed with. After a crash or an error it is not there, and may be made again: what is left of it
 // is nobody's once this process has been gone for as long as its lease.
 func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b local.Birth, opts local.Options) (err error) {
-	if err := checkID(id); err != nil {
+	if err := local.CheckID(id); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "world-made-") // a copy that nobody needs
