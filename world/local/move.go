@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Elsewhere is a log that a world is moved into, or out of.
@@ -86,7 +87,7 @@ func unmark(dir string) error {
 // which nobody has to do with, and compared; then the directory is marked, so that nothing opens
 // it any more, and then the world lives in the log: at no moment in both. Whatever interrupts it,
 // the same again brings it to its end. Attempts in flight go with it, as begun where they have no
-// result: so nobody makes them again.
+// result: so nobody makes them again. Into a log that keeps keyrings one goes that is sealed: ErrNotSealed.
 func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Moved, error) {
 	opts = opts.inDirectory()
 	opts.moving = markTo + to.Where
@@ -125,6 +126,13 @@ func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Mov
 }
 
 func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string) (err error) {
+	keyring, err := os.ReadFile(filepath.Join(lw.hidden, keyringFile))
+	if err != nil {
+		return err
+	}
+	if _, keeps := log.(KeyringLog); keeps && !receipt.Sealed(keyring) { // which would stay behind, where nothing opens
+		return fmt.Errorf("the keyring goes with the world, and %w", ErrNotSealed)
+	}
 	if err := log.Make(ctx); err != nil {
 		return err
 	}
@@ -140,11 +148,7 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string
 			return err
 		}
 	}
-	keyring, err := os.ReadFile(filepath.Join(lw.hidden, keyringFile))
-	if err == nil {
-		err = keepKeyring(log, keyring)
-	}
-	if err != nil {
+	if err := keepKeyring(log, keyring); err != nil {
 		return err
 	}
 	if err := lw.compareWith(log); err != nil {

@@ -239,25 +239,36 @@ func TestWorldMovesIntoPostgresAndBack(t *testing.T) {
 	})
 }
 
+// moveThereAndBack moves a world twice. A log that keeps keyrings gets a sealed one.
 func moveThereAndBack(t *testing.T, log func() journal.Log) {
 	t.Helper()
 	p := new(till)
 	dir := movingShop(t, p)
 	place := placeOf(log, plainly)
-	inLog := p.options()
+	opts := p.options()
+	opts.Passphrase = func() ([]byte, error) { return []byte("open sesame"), nil }
+	if _, keeps := log().(local.KeyringLog); keeps {
+		_, err := local.MoveInto(t.Context(), dir, opts, place)
+		require.ErrorIs(t, err, local.ErrNotSealed)
+		state, err := log().(journal.Movable).State(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, journal.Absent, state)
+		require.NoError(t, local.Seal(dir, opts))
+	}
+	inLog := opts
 	inLog.Log = func([]byte) (journal.Log, error) { return log(), nil }
-	want := exportedFrom(t, dir, p.options())
+	want := exportedFrom(t, dir, opts)
 	for range 2 {
 		paid := len(p.paid)
 		rest := besides(t, dir)
-		moved, err := local.MoveInto(t.Context(), dir, p.options(), place)
+		moved, err := local.MoveInto(t.Context(), dir, opts, place)
 		require.NoError(t, err)
 		require.Equal(t, place.Where, moved.To)
 		var away *local.MovedError
-		_, err = local.Open(dir, p.options())
+		_, err = local.Open(dir, opts)
 		require.ErrorAs(t, err, &away)
 		require.ErrorContains(t, err, "the world has moved to world shop of postgres://db/worlds: open it there")
-		again, err := local.MoveInto(t.Context(), dir, p.options(), place)
+		again, err := local.MoveInto(t.Context(), dir, opts, place)
 		require.NoError(t, err)
 		require.Equal(t, moved, again)
 
@@ -282,11 +293,11 @@ func moveThereAndBack(t *testing.T, log func() journal.Log) {
 		again, err = local.MoveOut(t.Context(), rest, dir, inLog, place)
 		require.NoError(t, err)
 		require.Equal(t, back, again)
-		require.Equal(t, want, exportedFrom(t, dir, p.options()))
+		require.Equal(t, want, exportedFrom(t, dir, opts))
 		_, err = local.Open(rest, inLog)
 		require.Error(t, err)
 	}
-	r, err := local.Verify(t.Context(), dir, p.options(), local.Verification{})
+	r, err := local.Verify(t.Context(), dir, opts, local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 }
