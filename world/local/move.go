@@ -130,6 +130,11 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string
 	if err != nil {
 		return err
 	}
+	if parent, _, err := readRecorded(lw.hidden); err != nil {
+		return err
+	} else if parent != "" { // without it the outside would be asked
+		return fmt.Errorf("%w: %s", errRecorded, parent)
+	}
 	if _, keeps := log.(KeyringLog); keeps && !receipt.Sealed(keyring) { // which would stay behind, where nothing opens
 		return fmt.Errorf("the keyring goes with the world, and %w", ErrNotSealed)
 	}
@@ -269,7 +274,11 @@ func (lw *World) compareWith(log journal.Log) error {
 	return errors.Join(err, os.RemoveAll(aside))
 }
 
-var errUnequal = errors.New("what was moved is not what was there: nothing has changed")
+// Why a world does not move.
+var (
+	errRecorded = errors.New("its effects are answered by what another world recorded, which is in a directory")
+	errUnequal  = errors.New("what was moved is not what was there: nothing has changed")
+)
 
 // sameJournal compares all records of two stores, their heads, and the trees over them.
 func sameJournal(a, b *store.Store) error {

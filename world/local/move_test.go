@@ -302,6 +302,20 @@ func moveThereAndBack(t *testing.T, log func() journal.Log) {
 	require.Empty(t, r.Faults)
 }
 
+// TestForkOfRecordingsStaysInItsDirectory, for in a log it would perform what they answer.
+func TestForkOfRecordingsStaysInItsDirectory(t *testing.T) {
+	p := new(till)
+	w := paying(t, p)
+	fork := forkOrLive(t, w, 0)
+	s := new(logtest.Server)
+	_, err := local.MoveInto(t.Context(), fork, p.options(), placeOf(s.Log, plainly))
+	require.ErrorContains(t, err, "another world recorded")
+	state, err := s.Log().(movable).State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, journal.Absent, state)
+	require.NoError(t, openPaying(t, fork, p.options()).Close(), "it lives on")
+}
+
 // TestMoveThatIsCutOff at any call is ended by the same again, and at no moment there are two
 // worlds that live.
 func TestMoveThatIsCutOff(t *testing.T) {
