@@ -10,22 +10,15 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// The states of a world.
-const (
-	stateLive  = "live"
-	stateMade  = "made" // it is being made
-	stateMoved = "moved"
-)
-
 // Create makes a world without records, which nobody owns.
 func (s *Store) Create(ctx context.Context, id string, key []byte) error {
-	return s.create(ctx, id, key, stateLive)
+	return s.create(ctx, id, key, journal.Live)
 }
 
 // Make begins to make a world: nobody but who claims it as Made has to do with it until World.Publish.
 // What was left of one that was begun, and whose maker is gone, goes.
 func (s *Store) Make(ctx context.Context, id string, key []byte) error {
-	err := s.create(ctx, id, key, stateMade)
+	err := s.create(ctx, id, key, journal.Made)
 	if !isRefused(err, WorldExists) {
 		return err
 	}
@@ -41,7 +34,7 @@ func (s *Store) Make(ctx context.Context, id string, key []byte) error {
 		}
 	case failed != nil:
 		return failed
-	case v.state != stateMade:
+	case v.state != journal.Made:
 		return err
 	case v.alive:
 		return refuse(WorldMade, "%s, by node %s", id, v.node)
@@ -50,7 +43,7 @@ func (s *Store) Make(ctx context.Context, id string, key []byte) error {
 			return err
 		}
 	}
-	return s.create(ctx, id, key, stateMade)
+	return s.create(ctx, id, key, journal.Made)
 }
 
 // unmake takes away a world that was looked at, and has not become whole. Where that is so no
@@ -65,7 +58,7 @@ func (s *Store) unmake(ctx context.Context, v stand) error {
 	return err
 }
 
-func (s *Store) create(ctx context.Context, id string, key []byte, state string) error {
+func (s *Store) create(ctx context.Context, id string, key []byte, state journal.State) error {
 	if !validID(id) {
 		return refuse(BadWorldID, "%q", id)
 	}
@@ -102,7 +95,7 @@ func (w *World) State(ctx context.Context) (journal.State, error) {
 	case isRefused(err, WorldMade), isRefused(err, WorldMoved):
 		err = nil
 	}
-	return journal.State(v.state), err
+	return v.state, err
 }
 
 // MoveAway implements journal.Movable.

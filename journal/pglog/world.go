@@ -105,7 +105,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Row, error] {
 // stand is what the row of a world says.
 type stand struct {
 	wid    int64
-	state  string
+	state  journal.State
 	token  pgtype.UUID
 	head   journal.Head
 	sealed uint64 // epoch
@@ -128,9 +128,9 @@ func (w *World) look(ctx context.Context) (stand, error) {
 		return v, refuse(NoWorld, "%s", w.id)
 	case err != nil:
 		return v, err
-	case v.state == stateMade && !w.claim.Made:
+	case v.state == journal.Made && !w.claim.Made:
 		return v, refuse(WorldMade, "%s", w.id)
-	case v.state == stateMoved:
+	case v.state == journal.Moved:
 		return v, refuse(WorldMoved, "%s", w.id)
 	}
 	w.mu.Lock()
