@@ -72,6 +72,7 @@ func (s *Store) checkImage(head journal.Head) error {
 
 // writeImages writes checkpoints, in order.
 func (s *Store) writeImages() {
+	defer close(s.keep)
 	for w := range s.images {
 		if s.failed() == nil {
 			if err := s.write(w); err != nil {
@@ -80,8 +81,9 @@ func (s *Store) writeImages() {
 		}
 		s.newest.letGo()
 		close(w.done)
-		if err := s.keepImage(0); err != nil {
-			_ = s.fail(fmt.Errorf("store: %w", err))
+		select {
+		case s.keep <- struct{}{}:
+		default: // it goes with the next
 		}
 	}
 }

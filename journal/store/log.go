@@ -46,6 +46,7 @@ type logged struct {
 	imageSize uint64        // of the one that was put last; keeping guards it
 	grown     atomic.Uint64 // bytes that were appended since
 	unkept    atomic.Bool   // there has been another image since
+	keep      chan struct{} // has one where it may be put
 
 	indexing sync.Mutex // guards what is said of what is indexed
 }

@@ -27,6 +27,19 @@ const partBytes = 1 << 20
 // closed, however little was appended.
 const smallImage = 1 << 20
 
+// keepImages puts images into the log beside the appends, and beside the images that follow: a log
+// that takes long is given fewer.
+func (s *Store) keepImages() {
+	for range s.keep {
+		if s.failed() != nil {
+			continue
+		}
+		if err := s.keepImage(0); err != nil {
+			_ = s.fail(fmt.Errorf("store: %w", err))
+		}
+	}
+}
+
 // keepImage puts the last image into the log if that has grown enough since the one before: then
 // all that is written of images is at most as much as what is appended. Less is enough for a
 // least length.

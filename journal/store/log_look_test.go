@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ func TestWhoLooksSeesTheWorldAsItWas(t *testing.T) {
 	appendAll(t, s, first)
 	img := &journal.Image{Head: w.head, Core: []byte("core"), Cells: []journal.CellVersion{{Cell: "agent/a", Bytes: []byte("a")}}}
 	require.NoError(t, s.Checkpoint(img))
-	s.settleImages()
+	awaitKept(t, img.Head)
 	require.NoError(t, s.PutCheckpoint(noteOf(t, uint64(w.head.ID))))
 	appendAll(t, s, w.batch("agent/a"))
 	then := w.head
@@ -82,11 +83,18 @@ func TestWhoLooksSeesTheWorldAsItWas(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Wait(), ErrLooks)
 	require.NoError(t, look.Close())
-	kept, err := shared.Log().Kept(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, img.Head, kept.Head)
+	awaitKept(t, img.Head)
 	appendAll(t, s, w.batch("agent/a"))
 	require.NoError(t, s.Close())
+}
+
+// awaitKept waits until the log has the image at a head: it is put beside the appends.
+func awaitKept(t *testing.T, head journal.Head) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		kept, err := shared.Log().Kept(t.Context())
+		return err == nil && kept != nil && kept.Head == head
+	}, time.Minute, time.Millisecond, "the log has no image at #%d", head.ID)
 }
 
 // TestManyLookWhileOneWrites and each sees a beginning of what that writes.
@@ -179,7 +187,7 @@ func TestWhoLooksBeginsAnewWhereTheImageIsReplaced(t *testing.T) {
 	more := func() {
 		appendAll(t, s, w.batch("agent/a", longPayload+fmt.Sprint(w.head.ID)))
 		require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Core: []byte("core")}))
-		s.settleImages()
+		awaitKept(t, w.head)
 	}
 	more()
 	look := lookAt(t, &replacedLog{shared.Log(), 3, more})

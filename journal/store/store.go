@@ -299,7 +299,8 @@ func start(verb, dir string, opts Options, begin func(*Store) error) (*Store, er
 	s.appended = make(chan *pending, maxPending)
 	s.applied = make(chan *pending, maxPending)
 	s.images = make(chan *imageWriter, 1)
-	for _, worker := range []func(){s.apply, s.acknowledge, s.writeImages} {
+	s.keep = make(chan struct{}, 1)
+	for _, worker := range []func(){s.apply, s.acknowledge, s.writeImages, s.keepImages} {
 		s.done.Go(worker)
 	}
 	return s, nil
