@@ -153,6 +153,14 @@ func (h *Host) Start(tasks []receipt.Task) {
 	h.hire()
 }
 
+// DropStale forgets what an earlier process has left and nobody has asked for with Recover: the
+// journal has it. It is durable when the Host is closed.
+func (h *Host) DropStale() {
+	if h.log != nil {
+		h.log.dropStale()
+	}
+}
+
 // withdraw takes the live attempts that tasks want back out of what waits to be
 // begun, and says which were there. It is called with mu held.
 func (h *Host) withdraw(tasks []receipt.Task) {

@@ -38,6 +38,7 @@ type effectLog struct {
 	timed   bool             // hurry is to come
 	due     bool             // it has come
 	live    int64            // bytes that kept would take in the file
+	dead    bool             // the file may have what kept has not
 	closed  bool
 	err     error
 
@@ -92,6 +93,7 @@ func openEffectLog(files vfs.FS, path, world string) (*effectLog, error) {
 		err = l.rewrite(l.kept)
 	} else {
 		l.size, l.synced, l.filled = int64(end), int64(end), int64(end)
+		l.dead = l.size > l.headSize()
 		if l.file, err = files.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err == nil {
 			if err = l.file.SyncData(); err != nil { // the process that wrote it may have had no time to
 				err = errors.Join(err, l.file.Close())
@@ -151,6 +153,7 @@ func (l *effectLog) drop(at attempt) {
 	l.live -= int64(e.size())
 	delete(l.kept, at)
 	delete(l.loose, at)
+	l.dead = true
 	l.waiting = append(l.waiting, entry{attempt: at})
 }
 
@@ -220,15 +223,15 @@ type storedResult struct {
 	finished int64
 }
 
-// close waits until everything that was put is durable, or failed to be. A
-// store that holds nothing any more is emptied.
+// close waits until everything that was put is durable, or failed to be. What was
+// forgotten is in the file no more: a payload of it may have been redacted.
 func (l *effectLog) close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.work.Signal()
 	l.mu.Unlock()
 	<-l.ended
-	if l.err == nil && len(l.kept) == 0 && l.size > l.headSize() {
+	if l.err == nil && l.dead {
 		l.err = l.rewrite(l.kept)
 	}
 	if l.file == nil {
@@ -268,8 +271,8 @@ func (l *effectLog) next() bool {
 		l.group = l.group[:0]
 		return true
 	}
-	if l.results == 0 && len(l.loose) == 0 && (len(l.waiting) == 0 || len(l.kept) == 0) {
-		return false // what is forgotten is worth a sync only at the end, or none if all is
+	if l.results == 0 && len(l.loose) == 0 {
+		return false // what is forgotten goes when the file is closed
 	}
 	l.mu.Unlock()
 	runtime.Gosched() // workers that are about to end their attempts join the group

@@ -128,6 +128,9 @@ func openBy(dir string, opts Options, open opener) (*World, error) {
 	if err := lw.load(lw.config(), open); err != nil {
 		return nil, errors.Join(err, lw.abandon())
 	}
+	if lw.host != nil { // the world has asked for all that it has in flight
+		lw.host.DropStale()
+	}
 	return lw, nil
 }
 
