@@ -58,7 +58,7 @@ func wordsOf() map[State]words {
 		Full:           {"the server has no connection left", "raise max_connections, or put a pooler in transaction mode between"},
 		Unauthorized:   {"the server does not accept this user", "look at user, password and certificate of the URL, and at pg_hba.conf"},
 		NoDatabase:     {"the database does not exist", "create it with createdb"},
-		Forbidden:      {"the user lacks a privilege in the schema worldkernel", "grant it, as docs/postgres.md shows for nodes and for readers"},
+		Forbidden:      {"the user lacks a privilege in the schema worldkernel", "connect as a role that has it: docs/postgres.md, Roles, has what readers, nodes and migrations need"},
 		OldServer:      {"the server is older than PostgreSQL 15", "upgrade it"},
 		Unsynced:       {"fsync is off: what the server acknowledges may be lost", "set fsync = on, and restore from a backup if the machine went down meanwhile"},
 		TornPages:      {"full_page_writes is off: a crash may tear pages", "set full_page_writes = on"},
