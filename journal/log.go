@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 )
 
 // Log is the journal of record of one world where that is outside of the world's directory:
@@ -27,13 +28,23 @@ type Log interface {
 	// After an error everything after it fails with the same.
 	Append(b Batch) (Pending, error)
 
-	// Release gives the world up, so that another may own it at once; busy says that somebody
-	// has to, because the world is not at rest. Pendings have been waited for.
-	Release(ctx context.Context, busy bool) error
+	// Release gives the world up, so that another may own it at once, and says when somebody has
+	// to. Pendings have been waited for.
+	Release(ctx context.Context, wake Wake) error
 
 	Past
 	Keep
 }
+
+// Wake is when a world that nobody owns has to have an owner again, because it goes on by itself
+// then: in nanoseconds since 1970-01-01 UTC.
+type Wake int64
+
+// Always and never.
+const (
+	WakeNow   Wake = 0
+	WakeNever Wake = math.MaxInt64
+)
 
 // Owned is how a world stood when somebody became its owner.
 type Owned struct {

@@ -70,7 +70,7 @@ func (c *Contender) turn(ctx context.Context, turn int) error {
 		return err
 	}
 	if turn%4 == 0 {
-		return l.Release(ctx, true)
+		return l.Release(ctx, journal.WakeNow)
 	}
 	return nil
 }

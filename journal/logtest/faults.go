@@ -112,9 +112,9 @@ func (f *Faulty) Append(b journal.Batch) (journal.Pending, error) {
 }
 
 // Release implements journal.Log.
-func (f *Faulty) Release(ctx context.Context, busy bool) error {
+func (f *Faulty) Release(ctx context.Context, wake journal.Wake) error {
 	f.mu.Lock()
 	f.arrive()
 	f.mu.Unlock()
-	return f.Log.Release(ctx, busy)
+	return f.Log.Release(ctx, wake)
 }

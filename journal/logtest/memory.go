@@ -28,7 +28,7 @@ type contents struct {
 	owner    *memory       // the token; nil: nobody's
 	state    journal.State // empty: Live
 	epoch    uint64
-	busy     bool
+	wake     journal.Wake
 	head     journal.Head
 	records  []journal.Linked
 	blobs    map[journal.Hash][]byte // nil: redacted
@@ -62,11 +62,11 @@ func (c *contents) clone() contents {
 	return d
 }
 
-// Abandoned reports whether the world was given up though it was busy.
-func (s *Server) Abandoned() bool {
+// Wake returns when the world needs an owner again; false: it has one.
+func (s *Server) Wake() (journal.Wake, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owner == nil && s.busy
+	return s.wake, s.owner == nil
 }
 
 // memory is a journal.Log of a Server.
@@ -140,9 +140,9 @@ func (e ended) Wait() error { return e.err }
 func (e ended) Done() bool { return true }
 
 // Release implements journal.Log.
-func (l *memory) Release(_ context.Context, busy bool) error {
+func (l *memory) Release(_ context.Context, wake journal.Wake) error {
 	return l.own(func(c *contents) error {
-		c.owner, c.busy = nil, busy
+		c.owner, c.wake = nil, wake
 		return nil
 	})
 }

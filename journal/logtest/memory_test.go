@@ -38,9 +38,11 @@ func TestWhoTakesOverFencesTheOneBefore(t *testing.T) {
 	require.ErrorIs(t, appended(t, one, batch(first.Head, 2)), journal.ErrFenced)
 	require.ErrorIs(t, one.PutNote(t.Context(), journal.Note{Size: 1}), journal.ErrFenced)
 	require.NoError(t, appended(t, two, batch(first.Head, 3)))
-	require.ErrorIs(t, one.Release(t.Context(), true), journal.ErrFenced)
-	require.NoError(t, two.Release(t.Context(), true))
-	require.True(t, s.Abandoned())
+	require.ErrorIs(t, one.Release(t.Context(), journal.WakeNow), journal.ErrFenced)
+	require.NoError(t, two.Release(t.Context(), 7))
+	wake, free := s.Wake()
+	require.True(t, free)
+	require.EqualValues(t, 7, wake)
 }
 
 func TestARestoredBackupIsRewound(t *testing.T) {

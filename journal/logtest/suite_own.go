@@ -109,7 +109,7 @@ var owning = []law{
 	}},
 	{"who is fenced releases nothing", func(s *story) {
 		one, two := s.own(), s.own()
-		require.ErrorIs(s, one.Release(s.Context(), false), journal.ErrFenced)
+		require.ErrorIs(s, one.Release(s.Context(), journal.WakeNever), journal.ErrFenced)
 		s.holds(two, two.append(1))
 	}},
 	{"who is fenced reads what is there", func(s *story) {
@@ -122,10 +122,10 @@ var owning = []law{
 		s.has(one, "a", "b")
 	}},
 	{"what was released has another owner at once", func(s *story) {
-		for _, busy := range []bool{false, true} {
+		for _, wake := range []journal.Wake{journal.WakeNow, journal.WakeNever, 1_000_000_000} {
 			one := s.own()
 			one.append(1)
-			require.NoError(s, one.Release(s.Context(), busy))
+			require.NoError(s, one.Release(s.Context(), wake))
 			two := s.own()
 			require.Equal(s, one.next, two.owned.Head)
 			require.Greater(s, two.owned.Epoch, one.owned.Epoch)
@@ -134,7 +134,7 @@ var owning = []law{
 	{"who has released the world is fenced", func(s *story) {
 		one := s.own()
 		first := one.append(1)
-		require.NoError(s, one.Release(s.Context(), true))
+		require.NoError(s, one.Release(s.Context(), journal.WakeNow))
 		one.fenced()
 		require.ErrorIs(s, one.PutNote(s.Context(), journal.Note{Size: 1}), journal.ErrFenced)
 		s.holds(one, first)

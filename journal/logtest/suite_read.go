@@ -39,7 +39,7 @@ var reading = []law{
 		require.Error(s, reader.Redact(s.Context(), hashOf("secret")))
 		require.Error(s, reader.PutNote(s.Context(), note(2, "n")))
 		require.Error(s, reader.PutImage(s.Context(), image(o.next, "tree", "part")))
-		require.Error(s, reader.Release(s.Context(), false))
+		require.Error(s, reader.Release(s.Context(), journal.WakeNever))
 		s.holds(o, b.Records, o.append(1))
 		s.has(o, "secret")
 		require.Empty(s, s.notes(o, 0, journal.Last))
@@ -50,7 +50,7 @@ var reading = []law{
 	{"a world that nobody owns is read", func(s *story) {
 		o := s.own()
 		first := o.append(3, "a")
-		require.NoError(s, o.Release(s.Context(), false))
+		require.NoError(s, o.Release(s.Context(), journal.WakeNever))
 		reader := s.open()
 		s.holds(reader, first)
 		s.has(reader, "a")

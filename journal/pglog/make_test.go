@@ -69,7 +69,7 @@ func TestAWorldIsMadeAnewWhereItsMakerIsGone(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrNotFound)
 	require.NoError(t, w.Publish(t.Context()))
 	require.NoError(t, w.Publish(t.Context()), "an answer may be lost")
-	require.NoError(t, w.Release(t.Context(), false))
+	require.NoError(t, w.Release(t.Context(), journal.WakeNever))
 	require.True(t, isRefused(two.Make(t.Context(), "w", testKey), WorldExists))
 	_, err = two.World("w", Claim{Key: testKey}).Own(t.Context())
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // schemaVersion is that of the last file in migrations.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // migrationTable is where goose keeps what it has run.
 const migrationTable = "worldkernel.migration"

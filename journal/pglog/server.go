@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // leastServer is the oldest version of PostgreSQL that is tested.
@@ -89,8 +90,12 @@ func (v *serverSettings) refuseSchema() error {
 // row reads the one row that a statement answers with; pgx.ErrNoRows where it does with none.
 // It is unknown whether a statement took effect that returns any other error.
 func (s *Store) row(ctx context.Context, sql string, args []any, into ...any) error {
+	return s.rowBy(ctx, s.pool, sql, args, into...)
+}
+
+func (s *Store) rowBy(ctx context.Context, pool *pgxpool.Pool, sql string, args []any, into ...any) error {
 	found := false
-	err := s.rows(ctx, sql, args, func(r pgx.Rows) error {
+	err := s.rowsBy(ctx, pool, sql, args, func(r pgx.Rows) error {
 		found = true
 		return r.Scan(into...)
 	})
@@ -103,9 +108,13 @@ func (s *Store) row(ctx context.Context, sql string, args []any, into ...any) er
 // rows reads all rows that a statement answers with. What the server has warned of is an error:
 // so it says that it waits no longer for a standby.
 func (s *Store) rows(ctx context.Context, sql string, args []any, each func(pgx.Rows) error) error {
+	return s.rowsBy(ctx, s.pool, sql, args, each)
+}
+
+func (s *Store) rowsBy(ctx context.Context, pool *pgxpool.Pool, sql string, args []any, each func(pgx.Rows) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Patience/tries)
 	defer cancel()
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ UPDATE worldkernel.world SET state = 'moved' WHERE wid = $1 AND token = $2 RETUR
 
 	// sqlList lists worlds after one, by their ids.
 	sqlList = `
-SELECT w.id, w.state, w.epoch, w.head, w.root, w.busy, coalesce(w.node, ''), n.run IS NOT NULL
+SELECT w.id, w.state, w.epoch, w.head, w.root, w.due, coalesce(w.node, ''), n.run IS NOT NULL,
+       (SELECT count(*) FROM worldkernel.attempt a WHERE a.wid = w.wid AND a.result IS NULL)
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
 WHERE w.id > $1 ORDER BY w.id LIMIT $2`
@@ -87,20 +88,72 @@ WITH was AS (
 	WHERE w.wid = $1 AND w.token IN ($2, $5) AND (w.state = 'live' OR w.state = 'made' AND $7) FOR UPDATE OF w
 )
 UPDATE worldkernel.world w
-SET epoch = w.epoch + (w.token <> $2)::int, token = $2, node = $3, run = $4, busy = true
+SET epoch = w.epoch + (w.token <> $2)::int, token = $2, node = $3, run = $4, due = NULL, wanted = NULL
 FROM was WHERE w.wid = was.wid AND (NOT was.lives OR $6 OR was.token = $2)
 RETURNING w.epoch, w.head, w.root, w.sealed, w.seal`
 
-	// sqlRelease gives a world up: its token is nobody's.
+	// sqlRelease gives a world up: its token is nobody's. A due time is in microseconds; 0 is at once.
 	sqlRelease = `
-UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(), busy = $3
+UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(),
+       due = CASE WHEN $3::bigint = 0 THEN '-infinity' ELSE timestamptz 'epoch' + $3 * interval '1 microsecond' END
 WHERE wid = $1 AND token = $2 RETURNING wid`
 
 	// sqlNode enters a run of a node, or prolongs it; without a row another has the name.
 	sqlNode = `
-INSERT INTO worldkernel.node (node, run, lease_until) VALUES ($1, $2, now() + $3)
-ON CONFLICT (node) DO UPDATE SET run = excluded.run, lease_until = excluded.lease_until
+INSERT INTO worldkernel.node (node, run, lease_until, url, version) VALUES ($1, $2, now() + $3, $5, $6)
+ON CONFLICT (node) DO UPDATE SET run = excluded.run, lease_until = excluded.lease_until, url = excluded.url,
+	version = excluded.version
 WHERE node.run = excluded.run OR $4 RETURNING node`
+
+	// sqlNodes lists the nodes, with how long their leases last, and how many worlds they own.
+	sqlNodes = `
+SELECT n.node, n.url, n.version, (extract(epoch FROM n.lease_until - now()) * 1000000)::bigint,
+       (SELECT count(*) FROM worldkernel.world w WHERE w.node = n.node AND w.run = n.run)
+FROM worldkernel.node n ORDER BY n.node`
+
+	// sqlOwner looks who is to be asked about a world.
+	sqlOwner = `
+SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.url, '')
+FROM worldkernel.world w
+LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
+WHERE w.id = $1`
+
+	// sqlMine lists the worlds of a run of a node, with the node that is to have them next.
+	sqlMine = `SELECT id, coalesce(wanted, '') FROM worldkernel.world WHERE node = $1 AND run = $2 ORDER BY id`
+
+	// sqlClaimDue claims worlds that nobody owns who lives, and that are due, or wanted by this
+	// node ($1, its run $2): with a token ($3) that it answers to again where an answer was lost.
+	// What others claim at the same time it leaves to them.
+	sqlClaimDue = `
+WITH found AS (
+	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND due <= now() AND id <> ALL ($5::text[]) LIMIT $4)
+	UNION
+	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND wanted = $1 AND id <> ALL ($5::text[]) LIMIT $4)
+	UNION
+	(SELECT w.wid, w.token FROM worldkernel.world w
+	 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
+	 WHERE w.node IS NOT NULL AND n.run IS NULL AND w.id <> ALL ($5::text[]) LIMIT $4)
+	UNION
+	(SELECT wid, token FROM worldkernel.world WHERE node = $1 AND run = $2 AND token = $3)
+), free AS (
+	SELECT w.wid FROM worldkernel.world w JOIN found ON found.wid = w.wid AND found.token = w.token
+	WHERE w.state = 'live' LIMIT $4 FOR UPDATE OF w SKIP LOCKED
+)
+UPDATE worldkernel.world w
+SET epoch = w.epoch + (w.token <> $3)::int, token = $3, node = $1, run = $2, due = NULL, wanted = NULL
+FROM free WHERE w.wid = free.wid
+RETURNING w.id, w.wid, w.epoch, w.head, w.root, w.sealed, w.seal`
+
+	// sqlWant has one of another node's worlds be given to this one.
+	sqlWant = `
+UPDATE worldkernel.world SET wanted = $1 WHERE wid = (
+	SELECT wid FROM worldkernel.world WHERE node = $2 AND wanted IS NULL AND state = 'live' LIMIT 1 FOR UPDATE SKIP LOCKED
+) RETURNING id`
+
+	// sqlLetGo gives up what a run of a node has, and does not know.
+	sqlLetGo = `
+UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(), due = '-infinity'
+WHERE node = $1 AND run = $2 AND id = ANY ($3::text[])`
 
 	sqlNodeEnds = `DELETE FROM worldkernel.node WHERE node = $1 AND run = $2`
 

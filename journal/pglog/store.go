@@ -40,13 +40,16 @@ type Options struct {
 	// starts under the name of one before takes its worlds as those of one that has ended.
 	// Empty: the machine's name and the process' number.
 	Node string
+	// URL is where this process answers for its worlds, and Version which program it is, for other
+	// nodes and for people; both may be empty.
+	URL, Version string
 	// Lease is how long this process is taken to be alive after it was last heard of, so that
 	// nobody takes its worlds over unless told to. It fences nothing.
 	Lease time.Duration
 	// Patience is how long an answer that was lost is looked for before it is
 	// journal.ErrUnknown.
 	Patience time.Duration
-	// Connections are how many there are at most.
+	// Connections are how many there are at most, beside the one of the lease.
 	Connections int32
 	// Store is the id that the store is expected to have, as Status returns it. Empty: any.
 	Store string
@@ -67,8 +70,9 @@ func (o Options) withDefaults() Options {
 type Store struct {
 	opts Options
 	pool *pgxpool.Pool
-	run  pgtype.UUID // of this Store, among those of its node
-	id   string      // as Status returns it
+	own  *pgxpool.Pool // one connection, for what tells others that this process lives
+	run  pgtype.UUID   // of this Store, among those of its node
+	id   string        // as Status returns it
 	pack *packer
 
 	ctx    context.Context // ends with Close
@@ -77,7 +81,8 @@ type Store struct {
 	work   sync.WaitGroup // goroutines that use the pool
 
 	mu      sync.Mutex
-	beating bool // the node is entered, and its lease prolonged
+	beating bool             // the node is entered, and its lease prolonged
+	claims  map[string]stand // of worlds that ClaimDue has claimed and nobody has owned yet
 }
 
 // Open opens the store in the database of a URL, such as postgres://user@host/database. What
@@ -134,16 +139,20 @@ func connect(url string, o Options) (*Store, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "worldkernel"
 	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
-	if err != nil {
-		return nil, fmt.Errorf("pglog: %w", err)
-	}
 	pack, err := newPacker()
 	if err != nil {
-		pool.Close()
 		return nil, err
 	}
-	s := &Store{opts: o, pool: pool, run: newUUID(), pack: pack, queue: newQueue()}
+	s := &Store{opts: o, run: newUUID(), pack: pack, queue: newQueue(), claims: map[string]stand{}}
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), cfg); err != nil {
+		return nil, fmt.Errorf("pglog: %w", err)
+	}
+	alone := cfg.Copy()
+	alone.MaxConns = 1
+	if s.own, err = pgxpool.NewWithConfig(context.Background(), alone); err != nil {
+		s.pool.Close()
+		return nil, fmt.Errorf("pglog: %w", err)
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -161,6 +170,7 @@ func (s *Store) Close() {
 		defer cancel()
 		_ = s.rows(ctx, sqlNodeEnds, []any{s.opts.Node, s.run}, nil) // the lease ends by itself, too
 	}
+	s.own.Close()
 	s.pool.Close()
 }
 
@@ -195,7 +205,8 @@ func (s *Store) beat(ctx context.Context) error {
 // enter writes the lease of this run of the node; first: in the place of another run's.
 func (s *Store) enter(ctx context.Context, first bool) error {
 	var node string
-	return s.row(ctx, sqlNode, []any{s.opts.Node, s.run, s.opts.Lease, first}, &node)
+	args := []any{s.opts.Node, s.run, s.opts.Lease, first, s.opts.URL, s.opts.Version}
+	return s.rowBy(ctx, s.own, sqlNode, args, &node)
 }
 
 // newUUID returns a random one that nobody can guess.

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -66,9 +67,10 @@ type Row struct {
 	State string // "live", "made": not yet, "moved": not any more
 	Epoch uint64
 	Head  journal.Head
-	Busy  bool   // it is owned, or was not at rest when its last owner left
-	Node  string // its owner; empty: it has none
-	Alive bool   // that owner is
+	Due   *time.Time // when it goes on by itself; nil: when somebody asks for it, or it is owned
+	Node  string     // its owner; empty: it has none
+	Alive bool       // that owner is
+	Owed  int        // attempts of effects that have begun, and whose results are not there
 }
 
 // List yields the worlds of the store by their ids. An error ends the sequence.
@@ -81,8 +83,12 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Row, error] {
 				return s.rows(ctx, sqlList, []any{after, listPage}, func(r pgx.Rows) error {
 					var w Row
 					var root []byte
-					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &root, &w.Busy, &w.Node, &w.Alive)
+					var due pgtype.Timestamptz
+					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &root, &due, &w.Node, &w.Alive, &w.Owed)
 					copy(w.Head.Root[:], root)
+					if due.Valid {
+						w.Due = &due.Time // of one at once, the zero time
+					}
 					page = append(page, w)
 					return err
 				})
@@ -108,6 +114,7 @@ type stand struct {
 	state  journal.State
 	token  pgtype.UUID
 	head   journal.Head
+	epoch  uint64 // of a claim
 	sealed uint64 // epoch
 	seal   []byte
 	node   string
@@ -163,6 +170,9 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 	if err := s.beat(ctx); err != nil {
 		return journal.Owned{}, err
 	}
+	if v, ok := s.claimed(w.id); ok {
+		return w.own(ctx, v)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Patience)
 	defer cancel()
 	for pauses := newPauses(); ; {
@@ -186,33 +196,39 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 // says that it does not any more, or that its owner lives.
 func (w *World) take(ctx context.Context, v stand) (journal.Owned, error) {
 	s := w.store
-	token, epoch, root := newUUID(), uint64(0), []byte(nil)
+	token, root := newUUID(), []byte(nil)
 	args := []any{v.wid, token, s.opts.Node, s.run, v.token, w.claim.Take, w.claim.Made}
 	err := s.insist(ctx, func(ctx context.Context) error {
-		return s.row(ctx, sqlClaim, args, &epoch, &v.head.ID, &root, &v.sealed, &v.seal)
+		return s.row(ctx, sqlClaim, args, &v.epoch, &v.head.ID, &root, &v.sealed, &v.seal)
 	})
 	if err != nil {
 		return journal.Owned{}, err
 	}
 	copy(v.head.Root[:], root)
+	v.token = token
+	return w.own(ctx, v)
+}
+
+// own goes on from a claim that was committed.
+func (w *World) own(ctx context.Context, v stand) (journal.Owned, error) {
 	w.mu.Lock()
-	w.token, w.epoch, w.tail = token, epoch, v.head
+	w.wid, w.token, w.epoch, w.tail = v.wid, v.token, v.epoch, v.head
 	w.mu.Unlock()
 	if err := w.checkSeal(v); err != nil {
-		return journal.Owned{}, errors.Join(err, w.Release(ctx, true))
+		return journal.Owned{}, errors.Join(err, w.Release(ctx, journal.WakeNow))
 	}
-	return journal.Owned{Head: v.head, Epoch: epoch}, nil
+	return journal.Owned{Head: v.head, Epoch: v.epoch}, nil
 }
 
 // Release implements journal.Log. Who has been fenced has nothing to give up: ErrFenced.
-func (w *World) Release(ctx context.Context, busy bool) error {
+func (w *World) Release(ctx context.Context, wake journal.Wake) error {
 	lost := false // an answer was
 	wid, token, err := w.owner()
 	if err != nil {
 		return err
 	}
 	err = w.store.insist(ctx, func(ctx context.Context) error {
-		err := w.store.row(ctx, sqlRelease, []any{wid, token, busy}, &wid)
+		err := w.store.row(ctx, sqlRelease, []any{wid, token, dueOf(wake)}, &wid)
 		if errors.Is(err, pgx.ErrNoRows) && lost {
 			return nil // that one had done it, or somebody else has the world: it is not ours either way
 		}
@@ -228,6 +244,15 @@ func (w *World) Release(ctx context.Context, busy bool) error {
 		w.failed = journal.ErrFenced
 	}
 	return err
+}
+
+// dueOf is a time in microseconds; nil: never.
+func dueOf(wake journal.Wake) *int64 {
+	if wake == journal.WakeNever {
+		return nil
+	}
+	due := time.Duration(wake).Microseconds()
+	return &due
 }
 
 // errNotOwned is a fault of the caller.

@@ -46,6 +46,7 @@ type logged struct {
 	imageSize uint64        // of the one that was put last; keeping guards it
 	grown     atomic.Uint64 // bytes that were appended since
 	unkept    atomic.Bool   // there has been another image since
+	wakes     journal.Wake  // see SetWake
 	keep      chan struct{} // has one where it may be put
 
 	indexing sync.Mutex // guards what is said of what is indexed
@@ -294,13 +295,20 @@ func (s *Store) addRecords(records []journal.Stored) error {
 	return errors.Join(b.Commit(pebble.NoSync), b.Close())
 }
 
+// SetWake says when the world needs an owner again once the store is closed: at once, where nobody
+// has said so, or where the store fails. It is called before Close.
+func (s *Store) SetWake(wake journal.Wake) { s.wakes = wake }
+
 // giveUp lets others own the log.
 func (s *Store) giveUp() error {
 	if !s.owns {
 		return nil
 	}
 	s.owns = false
-	err := s.opts.Log.Release(context.Background(), s.failed() != nil)
+	if s.failed() != nil {
+		s.wakes = journal.WakeNow
+	}
+	err := s.opts.Log.Release(context.Background(), s.wakes)
 	if errors.Is(err, journal.ErrFenced) {
 		return nil // they do
 	}

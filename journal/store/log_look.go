@@ -158,7 +158,7 @@ func (l *asOf) redactedSince(h journal.Hash) (bool, error) {
 func (*asOf) Append(journal.Batch) (journal.Pending, error) { return nil, ErrLooks }
 
 // Release implements journal.Log.
-func (*asOf) Release(context.Context, bool) error { return nil }
+func (*asOf) Release(context.Context, journal.Wake) error { return nil }
 
 // PutImage implements journal.Keep.
 func (*asOf) PutImage(context.Context, *journal.KeptImage) error { return ErrLooks }

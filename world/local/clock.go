@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -71,6 +72,24 @@ func (lw *World) waitsFor() (c Clock, until time.Time, waits bool) {
 		until, waits = time.Unix(0, clock.At(at)), due && clock.Real()
 	})
 	return c, until, waits
+}
+
+// wake returns when the world goes on without anybody who asks for it: a simulated clock goes on
+// as long as it can. The world's turn is held.
+func (lw *World) wake() journal.Wake {
+	m := &lw.w.Moment
+	clock := m.Manifest().Clock
+	at, goesOn := m.NextTick()
+	switch {
+	case len(m.InFlight()) > 0, goesOn && !clock.Real(), goesOn && at == m.Time():
+		return journal.WakeNow
+	case !clock.Real():
+		return journal.WakeNever
+	}
+	if at, goesOn = m.NextWake(); !goesOn {
+		return journal.WakeNever
+	}
+	return journal.Wake(clock.At(at))
 }
 
 // IsReal reports whether the world's ticks come by the wall clock.

@@ -262,6 +262,7 @@ func (lw *World) Close() error {
 		return lw.abandon()
 	}
 	if lw.host == nil {
+		lw.store.SetWake(journal.WakeNever)
 		return errors.Join(lw.w.Checkpoint(), lw.abandon())
 	}
 	// What was refused may have left permits on their way to the disk: nobody begins those.
@@ -272,6 +273,9 @@ func (lw *World) Close() error {
 	// The host first: what it still finishes is kept in the effect store.
 	closed := lw.host.Close()
 	lw.left = lw.host.Left(lw.w.InFlight())
+	if errors.Join(given, closed) == nil {
+		lw.store.SetWake(lw.wake())
+	}
 	return errors.Join(given, closed, lw.w.Checkpoint(), lw.store.Close())
 }
 

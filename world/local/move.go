@@ -144,7 +144,7 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string
 	if _, err := log.Own(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Release(context.WithoutCancel(ctx), len(lw.w.InFlight()) > 0)) }()
+	defer func() { err = errors.Join(err, log.Release(context.WithoutCancel(ctx), lw.wake())) }()
 	if err := lw.pour(ctx, log); err != nil {
 		return err
 	}

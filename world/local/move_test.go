@@ -69,8 +69,8 @@ func (s striking) MoveAway(ctx context.Context) error {
 	return s.call(func() error { return s.movable.MoveAway(ctx) })
 }
 
-func (s striking) Release(ctx context.Context, busy bool) error {
-	return s.call(func() error { return s.movable.Release(ctx, busy) })
+func (s striking) Release(ctx context.Context, wake journal.Wake) error {
+	return s.call(func() error { return s.movable.Release(ctx, wake) })
 }
 
 func (s striking) PutImage(ctx context.Context, img *journal.KeptImage) error {

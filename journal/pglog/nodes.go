@@ -1,0 +1,157 @@
+package pglog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Node is a process that owns worlds.
+type Node struct {
+	Name, URL, Version string
+	Lease              time.Duration // how long it is taken to be alive, if it is heard of no more; negative: it is gone
+	Worlds             int           // that it owns
+}
+
+// Alive reports whether the node is taken to be alive.
+func (n *Node) Alive() bool { return n.Lease > 0 }
+
+// Enter enters this process among the nodes, where it stays until Close: others see it before it
+// owns a world.
+func (s *Store) Enter(ctx context.Context) error { return s.beat(ctx) }
+
+// Name is the node that this process is.
+func (s *Store) Name() string { return s.opts.Node }
+
+// Nodes returns all nodes that were heard of, by their names.
+func (s *Store) Nodes(ctx context.Context) (all []Node, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error {
+		all = nil
+		return s.rows(ctx, sqlNodes, nil, func(r pgx.Rows) error {
+			var n Node
+			var left int64
+			err := r.Scan(&n.Name, &n.URL, &n.Version, &left, &n.Worlds)
+			n.Lease = time.Duration(left) * time.Microsecond
+			all = append(all, n)
+			return err
+		})
+	})
+	return all, err
+}
+
+// Owner says who is to be asked about a world.
+type Owner struct {
+	Node string // empty: nobody owns it
+	Here bool   // this process does
+	Live bool
+	URL  string // where a node that lives answers; may be empty
+}
+
+// Owner looks who owns a world. One that is not there, or not to be used, is refused.
+func (s *Store) Owner(ctx context.Context, id string) (Owner, error) {
+	var o Owner
+	var state journal.State
+	err := s.insist(ctx, func(ctx context.Context) error {
+		return s.row(ctx, sqlOwner, []any{id, s.run}, &state, &o.Node, &o.Here, &o.Live, &o.URL)
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		err = refuse(NoWorld, "%s", id)
+	case err != nil:
+	case state == journal.Made:
+		err = refuse(WorldMade, "%s", id)
+	case state == journal.Moved:
+		err = refuse(WorldMoved, "%s", id)
+	}
+	return o, err
+}
+
+// Mine is a world that this process owns.
+type Mine struct {
+	ID     string
+	Wanted string // the node that is to have it next; empty: none
+}
+
+// Mine returns the worlds that this process owns by what the store knows, by their ids.
+func (s *Store) Mine(ctx context.Context) (all []Mine, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error {
+		all = nil
+		return s.rows(ctx, sqlMine, []any{s.opts.Node, s.run}, func(r pgx.Rows) error {
+			var m Mine
+			err := r.Scan(&m.ID, &m.Wanted)
+			all = append(all, m)
+			return err
+		})
+	})
+	return all, err
+}
+
+// ClaimDue claims worlds that nobody owns who lives, at most so many: those that have to go on by
+// now, or that had an owner when it was last heard of, or that this node wants. Those of some ids
+// stay out of it. World.Own of each goes on from there; who does not want one after all lets it go.
+// Where an answer was lost there may be others that it has claimed: Mine has them, too.
+func (s *Store) ClaimDue(ctx context.Context, most int, but []string) (ids []string, err error) {
+	if err := s.beat(ctx); err != nil {
+		return nil, err
+	}
+	if but == nil {
+		but = []string{} // not NULL
+	}
+	token, found := newUUID(), map[string]stand{}
+	err = s.insist(ctx, func(ctx context.Context) error {
+		ids = nil
+		clear(found)
+		return s.rows(ctx, sqlClaimDue, []any{s.opts.Node, s.run, token, most, but}, func(r pgx.Rows) error {
+			v := stand{token: token}
+			var id string
+			var root []byte
+			err := r.Scan(&id, &v.wid, &v.epoch, &v.head.ID, &root, &v.sealed, &v.seal)
+			copy(v.head.Root[:], root)
+			ids, found[id] = append(ids, id), v
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, v := range found {
+		s.claims[id] = v
+	}
+	return ids, nil
+}
+
+// claimed returns how a world stands that ClaimDue has claimed, once.
+func (s *Store) claimed(id string) (stand, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.claims[id]
+	delete(s.claims, id)
+	return v, ok
+}
+
+// Want asks another node for one of its worlds, which it gives up when it can; empty: it has none
+// to give.
+func (s *Store) Want(ctx context.Context, of string) (id string, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error { return s.row(ctx, sqlWant, []any{s.opts.Node, of}, &id) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return id, err
+}
+
+// LetGo gives up worlds that are this process' by what the store knows, and that it has not opened:
+// whoever wants to may have them at once.
+func (s *Store) LetGo(ctx context.Context, ids ...string) error {
+	s.mu.Lock()
+	for _, id := range ids {
+		delete(s.claims, id)
+	}
+	s.mu.Unlock()
+	return s.insist(ctx, func(ctx context.Context) error { return s.rows(ctx, sqlLetGo, []any{s.opts.Node, s.run, ids}, nil) })
+}

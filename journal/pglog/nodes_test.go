@@ -1,0 +1,186 @@
+package pglog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
+)
+
+// left makes worlds that an owner has left so.
+func left(t *testing.T, s *Store, wake journal.Wake, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		require.NoError(t, s.Create(t.Context(), id, testKey))
+		w := s.World(id, Claim{Key: testKey})
+		_, err := w.Own(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.Release(t.Context(), wake))
+	}
+}
+
+// claims claims what is due.
+func claims(t *testing.T, s *Store, but ...string) []string {
+	t.Helper()
+	ids, err := s.ClaimDue(t.Context(), 10, but)
+	require.NoError(t, err)
+	slices.Sort(ids)
+	return ids
+}
+
+func TestNodesClaimWhatIsDue(t *testing.T) {
+	url := newURL(t)
+	one, two := open(t, url, Options{Node: "one"}), open(t, url, Options{Node: "two", URL: "http://two"})
+	soon := journal.Wake(time.Now().Add(time.Hour).UnixNano())
+	left(t, one, journal.WakeNow, "now", "never-mind")
+	left(t, one, journal.WakeNever, "asleep")
+	left(t, one, soon, "later")
+	left(t, one, journal.Wake(time.Now().Add(-time.Second).UnixNano()), "past")
+	require.Equal(t, []string{"now", "past"}, claims(t, two, "never-mind"))
+	require.Equal(t, []string{"never-mind"}, claims(t, one))
+	o, err := one.Owner(t.Context(), "now")
+	require.NoError(t, err)
+	require.Equal(t, Owner{Node: "two", Live: true, URL: "http://two"}, o)
+	o, err = two.Owner(t.Context(), "now")
+	require.NoError(t, err)
+	require.Equal(t, Owner{Node: "two", Here: true, Live: true, URL: "http://two"}, o)
+	_, err = two.Owner(t.Context(), "nowhere")
+	require.True(t, isRefused(err, NoWorld))
+
+	w := two.World("now", Claim{Key: testKey}) // who opens it asks for nothing more
+	_, err = w.Own(t.Context())
+	require.NoError(t, err)
+	_, err = two.World("past", Claim{Key: []byte("a key that is not this world's ..")}).Own(t.Context())
+	require.True(t, isRefused(err, WrongSeal), err)
+	mine, err := two.Mine(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []Mine{{ID: "now"}}, mine, "what could not be opened was given up")
+
+	var rows []Row
+	for r, err := range one.List(t.Context()) {
+		require.NoError(t, err)
+		rows = append(rows, r)
+	}
+	require.Nil(t, rows[0].Due, rows[0].ID)
+	require.WithinDuration(t, time.Unix(0, int64(soon)), *rows[1].Due, time.Millisecond)
+}
+
+func TestAWorldThatIsWantedIsGiven(t *testing.T) {
+	url := newURL(t)
+	one, two := open(t, url, Options{Node: "one"}), open(t, url, Options{Node: "two"})
+	require.NoError(t, one.Create(t.Context(), "w", testKey))
+	w := one.World("w", Claim{Key: testKey})
+	_, err := w.Own(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, two.Enter(t.Context()))
+	id, err := two.Want(t.Context(), "one")
+	require.NoError(t, err)
+	require.Equal(t, "w", id)
+	id, err = two.Want(t.Context(), "one")
+	require.NoError(t, err)
+	require.Empty(t, id, "it has no other")
+	mine, err := one.Mine(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []Mine{{"w", "two"}}, mine)
+	require.Empty(t, claims(t, two), "before it was given")
+	require.NoError(t, w.Release(t.Context(), journal.WakeNever))
+	require.Empty(t, claims(t, one))
+	require.Equal(t, []string{"w"}, claims(t, two))
+	require.NoError(t, two.LetGo(t.Context(), "w"))
+	require.Equal(t, []string{"w"}, claims(t, one), "at once: nobody knows what it has to do")
+
+	all, err := one.Nodes(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.Equal(t, "one", all[0].Name)
+	require.Equal(t, 1, all[0].Worlds)
+	require.True(t, all[1].Alive())
+}
+
+// claimSome claims some worlds, and lets those go of which it was not told that it had.
+func claimSome(ctx context.Context, s *Store, known *[]string) (int, error) {
+	ids, err := s.ClaimDue(ctx, 8, nil)
+	if *known = append(*known, ids...); err != nil || len(ids) > 0 {
+		return len(ids), err
+	}
+	mine, err := s.Mine(ctx)
+	for _, m := range mine {
+		if !slices.Contains(*known, m.ID) {
+			err = errors.Join(err, s.LetGo(ctx, m.ID))
+		}
+	}
+	return 0, err
+}
+
+// TestEachWorldOfADeadNodeIsClaimedOnce, by one of those that are left, however they race, and
+// though answers are lost; what the dead one still writes is refused.
+func TestEachWorldOfADeadNodeIsClaimedOnce(t *testing.T) {
+	server := pgtest.Start(t)
+	direct := server.URL(t)
+	require.NoError(t, Init(t.Context(), direct))
+	var asked atomic.Int64
+	proxy := server.Proxy(t, func(request []byte) pgtest.Fault {
+		if !bytes.Contains(request, []byte("SKIP LOCKED")) || asked.Add(1)%3 > 0 {
+			return pgtest.None
+		}
+		return pgtest.Unanswered
+	})
+	dead := open(t, direct, Options{Node: "dead"})
+	var worlds []*World
+	for i := range many(t, "CLAIMS", 100) {
+		id := fmt.Sprintf("w%d", i)
+		require.NoError(t, dead.Create(t.Context(), id, testKey))
+		worlds = append(worlds, dead.World(id, Claim{Key: testKey}))
+		_, err := worlds[i].Own(t.Context())
+		require.NoError(t, err)
+	}
+	bad := proxy.URL(direct)
+	heirs := []*Store{open(t, bad, Options{Node: "a"}), open(t, bad, Options{Node: "b"}), open(t, direct, Options{Node: "c"})}
+	for _, s := range heirs {
+		require.Empty(t, claims(t, s), "it lives")
+	}
+	run(t, direct, "UPDATE worldkernel.node SET lease_until = now() - interval '1 s' WHERE node = 'dead'")
+	claimed := make([][]string, len(heirs))
+	var found atomic.Int64
+	var all sync.WaitGroup
+	for i, s := range heirs {
+		all.Go(func() {
+			for int(found.Load()) < len(worlds) && !t.Failed() {
+				n, err := claimSome(t.Context(), s, &claimed[i])
+				if err != nil {
+					t.Error(err)
+				}
+				found.Add(int64(n))
+			}
+		})
+	}
+	all.Wait()
+	ids := slices.Sorted(slices.Values(slices.Concat(claimed...)))
+	require.Len(t, ids, len(worlds))
+	require.Len(t, slices.Compact(ids), len(worlds), "none by two")
+	require.Positive(t, proxy.Struck(pgtest.Unanswered))
+	for _, w := range worlds {
+		var c chain
+		require.ErrorIs(t, appended(w, c.batch(1, 10, "dead")), journal.ErrFenced)
+	}
+	for i, s := range heirs {
+		for _, id := range claimed[i] {
+			w := s.World(id, Claim{Key: testKey})
+			owned, err := w.Own(t.Context())
+			require.NoError(t, err)
+			require.Greater(t, owned.Epoch, uint64(1))
+			var c chain
+			require.NoError(t, appended(w, c.batch(1, 10, "heir")))
+		}
+	}
+}
