@@ -41,11 +41,11 @@ func claims(t *testing.T, s *Store, but ...string) []string {
 func TestNodesClaimWhatIsDue(t *testing.T) {
 	url := newURL(t)
 	one, two := open(t, url, Options{Node: "one"}), open(t, url, Options{Node: "two", URL: "http://two"})
-	soon := journal.Wake(time.Now().Add(time.Hour).UnixNano())
+	soon := journal.Wake(100 * 365 * 24 * time.Hour)
 	left(t, one, journal.WakeNow, "now", "never-mind")
 	left(t, one, journal.WakeNever, "asleep")
 	left(t, one, soon, "later")
-	left(t, one, journal.Wake(time.Now().Add(-time.Second).UnixNano()), "past")
+	left(t, one, journal.Wake(time.Second), "past")
 	require.Equal(t, []string{"now", "past"}, claims(t, two, "never-mind"))
 	require.Equal(t, []string{"never-mind"}, claims(t, one))
 	o, err := one.Owner(t.Context(), "now")
