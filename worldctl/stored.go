@@ -106,19 +106,20 @@ func (c *cli) besideStore(cmd *cobra.Command) error {
 	return nil
 }
 
-// reads reports whether a command only reads its world. What signs, or looks at the keys, does not.
+// reads reports whether a command only reads its world. Proofs and bundles are signed, and kept by
+// whoever asked for them.
 func reads(cmd *cobra.Command) bool {
 	switch verbOf(cmd) {
-	case "status", "tail", "audit", "timeline", "why", "graph", "diff", "verify", "replay", "policy":
+	case "status", "tail", "audit", "timeline", "why", "graph", "diff", "verify", "replay", "policy", "export", "prove":
 		return true
-	case "cell", "snapshot", "intent", "budget", "receipt", "proposal", "manifest":
+	case "cell", "snapshot", "intent", "budget", "receipt", "proposal", "manifest", "keys":
 		switch cmd.Name() {
-		case "list", "show", "hash":
+		case "list", "show", "hash", "save", "verify":
 			return true
 		}
-	case "export":
-		format := cmd.Flags().Lookup("format")
-		return format != nil && format.Value.String() != formatBundle
+	case "checkpoint":
+		listed, _ := cmd.Flags().GetBool("list")
+		return listed
 	}
 	return false
 }

@@ -105,24 +105,12 @@ func (lw *World) bundleHeader(o *BundleOptions) (h bundle.Header, notes []store.
 	if err != nil {
 		return h, nil, err
 	}
-	if _, err := lw.signAt(h.Last, keys); err != nil {
-		return h, nil, err
-	}
-	own, err := lw.keys.CheckpointKeys()
+	last, err := lw.signAt(h.Last, keys)
 	if err != nil {
 		return h, nil, err
 	}
-	known := append(public(own), public(o.Keys)...)
-	for signed, err := range lw.store.Checkpoints(h.First, h.Last) {
-		if err != nil {
-			return h, nil, err
-		}
-		by, err := checkpoint.Open(signed.Note, known...)
-		if err != nil || len(by.By) == 0 || signed.World != h.World {
-			continue // who signed it nobody can tell any more
-		}
-		notes = append(notes, signed)
-		h.Keys = append(h.Keys, by.By...)
+	if notes, err = lw.signedIn(&h, last, o.Keys); err != nil {
+		return h, nil, err
 	}
 	slices.SortFunc(h.Keys, func(a, b ed25519.PublicKey) int { return bytes.Compare(a, b) })
 	h.Keys = slices.CompactFunc(h.Keys, func(a, b ed25519.PublicKey) bool { return bytes.Equal(a, b) })
@@ -144,6 +132,32 @@ func (lw *World) bundleHeader(o *BundleOptions) (h bundle.Header, notes []store.
 	slices.SortFunc(h.Withheld, func(a, b journal.Hash) int { return bytes.Compare(a[:], b[:]) })
 	h.Withheld = slices.Compact(h.Withheld)
 	return h, notes, nil
+}
+
+// signedIn returns the checkpoints of the records of a bundle, of which the last is one that may be
+// kept nowhere, and notes in its header who signed them.
+func (lw *World) signedIn(h *bundle.Header, last *store.Signed, others []ed25519.PrivateKey) (notes []store.Signed, err error) {
+	own, err := lw.keys.CheckpointKeys()
+	if err != nil {
+		return nil, err
+	}
+	known := append(public(own), public(others)...)
+	add := func(signed store.Signed) {
+		by, err := checkpoint.Open(signed.Note, known...)
+		if err != nil || len(by.By) == 0 || signed.World != h.World {
+			return // who signed it nobody can tell any more
+		}
+		notes = append(notes, signed)
+		h.Keys = append(h.Keys, by.By...)
+	}
+	for signed, err := range lw.store.Checkpoints(h.First, h.Last-1) {
+		if err != nil {
+			return nil, err
+		}
+		add(signed)
+	}
+	add(*last)
+	return notes, nil
 }
 
 // ownUpTo returns why the journal up to a record cannot be signed: of a fork, what

@@ -91,6 +91,7 @@ type World struct {
 	spills atomic.Uint64 // that were made; see spilling
 
 	aside string // holds what is this look's alone, and goes with it; empty: the world is owned
+	looks bool   // the world is only read; see Look
 
 	left []receipt.Permit // see Left
 
@@ -288,7 +289,7 @@ func (lw *World) Left() []receipt.Permit { return lw.left }
 var ErrNoKeys = errors.New("this world has no receipt keys, so it can be read but not run")
 
 func (lw *World) canRun() error {
-	if !lw.keys.CanSign() {
+	if lw.looks || !lw.keys.CanSign() {
 		return ErrNoKeys
 	}
 	return lw.lacks
@@ -380,7 +381,8 @@ func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 // Look opens the world in a directory to be read, in no other process meanwhile; where its
 // journal lies in a log as it is now, whoever owns it. What would change it is refused with
 // ErrNoKeys; what a crash left half-done stays so; and a fork does not need the world whose
-// recordings answer its effects.
+// recordings answer its effects. Its keys sign proofs, bundles and checkpoints for others, which it
+// does not keep.
 func Look(dir string, opts Options) (*World, error) {
 	lw, err := look(dir, opts)
 	if err != nil {
@@ -393,12 +395,9 @@ func Look(dir string, opts Options) (*World, error) {
 }
 
 // justLook loads a world that is only looked at.
-func (lw *World) justLook() (err error) {
-	cfg := lw.config() // verifies with the world's keys
-	if lw.keys, err = receipt.NewKeyring(lw.keys.World(), nil); err == nil {
-		err = lw.load(cfg, world.Open)
-	}
-	if err != nil {
+func (lw *World) justLook() error {
+	lw.looks = true
+	if err := lw.load(lw.config(), world.Open); err != nil {
 		return errors.Join(err, lw.abandon())
 	}
 	return nil

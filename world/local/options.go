@@ -76,7 +76,7 @@ func (lw *World) config() world.Config {
 			if err != nil {
 				return nil, err
 			}
-			if !lw.keys.CanSign() || lw.opts.Reducers.Lacks(m) != nil {
+			if lw.looks || !lw.keys.CanSign() || lw.opts.Reducers.Lacks(m) != nil {
 				lw.edition.Store(next)
 				return nil, nil // nothing will be started: see canRun
 			}
