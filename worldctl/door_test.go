@@ -191,7 +191,7 @@ var verbsShown = map[string][][]string{
 	"prove receipt": {{"KEY"}, {hostile}}, "prove record": {{"9"}, {hostile}}, "replay": {{}}, "verify": {{}, {"BUNDLE"}, {hostile}},
 	"serve": {{"--listen", hostile}}, "token list": {{}, {hostile}}, "token new": {{hostile}}, "token revoke": {{hostile}}, "ui": {{"--listen", hostile}}, "worker": {{"--world", hostile, hostile}},
 	"archive": {{hostile}}, "backup": {{hostile + "/x"}}, "export": {{"-", "--format", "jsonl"}, {"-", "--format", "cborseq"}}, "gc": {{}}, "keys list": {{}, {hostile}},
-	"keys new": {{hostile + "/x"}}, "keys rotate": {{hostile}}, "keys seal": {{hostile}}, "keys unseal": {{hostile}}, "redact": {{hostile, "--reason", hostile}},
+	"keys new": {{hostile + "/x"}}, "keys reseal": {{hostile}}, "keys rotate": {{hostile}}, "keys seal": {{hostile}}, "keys unseal": {{hostile}}, "redact": {{hostile, "--reason", hostile}},
 	"restore": {{hostile}}, "store init": {{"--store", hostile}}, "store status": {{"--store", hostile}}, "store migrate": {{"--store", hostile}}, "store check": {{"--store", hostile}}, "upgrade": {{}, {hostile}}, "version": {{}, {hostile}},
 }
 

@@ -78,22 +78,25 @@ func (c *cli) marked(word string, color text.Color, line string) {
 	fmt.Fprintln(c.stderr, "", line)
 }
 
-// inWorld puts the name of this program, and -w, where it was given, into the commands
-// that a text tells a person to type, so that they work as they stand.
+// inWorld puts the name of this program, and -w and --store, where they were given, into the
+// commands that a text tells a person to type, so that they work as they stand.
 func (c *cli) inWorld(text string) string { return c.typed(c.world).Replace(text) }
 
 // typed makes commands of worldctl those of this program about a world; empty: about none
 // in particular.
 func (c *cli) typed(world string) *strings.Replacer {
-	name := cmp.Or(c.origin.Program, ownName)
-	if world == "" && name == ownName {
+	name, store := cmp.Or(c.origin.Program, ownName), c.storeTyped()
+	if world == "" && store == "" && name == ownName {
 		return strings.NewReplacer()
 	}
 	pairs := []string{ownName + " -w ", name + " -w "}
 	for _, verb := range newRootCommand(&cli{}).Commands() {
 		about := ""
+		if !ofDirectories(verb.Name()) {
+			about = store
+		}
 		if world != "" && !worldless(verb.Name()) {
-			about = " -w " + shellWord(world)
+			about += " -w " + shellWord(world)
 		}
 		pairs = append(pairs, ownName+" "+verb.Name(), name+about+" "+verb.Name())
 	}

@@ -1,10 +1,13 @@
 package worldctl
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -29,24 +32,25 @@ func (c *cli) initStored(ctx context.Context, id string, f *founding, birth loca
 		return err
 	}
 	c.world = id
-	name := ""
+	name, event := "", ""
 	made := func(dir string) error {
 		file := filepath.Join(dir, local.ManifestFile)
 		loaded, err := local.Load(file, c.options())
 		if err != nil {
-			return toCorrect(err, file)
+			return notOfBackup(dir, toCorrect(err, file))
 		}
+		event = cmp.Or(examples.Event(name), firstEvent(filepath.Join(dir, eventsFile)), "NAME '{...}'")
 		return c.createStored(ctx, id, loaded, birth)
 	}
+	var err error
 	if f.from != "" {
-		if err := made(c.path(f.from)); err != nil {
-			return err
-		}
+		err = made(c.path(f.from))
 	} else {
 		name = cmp.Or(f.template, defaultTemplate)
-		if err := ofTemplate(name, made); err != nil {
-			return err
-		}
+		err = ofTemplate(name, made)
+	}
+	if err != nil {
+		return err
 	}
 	c.reads = true
 	return c.with(func(lw *local.World) error {
@@ -54,9 +58,32 @@ func (c *cli) initStored(ctx context.Context, id string, f *founding, birth loca
 		a := initAnswer{World: s.World, WorldID: s.ID, Dir: lw.Dir(), Template: name, Head: s.Head}
 		return c.object("init", a, func() {
 			fmt.Fprintf(c.stdout, "world %s is in the store, id %s\n", s.World, s.ID)
-			c.note("next:\n  worldctl send NAME '{...}'\n  worldctl run\n  worldctl cell list\n  worldctl verify")
+			c.note("next:\n  worldctl send %s\n  worldctl run\n  worldctl cell list\n  worldctl verify", event)
 		})
 	})
+}
+
+// firstEvent is the first event of a file, as send takes it: the file itself may be gone by then.
+// Empty: there is none.
+func firstEvent(name string) string {
+	data, err := os.ReadFile(name)
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	var e struct {
+		Event string          `json:"event"`
+		Data  json.RawMessage `json:"data"`
+	}
+	if err != nil || json.Unmarshal(line, &e) != nil || e.Event == "" {
+		return ""
+	}
+	return shellWord(e.Event) + " " + shellWord(string(e.Data))
+}
+
+// notOfBackup says what a directory without a world.yaml is, if it is the backup of a world.
+func notOfBackup(dir string, err error) error {
+	if _, found := os.Stat(filepath.Join(dir, ".world")); found == nil && errors.Is(err, fs.ErrNotExist) {
+		return hinted(err, "init makes a new world of a world.yaml: the one of a backup is brought back with worldctl restore %s -w DIR", shellWord(dir))
+	}
+	return err
 }
 
 func (c *cli) createStored(ctx context.Context, id string, loaded *source.Loaded, birth local.Birth) error {

@@ -16,7 +16,7 @@ import (
 
 func newKeysCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "keys", Short: "The keys that sign receipts, and those of approvers"},
-		newKeysListCommand(c), newKeysNewCommand(c), newKeysRotateCommand(c), newKeysSealCommand(c), newKeysUnsealCommand(c))
+		newKeysListCommand(c), newKeysNewCommand(c), newKeysRotateCommand(c), newKeysSealCommand(c), newKeysResealCommand(c), newKeysUnsealCommand(c))
 }
 
 // keyAnswer is an epoch of the keyring: the key of its receipts, and that of its
@@ -162,10 +162,7 @@ makes what it signs worthless.`,
 				opts.Passphrase = c.askNew
 				err := local.Seal(dir, opts)
 				if errors.Is(err, local.ErrSealed) {
-					if c.placed != nil {
-						return &fault{err: err, code: exitConflict, hint: "a keyring in a store is sealed for good"}
-					}
-					return &fault{err: err, code: exitConflict, hint: "worldctl keys unseal, then seal it again, changes the passphrase"}
+					return &fault{err: err, code: exitConflict, hint: "worldctl keys reseal changes the passphrase"}
 				}
 				if err != nil {
 					return err
@@ -176,6 +173,34 @@ makes what it signs worthless.`,
 			})
 		},
 	}
+}
+
+func newKeysResealCommand(c *cli) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "reseal",
+		Short: "Change the passphrase that the keys open with",
+		Long: `Change the passphrase that the keys open with: the one of before comes as for every
+verb, and the new one is typed twice on the terminal, or comes from
+--new-passphrase-file. Copies of the keyring from before, in backups of the world or
+of its database, open with the one of before: if somebody has that who should not,
+keys rotate --revoke makes what they sign worthless.`,
+		Example: `  worldctl keys reseal
+  worldctl keys reseal --passphrase-file OLD --new-passphrase-file NEW`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.onKeyring(func(dir string) error {
+				if err := local.Reseal(dir, c.in(dir, c.options()), func() ([]byte, error) { return c.askAnother(file) }); err != nil {
+					return err
+				}
+				return c.object("keys-reseal", sealAnswer{Dir: dir, Sealed: true}, func() {
+					fmt.Fprintln(c.stdout, "the keyring opens with the new passphrase only: keep it, nothing else does")
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "new-passphrase-file", "", "`FILE` with the new passphrase")
+	return cmd
 }
 
 func newKeysUnsealCommand(c *cli) *cobra.Command {

@@ -44,19 +44,37 @@ func (c *cli) ask() ([]byte, error) {
 
 // askNew returns a passphrase that is to seal a keyring: what cannot be seen is
 // typed twice.
-func (c *cli) askNew() ([]byte, error) {
-	return c.once(&c.passphrase, func() ([]byte, error) {
-		return c.onTerminal(func(prompt prompter) ([]byte, error) {
-			first, err := prompt("new passphrase: ")
-			if err != nil {
-				return nil, err
-			}
-			again, err := prompt("again: ")
-			if err == nil && !bytes.Equal(first, again) {
-				err = errOtherPassphrase
-			}
-			return first, err
-		})
+func (c *cli) askNew() ([]byte, error) { return c.once(&c.passphrase, c.twice) }
+
+// askAnother is askNew for a keyring that has a passphrase: that is where the one of the others
+// comes from.
+func (c *cli) askAnother(file string) (another []byte, err error) {
+	if file != "" {
+		another, err = c.readPassphrase(file)
+	} else {
+		another, err = c.twice()
+	}
+	switch {
+	case errors.Is(err, errNoPassphrase):
+		err = hinted(err, "give it with --new-passphrase-file FILE, or on the terminal")
+	case err == nil && len(another) == 0:
+		err = errEmptyPassphrase
+	}
+	return another, err
+}
+
+// twice has the person at the terminal type a new passphrase.
+func (c *cli) twice() ([]byte, error) {
+	return c.onTerminal(func(prompt prompter) ([]byte, error) {
+		first, err := prompt("new passphrase: ")
+		if err != nil {
+			return nil, err
+		}
+		again, err := prompt("again: ")
+		if err == nil && !bytes.Equal(first, again) {
+			err = errOtherPassphrase
+		}
+		return first, err
 	})
 }
 
@@ -67,11 +85,7 @@ func (c *cli) once(p *passphrase, ask func() ([]byte, error)) ([]byte, error) {
 	}
 	var err error
 	if text, set := c.passphraseVariable(); p.file != "" {
-		p.known, err = file.Read(c.path(p.file), maxPassphraseBytes)
-		if errors.Is(err, file.ErrSize) {
-			err = fmt.Errorf("%s holds no passphrase: %w", p.file, err)
-		}
-		p.known = bytes.TrimSuffix(bytes.TrimSuffix(p.known, []byte("\n")), []byte("\r"))
+		p.known, err = c.readPassphrase(p.file)
 	} else if set {
 		p.known = []byte(text)
 	} else {
@@ -81,6 +95,15 @@ func (c *cli) once(p *passphrase, ask func() ([]byte, error)) ([]byte, error) {
 		err = errEmptyPassphrase
 	}
 	return p.known, err
+}
+
+// readPassphrase reads a file with a passphrase, which ends before the end of its line.
+func (c *cli) readPassphrase(name string) ([]byte, error) {
+	text, err := file.Read(c.path(name), maxPassphraseBytes)
+	if errors.Is(err, file.ErrSize) {
+		err = fmt.Errorf("%s holds no passphrase: %w", name, err)
+	}
+	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")), err
 }
 
 type prompter func(text string) ([]byte, error)

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -93,8 +95,7 @@ func (c *cli) placeAll(v *api.Service) {
 
 // besideStore refuses to have verbs that are about directories and files do with a store.
 func (c *cli) besideStore(cmd *cobra.Command) error {
-	switch verb := verbOf(cmd); verb {
-	case "dev", "validate", "test", "restore", "import", "worker", "token":
+	if verb := verbOf(cmd); ofDirectories(verb) {
 		c.directories = true
 		if c.url != "" {
 			return usagef("leave --store out", "%s is about directories and files, and not about a store", verb)
@@ -104,6 +105,31 @@ func (c *cli) besideStore(cmd *cobra.Command) error {
 		return usagef("leave --take out: what uses a directory has to end first", "--take is for a world in a store")
 	}
 	return nil
+}
+
+// ofDirectories reports whether a verb is about directories and files, whatever the environment says.
+func ofDirectories(verb string) bool {
+	switch verb {
+	case "dev", "validate", "test", "restore", "import", "worker", "token", "version", "help", "completion":
+		return true
+	}
+	return false
+}
+
+// storeTyped is --store as it was typed, behind a blank, for commands to type; empty: it was not. No
+// verb prints a password.
+func (c *cli) storeTyped() string {
+	if c.url == "" {
+		return ""
+	}
+	u, err := url.Parse(c.url)
+	if err != nil || strings.Contains(c.url, "password") {
+		return " --store URL"
+	}
+	if _, has := u.User.Password(); has {
+		return " --store URL"
+	}
+	return " --store " + shellWord(c.url)
 }
 
 // reads reports whether a command only reads its world. Proofs and bundles are signed, and kept by

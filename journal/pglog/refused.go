@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -73,7 +74,7 @@ func wordsOf() map[State]words {
 		OtherStore:     {"this is not the store that it was", "look which database the URL leads to now"},
 		BadWorldID:     {"this cannot be the id of a world", "use letters, digits and - _ . / between them, 128 bytes at most"},
 		NoKey:          {"the world's key is missing or too short to seal with", "open its keyring first"},
-		Unsealed:       {"the keyring has no passphrase, and whoever reads the database would have the keys", "seal it: --passphrase-file FILE, or WORLDCTL_PASSPHRASE"},
+		Unsealed:       {"the keyring has no passphrase, and whoever reads the database would have the keys", "seal it: --passphrase-file FILE, or WORLDCTL_PASSPHRASE; worldctl keys reseal changes the passphrase"},
 		NoWorld:        {"there is no such world in the store", "worldctl init ID makes one; worldctl store status lists them"},
 		WorldExists:    {"the store has a world of this id", "choose another id"},
 		WorldMade:      {"the world is still being made, by a move or a fork", "wait for that to end, or begin it again"},
@@ -96,9 +97,14 @@ func (e *RefusedError) Error() string {
 		text += " (" + e.About + ")"
 	}
 	if e.Err != nil {
-		text += ": " + e.Err.Error()
+		text += ": " + inLine(e.Err.Error())
 	}
 	return text
+}
+
+// inLine joins the lines of what pgx says of several addresses.
+func inLine(text string) string {
+	return strings.NewReplacer(":\n\t", ": ", "\n\t", "; ", "\n", "; ").Replace(text)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }

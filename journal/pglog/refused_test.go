@@ -61,6 +61,7 @@ var refusals = []struct {
 	{BadURL, "no URL", func(t *testing.T) error { return opened(t, "postgres://%zz") }},
 	{Plaintext, "disabled", func(t *testing.T) error { return opened(t, "postgres://u@db.example.com/d?sslmode=disable") }},
 	{Plaintext, "preferred", func(t *testing.T) error { return opened(t, "postgres://u@10.1.2.3/d?sslmode=prefer") }},
+	{Unreachable, "no server at any of its addresses", func(t *testing.T) error { return opened(t, "postgres://u@localhost:1,127.0.0.1:1/d") }},
 	{Unreachable, "no server", func(t *testing.T) error { return opened(t, "postgres:///d?host="+t.TempDir()) }},
 	{Starting, "a server that starts", func(t *testing.T) error { return opened(t, answering(t, "57P03")) }},
 	{Unauthorized, "a user that is not", func(t *testing.T) error {
@@ -231,6 +232,7 @@ func TestEachRefusedStateHasItsWords(t *testing.T) {
 			require.Equal(t, c.state, refused.State, refused.Error())
 			require.NotEmpty(t, wordsOf()[c.state].why)
 			require.NotEmpty(t, refused.Next())
+			require.NotContains(t, refused.Error(), "\n", "a line is an error of its own to who reads it")
 			reached[c.state] = true
 		})
 	}

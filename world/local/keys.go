@@ -78,6 +78,22 @@ func Unseal(dir string, opts Options) error {
 	return errors.Join(err, lw.abandon())
 }
 
+// Reseal makes the sealed keyring of the world in a directory open with another passphrase only, that
+// ask returns: ErrNotSealed where it has none. A crash leaves it with the old one or the new one. What
+// opens with the old one may be found on the disk, and in backups.
+func Reseal(dir string, opts Options, ask func() ([]byte, error)) error {
+	lw, err := own(dir, opts)
+	if err != nil {
+		return err
+	}
+	if lw.passphrase == nil {
+		err = &KeyringError{Path: lw.keyringPath(), Err: ErrNotSealed}
+	} else {
+		err = lw.seal(ask)
+	}
+	return errors.Join(err, lw.abandon())
+}
+
 func (lw *World) rotate(revoke []uint64) (*receipt.Keyring, error) {
 	if err := lw.load(lw.config(), world.Open); err != nil {
 		return nil, err
