@@ -16,8 +16,12 @@ type Seen struct {
 // firstLayer is how many cells the first layer has room for. Layers have a power of two of bits.
 const firstLayer = 1 << 16
 
-// Add adds what has a hash.
+// Add adds what has a hash. What is there already takes no room again: things leave memory, come
+// back and leave it as long as a world runs.
 func (s *Seen) Add(hash uint64) {
+	if s.Has(hash) {
+		return
+	}
 	if s.room == 0 {
 		s.room = firstLayer << len(s.layers)
 		s.layers = append(s.layers, make([]uint64, s.room*16/64))

@@ -26,3 +26,13 @@ func TestSeenForgetsNothingAndTakesFewOthersForSeen(t *testing.T) {
 	}
 	require.Less(t, wrong, n/50)
 }
+
+// What leaves memory again and again takes room once.
+func TestSeenGrowsWithWhatIsNewAlone(t *testing.T) {
+	var s Seen
+	for range firstLayer {
+		s.Add(1)
+		s.Add(2)
+	}
+	require.Equal(t, firstLayer-2, s.room)
+}
