@@ -218,6 +218,7 @@ func (k *kernel) shelve(most int) {
 	}
 	mark(true) // alarms hold their cells
 	k.cells.drop(most - most/4)
+	k.lists.forget(k.cells.here)
 	mark(false)
 }
 

@@ -270,6 +270,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	}
 	k.scheduler.left = int(core.Left)
 	k.lists = parts.lists
+	k.lists.partial = k.shelf.images != nil // see liveImage
 	if k.scheduled, err = k.restoreAlarms(parts.scheduled); err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}

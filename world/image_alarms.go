@@ -10,6 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/snapshot"
 )
 
 // What falls due for a cell stands in an image beside the cell: the events that are
@@ -32,8 +33,12 @@ const (
 )
 
 // alarmLists says of which cells images have lists, and whether the next image has to have
-// them anew.
-type alarmLists struct{ scheduled, timers map[string]bool }
+// them anew. Where cells may leave memory it need not know of lists in which all is due.
+type alarmLists struct {
+	scheduled, timers map[string]bool
+
+	partial bool // it may not know of some
+}
 
 func newAlarmLists() alarmLists {
 	return alarmLists{scheduled: make(map[string]bool), timers: make(map[string]bool)}
@@ -49,11 +54,50 @@ type alarmListKind struct {
 	cells  map[string]bool
 }
 
-// names returns the names of all lists.
+// names returns the names of the lists that it knows of.
 func (l *alarmLists) names() (names []string) {
 	for _, kind := range l.kinds() {
 		for cell := range kind.cells { // order cannot show: they are looked up
 			names = append(names, kind.prefix+cell)
+		}
+	}
+	return names
+}
+
+// forget has it know no more of lists that the last image has, and in which all is due: those
+// of cells that are not alarmed.
+func (l *alarmLists) forget(here map[string]*cell) {
+	for _, kind := range l.kinds() {
+		for name, changed := range kind.cells { // order cannot show: each by itself
+			if c := here[name]; !changed && (c == nil || !c.alarmed) {
+				delete(kind.cells, name)
+				l.partial = true
+			}
+		}
+	}
+}
+
+// listsThen returns the names of the lists that a snapshot may have, but for those in which all
+// was due then.
+func (k *kernel) listsThen(s *snapshot.Snapshot) []string {
+	names := k.lists.names()
+	if !k.lists.partial {
+		return names
+	}
+	for _, kind := range k.lists.kinds() {
+		for v, err := range k.shelf.images.CellVersions(kind.prefix, journal.Last) {
+			var waits []imageAlarm
+			if err == nil && v.At <= journal.Seq(s.Record) { // it is as it was
+				waits, err = decodeAlarms(&v, manifest.Tick(s.Time))
+			}
+			if err != nil {
+				k.shelf.fail(err)
+				return nil
+			}
+			_, known := kind.cells[strings.TrimPrefix(v.Cell, kind.prefix)]
+			if !known && (len(waits) > 0 || v.At > journal.Seq(s.Record)) {
+				names = append(names, v.Cell)
+			}
 		}
 	}
 	return names

@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -106,4 +107,46 @@ func TestListsHoldNoPayloadThatHasFallenDueAndMayBeRedacted(t *testing.T) {
 		})
 		require.Equal(t, stays, held, size)
 	}
+}
+
+// Cells of which all is due that ever fell due are as many as there are, and nobody has to know
+// of them but a rollback to when they waited.
+func TestListsInWhichAllIsDueLeaveMemory(t *testing.T) {
+	const cells = 100
+	lived := func(memory int) *worldtest.World {
+		w := botsWith(t, worldtest.Options{Memory: memory, CheckpointRecords: 8})
+		send := func(prefix string, timer uint64) {
+			for i := range cells {
+				data, err := canon.Marshal(order{To: fmt.Sprint(prefix, i), Do: []act{{Timer: timer, Tag: "t"}}})
+				require.NoError(t, err)
+				_, err = w.World.Submit(t.Context(), world.Submission{Name: "go", Data: data, When: world.When{At: w.Status().Time + 1 + manifest.Tick(i%3)}})
+				require.NoError(t, err)
+			}
+		}
+		send("a", 3)
+		send("b", 9)
+		w.Step(4)
+		_, err := w.Snapshot(t.Context(), "before", "", "ada")
+		require.NoError(t, err)
+		w.Step(4)
+		send("c", 1) // which is nothing to that snapshot
+		w.Run()
+		require.NoError(t, w.Checkpoint())
+		for _, opened := range []bool{false, true} {
+			if opened {
+				w.Crash()
+			}
+			if memory == 1 {
+				require.Zero(t, w.ListsInMemory(), "opened: %v", opened)
+			}
+		}
+		_, _, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+		require.NoError(t, err)
+		w.Run()
+		w.RequireReplay()
+		return w
+	}
+	small, large := lived(1), lived(0)
+	require.Equal(t, large.Journal.Records(), small.Journal.Records())
+	require.Positive(t, small.RequireSpilling(1))
 }

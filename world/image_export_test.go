@@ -10,6 +10,9 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
+// ListsInMemory returns of how many lists of alarms a world knows.
+func (w *World) ListsInMemory() int { return len(w.k.lists.scheduled) + len(w.k.lists.timers) }
+
 // WithoutPastAlarms returns what an image has of cells, its lists without what has fallen
 // due: that is in them until they are written anew. Empty ones are left out.
 func WithoutPastAlarms(t *testing.T, img *journal.Image) (out []journal.CellVersion) {

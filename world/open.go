@@ -234,8 +234,14 @@ func liveImage(images journal.Versions, img *journal.Image, parts *imageParts) (
 			if err != nil {
 				return nil, err
 			}
-			v.Bytes = bytes.Clone(v.Bytes)
-			img.Cells = append(img.Cells, v)
+			waits, err := decodeAlarms(&v, parts.core.Now)
+			if err != nil {
+				return nil, err
+			}
+			if len(waits) > 0 {
+				v.Bytes = bytes.Clone(v.Bytes)
+				img.Cells = append(img.Cells, v)
+			}
 		}
 	}
 	slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })

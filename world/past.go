@@ -77,7 +77,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	}
 	p.changed = k.cells.bringChanged(journal.Seq(s.Record), func(*cell) bool { return true })
 	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
-	img, err := part(journal.Seq(s.Record), append(cellNames(p.changed), k.lists.names()...))
+	img, err := part(journal.Seq(s.Record), append(cellNames(p.changed), k.listsThen(&s)...))
 	if err == nil {
 		err = k.shelf.err
 	}
