@@ -24,6 +24,7 @@ import (
 const (
 	fewWorlds  = 300
 	fewEffects = 400
+	fewForged  = 60
 	manyRuns   = 5000
 )
 
