@@ -148,6 +148,8 @@ func stateOfCode(code string) State {
 		return Starting
 	case "25006":
 		return ReadOnly
+	case "42P01", "42703", "42804", "42883", "42P10": // a table, column, type, function or constraint is missing
+		return OtherSchema
 	}
 	return ""
 }

@@ -75,7 +75,7 @@ var refusals = []struct {
 	{NoStore, "an empty database", func(t *testing.T) error { return opened(t, pgtest.URL(t)) }},
 	{OtherSchema, "a schema of somebody else", func(t *testing.T) error {
 		url := pgtest.URL(t)
-		run(t, url, "CREATE SCHEMA worldkernel")
+		run(t, url, "CREATE SCHEMA worldkernel; CREATE TABLE worldkernel.theirs (n int)")
 		require.Error(t, Init(t.Context(), url))
 		return opened(t, url)
 	}},

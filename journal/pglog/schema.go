@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 )
@@ -20,7 +22,8 @@ const migrationTable = "worldkernel.migration"
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Init makes a store in a database that has none.
+// Init makes a store in a database that has none. It may run again after it was interrupted, and
+// beside another.
 func Init(ctx context.Context, url string) error {
 	return withServer(ctx, url, func(s *Store, v serverSettings) error {
 		switch {
@@ -100,14 +103,36 @@ func withServer(ctx context.Context, url string, f func(*Store, serverSettings) 
 	return f(s, v)
 }
 
-// migrate runs what of migrations has not run, each in a transaction of its own with its entry.
+// migrate runs what of migrations has not run. Of two processes that do so at once one may be in
+// the way of the other, which then looks again.
 func (s *Store) migrate(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, s.opts.Patience)
+	defer cancel()
+	for pauses := newPauses(); ; {
+		err := s.migrateOnce(ctx)
+		if !inTheWay(err) || !pause(waiting, pauses) {
+			return refusedBy(err)
+		}
+	}
+}
+
+// inTheWay reports whether another has just made what was to be made.
+func inTheWay(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && slices.Contains([]string{
+		"23505", "42P06", "42P07", "42710", "42701", // it is there: a row, schema, table, type, column
+		"40P01", "40001", "XX000", // each waits for the other, or has changed what the other read
+	}, said.Code)
+}
+
+// migrateOnce runs each migration in a transaction of its own with its entry.
+func (s *Store) migrateOnce(ctx context.Context) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return fmt.Errorf("pglog: %w", err)
 	}
 	if err := s.rows(ctx, sqlSchema, nil, nil); err != nil {
-		return refusedBy(err)
+		return err
 	}
 	db := stdlib.OpenDBFromPool(s.pool)
 	defer db.Close() //nolint:errcheck // it has none of its own: the pool stays
@@ -116,7 +141,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		return fmt.Errorf("pglog: %w", err)
 	}
 	if _, err := p.Up(ctx); err != nil {
-		return refusedBy(fmt.Errorf("pglog: migrate: %w", err))
+		return fmt.Errorf("pglog: migrate: %w", err)
 	}
-	return refusedBy(s.rows(ctx, sqlVersion, []any{schemaVersion}, nil))
+	return s.rows(ctx, sqlVersion, []any{schemaVersion}, nil)
 }

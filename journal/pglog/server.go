@@ -2,6 +2,7 @@ package pglog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,7 @@ type serverSettings struct {
 	standby     bool
 	readOnly    bool
 	encoding    string
-	schema      bool  // there is a schema worldkernel
+	schema      bool  // there is a schema worldkernel, and more in it than a list of migrations
 	store       *bool // with a store in it; nil: this user may not look
 	storeSchema int   // its version, where there is a store
 	storeID     string
@@ -32,6 +33,9 @@ func (s *Store) lookAtServer(ctx context.Context) (serverSettings, error) {
 		&v.encoding, &v.schema, &v.store)
 	if err == nil && v.store != nil && *v.store {
 		err = s.row(ctx, sqlMeta, nil, &v.storeSchema, &v.storeID)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = refuse(OtherSchema, "its table meta is empty")
 	}
 	return v, refusedBy(err)
 }

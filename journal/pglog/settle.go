@@ -40,6 +40,9 @@ func (s *Store) settle(f *flight, why error) error {
 			if err != nil {
 				why = err
 			}
+			if err != nil && lasting(err) { // of what was sent first nobody knows
+				return fmt.Errorf("pglog: world %s: %w: %w", f.world.id, journal.ErrUnknown, refusedBy(err))
+			}
 		}
 		if !pause(ctx, pauses) {
 			return fmt.Errorf("pglog: world %s: %w: %w", f.world.id, journal.ErrUnknown, why)

@@ -5,7 +5,8 @@ package pglog
 // if they took effect. What is told to be durable was written, even where it was there: a
 // statement that writes nothing waits for no standby.
 const (
-	// sqlServer reads how the server is set up, and whether it holds a store.
+	// sqlServer reads how the server is set up, and whether it holds a store. A schema that is empty
+	// is one that an init was interrupted in, or that was made for it.
 	sqlServer = `
 SELECT current_setting('server_version_num')::int,
        current_setting('fsync') = 'on',
@@ -14,7 +15,7 @@ SELECT current_setting('server_version_num')::int,
        pg_is_in_recovery(),
        current_setting('transaction_read_only') = 'on',
        current_setting('server_encoding'),
-       to_regnamespace('worldkernel') IS NOT NULL,
+       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace('worldkernel') AND relname NOT LIKE 'migration%'),
        CASE WHEN to_regnamespace('worldkernel') IS NULL THEN false
             WHEN NOT has_schema_privilege('worldkernel', 'USAGE') THEN NULL
             ELSE to_regclass('worldkernel.meta') IS NOT NULL END`
