@@ -74,6 +74,11 @@ func (w *World) Append(b journal.Batch) (journal.Pending, error) {
 	if p.bytes > maxBatchBytes {
 		return nil, fmt.Errorf("pglog: a batch of %d bytes: PostgreSQL takes %d in one statement", p.bytes, maxBatchBytes)
 	}
+	for _, r := range b.Records {
+		if len(r.Bytes) > maxStatementBytes {
+			return nil, fmt.Errorf("pglog: record #%d of %d bytes: %d are the most", r.ID, len(r.Bytes), maxStatementBytes)
+		}
+	}
 	if len(b.Records) == 0 && len(b.Blobs) > 0 {
 		return nil, errors.New("pglog: a batch of contents without records")
 	}

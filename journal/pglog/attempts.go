@@ -16,15 +16,12 @@ func (w *World) KeptAttempts(ctx context.Context) (all []receipt.KeptAttempt, er
 	if err != nil {
 		return nil, err
 	}
-	err = w.store.insist(ctx, func(ctx context.Context) error {
+	err = w.insist(ctx, func(ctx context.Context) error {
 		all = nil
 		return w.store.rows(ctx, sqlAttempts, []any{wid}, func(r pgx.Rows) error {
 			var k receipt.KeptAttempt
-			var key, run []byte
 			var lease int64
-			err := r.Scan(&key, &k.Attempt, &run, &k.Worker, &lease, &k.Receipt)
-			copy(k.Key.Hash[:], key)
-			copy(k.Run[:], run)
+			err := r.Scan(&fixed{k.Key.Hash[:]}, &k.Attempt, &fixed{k.Run[:]}, &k.Worker, &lease, &k.Receipt)
 			k.Lease = time.Duration(lease) * time.Microsecond
 			all = append(all, k)
 			return err
@@ -48,7 +45,7 @@ func (w *World) ChangeAttempts(ctx context.Context, changes *receipt.AttemptChan
 	}
 	begun, ours := make(map[attemptID]bool, len(changes.Begin)), false
 	args := append([]any{wid, token}, attemptArgs(changes)...)
-	err = w.store.insist(ctx, func(ctx context.Context) error {
+	err = w.insist(ctx, func(ctx context.Context) error {
 		clear(begun)
 		ours = false
 		return w.store.rows(ctx, sqlChangeAttempts, args, func(r pgx.Rows) error {

@@ -21,8 +21,12 @@
 //
 //	"worldkernel seal 1" ‖ 0 ‖ world id ‖ 0 ‖ epoch ‖ head ‖ root
 //
-// with both numbers as 8 bytes, big endian. Who can write to the database, and has not the key,
-// can put a world back to a head that it had, and to no other.
+// with both numbers as 8 bytes, big endian. That of an image is over
+//
+//	"worldkernel image 1" ‖ 0 ‖ world id ‖ 0 ‖ at ‖ root ‖ length of tree ‖ tree ‖ its parts
+//
+// Who can write to the database, and has not the key,
+// can put a world back to a head or an image that it had, and to no other.
 //
 // # What fences
 //

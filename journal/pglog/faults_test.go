@@ -56,7 +56,7 @@ func noOldToken(t *testing.T, s *Store, batches map[uint64]int) {
 		var body []byte
 		err := r.Scan(&epoch, &body)
 		require.GreaterOrEqual(t, epoch, last)
-		raw, err2 := s.pack.unpack(body)
+		raw, err2 := s.pack.unpack(body, maxFrame)
 		require.NoError(t, err2)
 		require.Contains(t, string(raw), fmt.Sprintf("epoch %d batch ", epoch))
 		last = epoch

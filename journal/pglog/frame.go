@@ -18,12 +18,18 @@ const (
 	maxFrameRecords = 2048
 	maxFrameBytes   = 1 << 20
 
-	// maxUnpackedBytes is what anything unpacks to at most; more is damaged.
-	maxUnpackedBytes = 1 << 30
 	// packFrom is how long something is at least that may get shorter.
 	packFrom = 64
 	// packWindow is how far back packed bytes refer, so also what an encoder keeps.
 	packWindow = 1 << 20
+)
+
+// How long anything is at most, packed or not. What claims more is damaged, and not read.
+const (
+	maxFrame   = 32 << 20 // what may be with a record of maxStatementBytes
+	maxContent = maxBatchBytes
+	maxPart    = journal.MaxKeptPart
+	maxSmall   = 1 << 20 // of notes, keyrings and the tree of an image
 )
 
 // How packed bytes begin.
@@ -41,7 +47,7 @@ type packer struct {
 func newPacker() (*packer, error) {
 	e, err1 := zstd.NewWriter(nil, zstd.WithEncoderCRC(false), zstd.WithWindowSize(packWindow),
 		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
-	d, err2 := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpackedBytes), zstd.WithDecoderConcurrency(0))
+	d, err2 := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(0))
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("pglog: zstd: %w", err)
 	}
@@ -57,17 +63,38 @@ func (p *packer) pack(b []byte) []byte {
 	return append([]byte{packedPlain}, b...)
 }
 
-// unpack returns what is its caller's only if the bytes given are.
-func (p *packer) unpack(b []byte) ([]byte, error) {
+// unpack returns so many bytes at most, which are its caller's only if the bytes given are. It takes
+// no more memory, whatever it is given.
+func (p *packer) unpack(b []byte, most int) ([]byte, error) {
 	switch {
 	case len(b) == 0:
-		return nil, errors.New("there are no bytes")
+		return nil, errors.New("there are no bytes, or too many")
+	case len(b)-1 > most:
+		return nil, fmt.Errorf("it has %d bytes, and %d are the most", len(b)-1, most)
 	case b[0] == packedPlain:
 		return b[1:], nil
 	case b[0] == packedZstd:
-		return p.decoder.DecodeAll(b[1:], nil)
+		return p.decode(b[1:], most)
 	}
 	return nil, fmt.Errorf("they are packed in an unknown way, %d", b[0])
+}
+
+// unsaid is how long something is at most that does not say so when it is packed.
+const unsaid = 256
+
+// decode has room for what packed bytes say that they are.
+func (p *packer) decode(b []byte, most int) ([]byte, error) {
+	var h zstd.Header
+	if err := h.Decode(b); err != nil {
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	if !h.HasFCS {
+		h.FrameContentSize = unsaid
+	}
+	if h.FrameContentSize > uint64(most) {
+		return nil, fmt.Errorf("it unpacks to %d bytes, and %d are the most", h.FrameContentSize, most)
+	}
+	return p.decoder.DecodeAll(b, make([]byte, 0, h.FrameContentSize))
 }
 
 // frame is a row of records that follow from each other.
@@ -105,12 +132,15 @@ func (p *packer) frames(after journal.Head, records iter.Seq[journal.Stored]) []
 
 // DamageError names what in a store is not what was written.
 type DamageError struct {
-	World string
+	World string // empty: it is not of one
 	What  string // "frame #1 to #2048", "content 9f86d0…", "image"
 	Err   error
 }
 
 func (e *DamageError) Error() string {
+	if e.World == "" {
+		return fmt.Sprintf("pglog: %s is damaged: %v", e.What, e.Err)
+	}
 	return fmt.Sprintf("pglog: world %s: %s is damaged: %v", e.World, e.What, e.Err)
 }
 
@@ -119,7 +149,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // open checks a frame, yields its records, and returns the chain root with the last. Yield
 // returns whether to go on.
 func (f *frame) open(p *packer, yield func(journal.Linked) bool) (journal.Hash, bool, error) {
-	raw, err := p.unpack(f.body)
+	raw, err := p.unpack(f.body, maxFrame)
 	if err != nil {
 		return journal.Hash{}, false, err
 	}

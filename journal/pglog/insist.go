@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -32,6 +33,34 @@ func (s *Store) insist(ctx context.Context, ask func(context.Context) error) err
 			return fmt.Errorf("pglog: no answer in %v: %w", s.opts.Patience, refusedBy(err))
 		}
 	}
+}
+
+// insist is that of the store, and names the world where a row of it is damaged.
+func (w *World) insist(ctx context.Context, ask func(context.Context) error) error {
+	return inWorld(w.id, w.store.insist(ctx, ask))
+}
+
+// inWorld names the world in which something is damaged, where it is not named yet.
+func inWorld(id string, err error) error {
+	var damaged *DamageError
+	if errors.As(err, &damaged) && damaged.World == "" {
+		damaged.World = id
+	}
+	return err
+}
+
+// unreadable makes a *DamageError of what a column says where it can not say so: it is not asked
+// for again.
+func unreadable(err error) error {
+	var column pgx.ScanArgError
+	var said *pgconn.PgError
+	switch {
+	case errors.As(err, &column):
+		return &DamageError{What: "column " + column.FieldName, Err: column.Err}
+	case errors.As(err, &said) && strings.HasPrefix(said.Code, "22"): // data exception, of what is there
+		return &DamageError{What: "a row", Err: err}
+	}
+	return err
 }
 
 // lasting reports whether asking again would be answered by the same.

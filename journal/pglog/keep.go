@@ -1,11 +1,15 @@
 package pglog
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -21,7 +25,7 @@ func (w *World) keep(ctx context.Context, sql string, args []any, into ...any) e
 		return err
 	}
 	args = append([]any{wid, token}, args...)
-	err = w.store.insist(ctx, func(ctx context.Context) error { return w.store.row(ctx, sql, args, into...) })
+	err = w.insist(ctx, func(ctx context.Context) error { return w.store.row(ctx, sql, args, into...) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return journal.ErrFenced
 	}
@@ -32,6 +36,9 @@ func (w *World) keep(ctx context.Context, sql string, args []any, into ...any) e
 func (w *World) PutNote(ctx context.Context, n journal.Note) error {
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
+	if len(n.Text) > maxSmall {
+		return fmt.Errorf("pglog: a note of %d bytes: %d are the most", len(n.Text), maxSmall)
+	}
 	text := append([]byte{}, n.Text...) // nil would be NULL
 	return w.keep(ctx, sqlPutNote, []any{bigint(n.Size), text}, new(int64))
 }
@@ -63,9 +70,9 @@ func (w *World) Redact(ctx context.Context, h journal.Hash) error {
 func (w *World) PutImage(ctx context.Context, img *journal.KeptImage) error {
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
-	id, n, sum := newUUID(), int64(0), sha256.New()
+	id, n, seal := newUUID(), int64(0), w.imageSeal(img)
 	put := func(part []byte) error {
-		sum.Write(part)
+		seal.Write(part)
 		n++
 		return w.keep(ctx, sqlPutPart, []any{id, n, w.store.pack.pack(part)}, new(int64))
 	}
@@ -81,7 +88,7 @@ func (w *World) PutImage(ctx context.Context, img *journal.KeptImage) error {
 		}
 	}
 	var durable, whole bool
-	args := []any{id, bigint(img.Head.ID), img.Head.Root[:], append([]byte{}, img.Tree...), n, sum.Sum(nil)}
+	args := []any{id, bigint(img.Head.ID), img.Head.Root[:], append([]byte{}, img.Tree...), n, seal.Sum(nil)}
 	err := w.keep(ctx, sqlPutImage, args, &durable, &whole)
 	switch {
 	case err != nil:
@@ -94,29 +101,35 @@ func (w *World) PutImage(ctx context.Context, img *journal.KeptImage) error {
 	return nil
 }
 
-// Kept implements journal.Past. Who does not own the world may find, when reading the parts, that
+// Kept implements journal.Past. Whose claim has no key is refused: nobody else can tell whose image
+// it is. Who does not own the world may find, when reading the parts, that
 // another image has taken the place of this one: then that can be asked for.
 func (w *World) Kept(ctx context.Context) (*journal.KeptImage, error) {
+	if len(w.claim.Key) < minKey {
+		return nil, refuse(NoKey, "the image of world %s", w.id)
+	}
 	wid, err := w.number(ctx)
 	if err != nil {
 		return nil, err
 	}
 	img := &journal.KeptImage{}
 	var id pgtype.UUID
-	var root, sum []byte
+	var sum []byte
 	var parts int64
-	err = w.store.insist(ctx, func(ctx context.Context) error {
-		return w.store.row(ctx, sqlImage, []any{wid}, &id, &img.Head.ID, &root, &img.Tree, &parts, &sum)
+	err = w.insist(ctx, func(ctx context.Context) error {
+		return w.store.row(ctx, sqlImage, []any{wid, maxSmall}, &id, &img.Head.ID, &fixed{img.Head.Root[:]}, &img.Tree, &parts, &sum)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // as Past says: none was put
 	}
+	if err == nil && img.Tree == nil {
+		err = w.damaged(errTooLong, "the tree of the image")
+	}
 	if err != nil {
 		return nil, err
 	}
-	copy(img.Head.Root[:], root)
 	img.Parts = func(yield func([]byte, error) bool) {
-		err := w.parts(ctx, wid, id, parts, sum, func(part []byte) bool { return yield(part, nil) })
+		err := w.parts(ctx, wid, id, parts, sum, w.imageSeal(img), func(part []byte) bool { return yield(part, nil) })
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(nil, fmt.Errorf("pglog: image at #%d: %w", img.Head.ID, err))
 		}
@@ -124,41 +137,58 @@ func (w *World) Kept(ctx context.Context) (*journal.KeptImage, error) {
 	return img, nil
 }
 
-// parts reads the parts of an image in one statement, so that none is taken away meanwhile.
-func (w *World) parts(ctx context.Context, wid int64, id pgtype.UUID, parts int64, sum []byte, yield func([]byte) bool) error {
+// parts reads the parts of an image in one statement, so that none is taken away meanwhile. However
+// many they are, each comes within the store's patience.
+func (w *World) parts(ctx context.Context, wid int64, id pgtype.UUID, parts int64, sum []byte, seal hash.Hash, yield func([]byte) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := w.store.opts.Patience
+	silent := time.AfterFunc(patience, func() { cancel(fmt.Errorf("no answer in %v", patience)) })
+	defer silent.Stop()
 	conn, err := w.store.pool.Acquire(ctx)
 	if err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, sqlParts, wid, id)
+	rows, err := conn.Query(ctx, sqlParts, wid, id, maxPart+1)
 	if err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer rows.Close()
-	hash := sha256.New()
 	damaged := func(err error) error { return w.damaged(err, "image") }
 	for ; rows.Next(); parts-- {
+		silent.Stop()
 		var body []byte
 		if err := rows.Scan(&body); err != nil {
-			return err
+			return damaged(err)
 		}
-		part, err := w.store.pack.unpack(body)
+		part, err := w.store.pack.unpack(body, maxPart)
 		if err != nil {
 			return damaged(err)
 		}
-		hash.Write(part)
+		seal.Write(part)
 		if !yield(part) {
 			return errEnough
 		}
+		silent.Reset(patience)
 	}
 	switch {
 	case rows.Err() != nil:
-		return rows.Err()
+		return cmp.Or(context.Cause(ctx), rows.Err())
 	case parts != 0:
 		return damaged(errors.New("not all of its parts are there: it was replaced, or is damaged"))
-	case !bytes.Equal(hash.Sum(nil), sum):
-		return damaged(errors.New("its parts are not those that were put"))
+	case !hmac.Equal(seal.Sum(nil), sum):
+		return damaged(errors.New("it is not the one that was put"))
 	}
 	return nil
+}
+
+// imageSeal is what only who has the key can write beside an image; its parts follow.
+func (w *World) imageSeal(img *journal.KeptImage) hash.Hash {
+	mac := hmac.New(sha256.New, w.claim.Key)
+	_, _ = fmt.Fprintf(mac, "worldkernel image 1\x00%s\x00", w.id) // a hash takes all
+	b := binary.BigEndian.AppendUint64(nil, uint64(img.Head.ID))
+	b = binary.BigEndian.AppendUint64(append(b, img.Head.Root[:]...), uint64(len(img.Tree)))
+	mac.Write(append(b, img.Tree...))
+	return mac
 }

@@ -18,11 +18,14 @@ func (w *World) Keyring(ctx context.Context) (sealed []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = w.store.insist(ctx, func(ctx context.Context) error {
-		return w.store.row(ctx, sqlKeyring, []any{wid}, &sealed)
+	err = w.insist(ctx, func(ctx context.Context) error {
+		return w.store.row(ctx, sqlKeyring, []any{wid, maxSmall}, &sealed)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("pglog: the keyring of world %s: %w", w.id, journal.ErrNotFound)
+	}
+	if err == nil && sealed == nil {
+		err = w.damaged(errTooLong, "the keyring")
 	}
 	return sealed, err
 }

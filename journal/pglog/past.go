@@ -41,6 +41,9 @@ func (w *World) Records(ctx context.Context, after journal.Seq) iter.Seq2[journa
 	}
 }
 
+// errTooLong says that something is not read, because nothing so long was put.
+var errTooLong = errors.New("it is longer than what was put")
+
 // errEnough says that whoever reads has stopped.
 var errEnough = errors.New("enough")
 
@@ -111,18 +114,20 @@ func (w *World) frames(ctx context.Context, from, end journal.Seq) ([]frame, err
 		return nil, err
 	}
 	var page []frame
-	err = w.store.insist(ctx, func(ctx context.Context) error {
+	err = w.insist(ctx, func(ctx context.Context) error {
 		page = nil
-		return w.store.rows(ctx, sqlFrames, []any{wid, from, end, framePage}, func(r pgx.Rows) error {
+		return w.store.rows(ctx, sqlFrames, []any{wid, from, end, framePage, maxFrame}, func(r pgx.Rows) error {
 			var f frame
 			var was []byte
-			err := r.Scan(&f.first, &f.last, &was, &f.body)
+			if err := r.Scan(&f.first, &f.last, &was, &f.body); err != nil {
+				return err
+			}
 			if len(was) != len(f.was) {
 				return w.damaged(fmt.Errorf("a chain root of %d bytes", len(was)), "frame #%d to #%d", f.first, f.last)
 			}
 			copy(f.was[:], was)
 			page = append(page, f)
-			return err
+			return nil
 		})
 	})
 	return page, err
@@ -136,7 +141,7 @@ func (w *World) Blob(h journal.Hash) ([]byte, error) {
 		return nil, err
 	}
 	var body []byte
-	err = w.store.insist(ctx, func(ctx context.Context) error {
+	err = w.insist(ctx, func(ctx context.Context) error {
 		return w.store.row(ctx, sqlBlob, []any{wid, h[:]}, &body)
 	})
 	switch {
@@ -147,7 +152,7 @@ func (w *World) Blob(h journal.Hash) ([]byte, error) {
 	case body == nil:
 		return nil, fmt.Errorf("pglog: content %s: %w", h, journal.ErrRedacted)
 	}
-	content, err := w.store.pack.unpack(body)
+	content, err := w.store.pack.unpack(body, maxContent)
 	if err == nil && canon.Sum(content) != h {
 		err = errors.New("its bytes have another hash")
 	}
@@ -185,11 +190,14 @@ func (w *World) notes(ctx context.Context, from, to journal.Seq) ([]journal.Note
 		return nil, err
 	}
 	var page []journal.Note
-	err = w.store.insist(ctx, func(ctx context.Context) error {
+	err = w.insist(ctx, func(ctx context.Context) error {
 		page = nil
-		return w.store.rows(ctx, sqlNotes, []any{wid, bigint(from), bigint(to), notePage}, func(r pgx.Rows) error {
+		return w.store.rows(ctx, sqlNotes, []any{wid, bigint(from), bigint(to), notePage, maxSmall}, func(r pgx.Rows) error {
 			var n journal.Note
 			err := r.Scan(&n.Size, &n.Text)
+			if err == nil && n.Text == nil {
+				err = w.damaged(errTooLong, "the note of #%d", n.Size)
+			}
 			page = append(page, n)
 			return err
 		})

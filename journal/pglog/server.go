@@ -132,14 +132,26 @@ func (s *Store) rowsBy(ctx context.Context, pool *pgxpool.Pool, sql string, args
 	defer rows.Close()
 	for rows.Next() {
 		if err := each(rows); err != nil {
-			return err
+			return unreadable(err)
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return err
+		return unreadable(err)
 	}
 	if text, ok := warned[warning]; ok {
 		return fmt.Errorf("pglog: the server warns: %v", text)
 	}
+	return nil
+}
+
+// fixed is bytes of a length that a column has to have.
+type fixed struct{ into []byte }
+
+// ScanBytes implements pgtype.BytesScanner.
+func (f *fixed) ScanBytes(v []byte) error {
+	if len(v) != len(f.into) {
+		return fmt.Errorf("%d bytes, and not %d", len(v), len(f.into))
+	}
+	copy(f.into, v)
 	return nil
 }

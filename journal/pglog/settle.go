@@ -17,11 +17,14 @@ func (s *Store) settle(f *flight, why error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.opts.Patience)
 	defer cancel()
 	pauses := newPauses()
+	var damaged *DamageError
 	for {
 		at, err := s.confirm(ctx, f)
 		switch {
 		case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrRewound):
 			return err
+		case errors.As(err, &damaged):
+			return inWorld(f.world.id, err)
 		case err != nil:
 			why = err
 		case at != f.head && at != f.after:
@@ -57,15 +60,13 @@ func (s *Store) confirm(ctx context.Context, f *flight) (journal.Head, error) {
 	var epoch uint64
 	var ours, confirmed bool
 	var at journal.Head
-	var root []byte
-	err := s.row(ctx, sqlConfirm, []any{f.wid, f.token}, &epoch, &ours, &confirmed, &at.ID, &root)
+	err := s.row(ctx, sqlConfirm, []any{f.wid, f.token}, &epoch, &ours, &confirmed, &at.ID, &fixed{at.Root[:]})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return at, fmt.Errorf("pglog: world %s: %w: it is not in the store any more", f.world.id, journal.ErrRewound)
 	case err != nil:
 		return at, err
 	case confirmed:
-		copy(at.Root[:], root)
 		return at, nil
 	case ours:
 		return at, errors.New("pglog: somebody takes the world over")

@@ -202,19 +202,22 @@ SELECT wid FROM moved`
 WITH mine AS (
 	UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING head, root
 )
-SELECT w.epoch, w.token = $2 AS ours, mine.head IS NOT NULL AS confirmed, coalesce(mine.head, 0), coalesce(mine.root, '')
+SELECT w.epoch, w.token = $2 AS ours, mine.head IS NOT NULL AS confirmed, coalesce(mine.head, 0), coalesce(mine.root, w.root)
 FROM worldkernel.world w LEFT JOIN mine ON true WHERE w.wid = $1`
 
 	// sqlFrames reads frames from the one with a record on, up to the one that begins with another.
+	// Here as below, NULL is in the place of what is longer than anything that was put.
 	sqlFrames = `
-SELECT first, last, was, body FROM worldkernel.frame
+SELECT first, last, was, CASE WHEN octet_length(body) <= $5 THEN body END FROM worldkernel.frame
 WHERE wid = $1 AND first <= $3 AND first >= coalesce(
 	(SELECT max(f.first) FROM worldkernel.frame f WHERE f.wid = $1 AND f.first <= $2), $2)
 ORDER BY first LIMIT $4`
 
 	sqlBlob = `SELECT body FROM worldkernel.blob WHERE wid = $1 AND hash = $2`
 
-	sqlNotes = `SELECT size, note FROM worldkernel.note WHERE wid = $1 AND size BETWEEN $2 AND $3 ORDER BY size LIMIT $4`
+	sqlNotes = `
+SELECT size, CASE WHEN octet_length(note) <= $5 THEN note END FROM worldkernel.note
+WHERE wid = $1 AND size BETWEEN $2 AND $3 ORDER BY size LIMIT $4`
 
 	sqlPutNote = `
 WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid),
@@ -224,7 +227,7 @@ put AS (
 )
 SELECT wid FROM mine`
 
-	sqlKeyring = `SELECT sealed FROM worldkernel.keyring WHERE wid = $1`
+	sqlKeyring = `SELECT CASE WHEN octet_length(sealed) <= $2 THEN sealed END FROM worldkernel.keyring WHERE wid = $1`
 
 	sqlPutKeyring = `
 WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid),
@@ -276,9 +279,11 @@ checked AS (
 )
 SELECT durable, whole FROM checked`
 
-	sqlImage = `SELECT id, at, root, tree, parts, sum FROM worldkernel.image WHERE wid = $1`
+	sqlImage = `
+SELECT id, at, root, CASE WHEN octet_length(tree) <= $2 THEN tree END, parts, sum FROM worldkernel.image WHERE wid = $1`
 
-	sqlParts = `SELECT body FROM worldkernel.image_part WHERE wid = $1 AND id = $2 ORDER BY n`
+	sqlParts = `
+SELECT CASE WHEN octet_length(body) <= $3 THEN body END FROM worldkernel.image_part WHERE wid = $1 AND id = $2 ORDER BY n`
 
 	// sqlAttempts reads what is kept of attempts. A lease that is left is in microseconds.
 	sqlAttempts = `

@@ -82,15 +82,13 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Row, error] {
 				page = page[:0]
 				return s.rows(ctx, sqlList, []any{after, listPage}, func(r pgx.Rows) error {
 					var w Row
-					var root []byte
 					var due pgtype.Timestamptz
-					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &root, &due, &w.Node, &w.Alive, &w.Owed)
-					copy(w.Head.Root[:], root)
+					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &fixed{w.Head.Root[:]}, &due, &w.Node, &w.Alive, &w.Owed)
 					if due.Valid {
 						w.Due = &due.Time // of one at once, the zero time
 					}
 					page = append(page, w)
-					return err
+					return inWorld(w.ID, unreadable(err))
 				})
 			})
 			if err != nil {
@@ -125,11 +123,9 @@ type stand struct {
 // to be read, is refused.
 func (w *World) look(ctx context.Context) (stand, error) {
 	var v stand
-	var root []byte
-	err := w.store.insist(ctx, func(ctx context.Context) error {
-		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &root, &v.sealed, &v.seal, &v.node, &v.alive)
+	err := w.insist(ctx, func(ctx context.Context) error {
+		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &fixed{v.head.Root[:]}, &v.sealed, &v.seal, &v.node, &v.alive)
 	})
-	copy(v.head.Root[:], root)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return v, refuse(NoWorld, "%s", w.id)
@@ -139,6 +135,10 @@ func (w *World) look(ctx context.Context) (stand, error) {
 		return v, refuse(WorldMade, "%s", w.id)
 	case v.state == journal.Moved:
 		return v, refuse(WorldMoved, "%s", w.id)
+	case !v.token.Valid:
+		return v, w.damaged(errors.New("it is NULL"), "the token")
+	case v.state != journal.Made && v.state != journal.Live:
+		return v, w.damaged(fmt.Errorf("it is %.20q", v.state), "the state")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,15 +196,14 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 // says that it does not any more, or that its owner lives.
 func (w *World) take(ctx context.Context, v stand) (journal.Owned, error) {
 	s := w.store
-	token, root := newUUID(), []byte(nil)
+	token := newUUID()
 	args := []any{v.wid, token, s.opts.Node, s.run, v.token, w.claim.Take, w.claim.Made}
-	err := s.insist(ctx, func(ctx context.Context) error {
-		return s.row(ctx, sqlClaim, args, &v.epoch, &v.head.ID, &root, &v.sealed, &v.seal)
+	err := w.insist(ctx, func(ctx context.Context) error {
+		return s.row(ctx, sqlClaim, args, &v.epoch, &v.head.ID, &fixed{v.head.Root[:]}, &v.sealed, &v.seal)
 	})
 	if err != nil {
 		return journal.Owned{}, err
 	}
-	copy(v.head.Root[:], root)
 	v.token = token
 	return w.own(ctx, v)
 }
@@ -227,7 +226,7 @@ func (w *World) Release(ctx context.Context, wake journal.Wake) error {
 	if err != nil {
 		return err
 	}
-	err = w.store.insist(ctx, func(ctx context.Context) error {
+	err = w.insist(ctx, func(ctx context.Context) error {
 		err := w.store.row(ctx, sqlRelease, []any{wid, token, dueOf(wake)}, &wid)
 		if errors.Is(err, pgx.ErrNoRows) && lost {
 			return nil // that one had done it, or somebody else has the world: it is not ours either way

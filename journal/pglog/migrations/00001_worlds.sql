@@ -75,7 +75,7 @@ CREATE TABLE worldkernel.image (
     root  bytea NOT NULL,
     tree  bytea NOT NULL,
     parts bigint NOT NULL,
-    sum   bytea NOT NULL -- SHA-256 of all parts as they were put
+    sum   bytea NOT NULL -- a seal over head, tree and all parts
 );
 
 CREATE TABLE worldkernel.image_part (
