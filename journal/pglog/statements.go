@@ -124,7 +124,7 @@ WHERE w.id = $1`
 
 	// sqlClaimDue claims worlds that nobody owns who lives, and that are due, or wanted by this
 	// node ($1, its run $2): with a token ($3) that it answers to again where an answer was lost.
-	// What others claim at the same time it leaves to them.
+	// What others claim at the same time it leaves to them, and what is damaged to who asks for it.
 	sqlClaimDue = `
 WITH found AS (
 	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND due <= now() AND id <> ALL ($5::text[]) LIMIT $4)
@@ -138,7 +138,8 @@ WITH found AS (
 	(SELECT wid, token FROM worldkernel.world WHERE node = $1 AND run = $2 AND token = $3)
 ), free AS (
 	SELECT w.wid FROM worldkernel.world w JOIN found ON found.wid = w.wid AND found.token = w.token
-	WHERE w.state = 'live' LIMIT $4 FOR UPDATE OF w SKIP LOCKED
+	WHERE w.state = 'live' AND octet_length(w.root) = 32 AND least(w.head, w.sealed, w.epoch) >= 0 AND w.epoch < 1::bigint << 62
+	LIMIT $4 FOR UPDATE OF w SKIP LOCKED
 )
 UPDATE worldkernel.world w
 SET epoch = w.epoch + (w.token <> $3)::int, token = $3, node = $1, run = $2, due = NULL, wanted = NULL

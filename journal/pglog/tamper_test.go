@@ -44,7 +44,7 @@ var changes = map[string][]string{
 var believed = map[string]string{
 	"meta.one": "", "meta.store": "", // who knows which store it is says so: Options.Store
 	"node.node": "", "node.run": "", "node.lease_until": "", // leases give liveness only
-	"world.node": "", "world.run": "", "world.busy": "",
+	"node.url": "", "node.version": "", "world.node": "", "world.run": "", "world.due": "", "world.wanted": "",
 	"world.token": "",                        // its owner is fenced, or finds the world put back
 	"world.epoch": "",                        // it counts owners; the token fences
 	"frame.epoch": "",                        // nobody reads it
@@ -89,13 +89,13 @@ func aWorldOfAll(t *testing.T, s *Store, id string, key []byte, batches int) []j
 	at.Receipt = []byte("result of " + id)
 	_, err = w.ChangeAttempts(ctx, &receipt.AttemptChanges{End: []receipt.KeptAttempt{at}})
 	require.NoError(t, err)
-	require.NoError(t, w.Release(ctx, true))
+	require.NoError(t, w.Release(ctx, journal.WakeNow))
 	w = s.World(id, Claim{Key: key})
 	for range batches { // an epoch later
 		_, err = w.Own(ctx)
 		require.NoError(t, err)
 		require.NoError(t, appended(w, c.batch(1, 40, id)))
-		require.NoError(t, w.Release(ctx, true))
+		require.NoError(t, w.Release(ctx, journal.WakeNow))
 		w = s.World(id, Claim{Key: key})
 	}
 	return hashes
@@ -142,6 +142,9 @@ func tell(t *testing.T, url, id string, key []byte, hashes []journal.Hash) told 
 	for _, err := range s.List(ctx) {
 		o.known(t, err)
 		o.put("list", err, "")
+	}
+	for _, err := range []error{errorOf(s.Nodes(ctx)), errorOf(s.Mine(ctx)), errorOf(s.Owner(ctx, id))} {
+		o.known(t, err)
 	}
 	reader, owner := s.World(id, Claim{Key: key}), s.World(id, Claim{Key: key, Take: true})
 	owned, err := owner.Own(ctx)
@@ -190,7 +193,7 @@ func tell(t *testing.T, url, id string, key []byte, hashes []journal.Hash) told 
 	err = appended(owner, c.batch(1, 10, "the next"))
 	o.known(t, err)
 	o.put("append", err, c.at)
-	err = owner.Release(ctx, false)
+	err = owner.Release(ctx, journal.WakeNever)
 	o.known(t, err)
 	return o
 }
@@ -209,6 +212,8 @@ func readKept(ctx context.Context, w *World) (string, error) {
 	}
 	return text, nil
 }
+
+func errorOf[T any](_ T, err error) error { return err }
 
 // known sees to it that an error is one with words.
 func (o told) known(t *testing.T, err error) {
@@ -428,4 +433,23 @@ func TestAnImageThatDoesNotComeIsWaitedForNoLongerThanAllElse(t *testing.T) {
 	_, err := readKept(ctx, s.World("w", Claim{Key: testKey}))
 	require.ErrorContains(t, err, "no answer in 1s")
 	require.NoError(t, ctx.Err())
+}
+
+// TestADamagedRowIsInNobodysWay: who claims what is due gets all the others.
+func TestADamagedRowIsInNobodysWay(t *testing.T) {
+	url := newURL(t)
+	s := open(t, url, Options{})
+	for _, id := range []string{"a", "b", "c"} {
+		aWorldOfAll(t, s, id, testKey, 1)
+	}
+	for _, damage := range []string{"root = 'x'", "epoch = 9223372036854775807", "epoch = -1", "head = -1", "sealed = -1"} {
+		run(t, url, "UPDATE worldkernel.world SET "+damage+" WHERE id = 'b'")
+		ids, err := s.ClaimDue(t.Context(), 10, nil)
+		require.NoError(t, err, damage)
+		require.ElementsMatch(t, []string{"a", "c"}, ids, damage)
+		_, err = s.World("b", Claim{Key: testKey}).Own(t.Context())
+		require.Error(t, err, damage)
+		require.NotContains(t, err.Error(), "no answer")
+		require.NoError(t, s.LetGo(t.Context(), ids...))
+	}
 }
