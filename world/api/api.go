@@ -13,27 +13,22 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"net"
 	"net/http"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Config says what is served, and to whom. All but Worlds and Tokens may be left
 // out.
 type Config struct {
-	Worlds       []*local.World // no two with the same id; the server does not close them
+	Worlds       []*local.World // from the beginning; no two with the same id; the server does not close them
 	Tokens       *Tokens        // nil: nobody gets in
 	Log          *slog.Logger   // a line for every request; nil: nobody reads it
 	AllowedHosts []string       // that Host and Origin may name besides loopback, as clients write them: a name, or name:port
@@ -48,7 +43,7 @@ type Config struct {
 type Server struct {
 	cfg      Config
 	tokens   atomic.Pointer[Tokens]
-	worlds   map[string]*hosted
+	worlds   hosts
 	routes   []route
 	mux      *http.ServeMux
 	document document
@@ -62,23 +57,9 @@ type Server struct {
 	strangers     *strangers
 	probes        *strangers // who ask /healthz
 	turns         *slots     // of calls that work
-	metrics       *metrics
 
-	life    context.Context // ends with the server
-	end     context.CancelFunc
-	working sync.WaitGroup // what follows journals for the metrics, and for their columns
-}
-
-// hosted is a world that is served.
-type hosted struct {
-	view.Journal
-	id        string
-	verifying chan struct{} // holds whoever verifies, or changes report
-	report    *wholeReport  // the last one that somebody looked at; nil: nobody has
-
-	life    context.Context // of those who follow its journal or wait for its effects; ends with the server
-	end     context.CancelFunc
-	stopped atomic.Bool
+	life context.Context // ends with the server
+	end  context.CancelFunc
 }
 
 // New returns a server. Close ends it.
@@ -89,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	l := &cfg.Limits
 	s := &Server{
-		cfg: cfg, worlds: make(map[string]*hosted), routes: routes(), mux: http.NewServeMux(),
+		cfg: cfg, worlds: hosts{all: make(map[string]*hosted)}, routes: routes(), mux: http.NewServeMux(),
 		connected: newConnections(l.Connections), requests: newSlots("requests", l.Requests, l),
 		followers: newSlots("followers", l.Followers, l), waits: newSlots("waits", l.Waits, l),
 		verifications: newSlots("verifications", l.Verifications, l),
@@ -97,18 +78,6 @@ func New(cfg Config) (*Server, error) {
 		health:        newSlots("health", Slots{All: l.Health, Token: l.Health + 1, World: l.Health}, l),
 	}
 	s.turns.queued = math.MaxInt // who waits for one has a slot of another kind
-	if len(cfg.Worlds) == 0 {
-		return nil, errors.New("api: no world to serve")
-	}
-	for _, lw := range cfg.Worlds {
-		id := lw.Status().ID
-		if s.worlds[id] != nil {
-			return nil, fmt.Errorf("api: two worlds have the id %s", id)
-		}
-		j := view.Journal{Local: lw}
-		j.Index = j.Columns()
-		s.worlds[id] = &hosted{Journal: j, id: id, verifying: make(chan struct{}, 1)}
-	}
 	var err error
 	if s.document, err = readDocument(); err != nil {
 		return nil, err
@@ -119,25 +88,12 @@ func New(cfg Config) (*Server, error) {
 	s.tokens.Store(cfg.Tokens)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.strangers, s.probes = newStrangers(s.life, l), newStrangers(s.life, l)
-	for _, h := range s.worlds { // order cannot show: each has a life of its own
-		h.life, h.end = context.WithCancel(s.life)
-		s.working.Go(func() { h.index(h.life) })
-	}
-	s.metrics = newMetrics(s.sorted())
-	for _, m := range s.metrics.worlds {
-		s.working.Go(func() { m.watch(s.life) })
+	for _, lw := range cfg.Worlds {
+		if err := s.Add(lw); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	return s, nil
-}
-
-// sorted returns the worlds by their ids.
-func (s *Server) sorted() []*hosted {
-	out := make([]*hosted, 0, len(s.worlds))
-	for _, h := range s.worlds { // order cannot show: sorted below
-		out = append(out, h)
-	}
-	slices.SortFunc(out, func(a, b *hosted) int { return cmp.Compare(a.id, b.id) })
-	return out
 }
 
 // Handler answers requests.
@@ -165,21 +121,14 @@ func (s *Server) HTTPServer() *http.Server {
 // token that is gone still follows ends before the next record.
 func (s *Server) SetTokens(t *Tokens) { s.tokens.Store(t) }
 
-// Stop answers all that is asked of a world with a problem from now on, and ends
-// what follows it: for one that cannot go on. /healthz tells it.
-func (s *Server) Stop(id string) {
-	if h := s.worlds[id]; h != nil {
-		h.stopped.Store(true)
-		h.end()
-	}
-}
-
 // Close ends the streams of followers and what the server does by itself. Requests
 // that are being answered go on; wait for them before the worlds are closed, with
 // http.Server.Shutdown.
 func (s *Server) Close() error {
 	s.end()
-	s.working.Wait()
+	for _, h := range s.worlds.sorted() {
+		h.working.Wait()
+	}
 	return nil
 }
 

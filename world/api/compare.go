@@ -12,13 +12,17 @@ func compareMoments(c *call) error {
 		return err
 	}
 	other := c.world
-	if id := c.param("with"); id != "" {
-		if other = c.server.worlds[id]; other == nil || !c.token.sees(id) {
+	if id := c.param("with"); id != "" && id != other.id {
+		other = c.server.worlds.get(id)
+		switch {
+		case other == nil || !c.token.sees(id):
 			return badRequest("with", "there is no such world")
-		}
-		if other.stopped.Load() {
+		case other.stopped.Load():
 			return errStopped
+		case !other.enter():
+			return errMoving()
 		}
+		defer other.exit()
 	}
 	if c.param("a") == "" {
 		return badRequest("a", "it is not said which moment")

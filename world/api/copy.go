@@ -52,7 +52,7 @@ func NewCopy(ctx context.Context, lw *local.World) (*Copy, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Copy{server: s, world: s.sorted()[0], secret: secret}
+	c := &Copy{server: s, world: s.worlds.get(lw.Status().ID), secret: secret}
 	text, err := c.ask(ctx, c.path("/verify"))
 	if err == nil {
 		err = json.Unmarshal(text, &c.Verified)

@@ -76,8 +76,18 @@ func (s *Server) Busy(kind, token, world string, n int) (free func()) {
 
 // Verifying takes the turn of who verifies a world until what it returns is called.
 func (s *Server) Verifying(world string) (done func()) {
-	s.worlds[world].verifying <- struct{}{}
-	return func() { <-s.worlds[world].verifying }
+	s.worlds.get(world).verifying <- struct{}{}
+	return func() { <-s.worlds.get(world).verifying }
+}
+
+// Inside reports whether somebody asks something of a world.
+func (v *Service) Inside(world string) bool {
+	h := v.serving.server.worlds.get(world)
+	if !h.inside.TryLock() {
+		return true
+	}
+	h.inside.Unlock()
+	return false
 }
 
 // VerificationOf and WithoutPaths are tested by themselves.

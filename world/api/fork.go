@@ -78,7 +78,7 @@ func forkWorld(c *call) error {
 	case req.ID == "" || strings.HasPrefix(req.ID, "."):
 		return badRequest("id", "a fork has an id, which is the name of its directory, too, and does not begin with a dot")
 	}
-	if c.server.worlds[req.ID] != nil { // its own parent, too
+	if c.server.worlds.get(req.ID) != nil { // its own parent, too
 		return failed(http.StatusConflict, "exists", "a world of that id is served here")
 	}
 	f := local.ForkOptions{ID: req.ID, Effects: cmp.Or(req.Effects, journal.ForkHold), Actor: c.actor(), Seed: req.Seed}

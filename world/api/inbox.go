@@ -23,7 +23,7 @@ func showInbox(c *call) error {
 	room := c.room()
 	last := ""
 	from, after, _ := strings.Cut(c.param("after"), "/") // ids of worlds have none
-	for _, h := range c.server.sorted() {
+	for h := range c.server.worlds.each() {
 		if !c.token.sees(h.id) || h.stopped.Load() || h.id < from {
 			continue
 		}

@@ -12,17 +12,10 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// metrics count what has happened in the worlds since the server was made. They are
-// derived from the journals.
-type metrics struct {
-	registry  *prometheus.Registry
-	snapshots *prometheus.HistogramVec
-	replays   *prometheus.HistogramVec
-	worlds    []*watched
-}
-
-// counters are what is counted of one world.
+// counters count what has happened in one world since it is served. They are derived from its
+// journal.
 type counters struct {
+	registry  *prometheus.Registry
 	events    prometheus.Counter
 	steps     *prometheus.CounterVec // by outcome
 	decisions *prometheus.CounterVec // by decision
@@ -32,53 +25,46 @@ type counters struct {
 	late      prometheus.Counter
 	warnings  prometheus.Counter
 	inDoubt   prometheus.Gauge
+	snapshots prometheus.Histogram
+	replays   prometheus.Histogram
 }
 
-// worldLabel is the id of a world.
-const worldLabel = "world"
-
-func newMetrics(worlds []*hosted) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+func newCounters(h *hosted) counters {
+	registry := prometheus.NewRegistry()
+	ofWorld := prometheus.WrapRegistererWith(prometheus.Labels{"world": h.id}, registry)
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{worldLabel}, labels...))
-		m.registry.MustRegister(v)
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		ofWorld.MustRegister(v)
 		return v
 	}
-	seconds := func(name, help string) *prometheus.HistogramVec {
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
-		}, []string{worldLabel})
-		m.registry.MustRegister(v)
+	one := func(name, help string) prometheus.Counter { return vec(name, help).WithLabelValues() }
+	seconds := func(name, help string) prometheus.Histogram {
+		v := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)})
+		ofWorld.MustRegister(v)
 		return v
 	}
-	events := vec("worldkernel_events_submitted_total", "Events taken from outside.")
-	steps := vec("worldkernel_cell_steps_total", "Steps of cells, by outcome: pure, success or failed.", "outcome")
-	decisions := vec("worldkernel_intent_decisions_total", "Decisions about intents: allow, deny, require_approval and so on.", "decision")
-	outcomes := vec("worldkernel_intent_outcomes_total", "Outcomes of attempts and of intents that ended without one.", "outcome")
-	receipts := vec("worldkernel_receipts_total", "Receipts of the outside, by status; late ones are apart.", "status")
-	costs := vec("worldkernel_effect_cost_total", "What effects used as their receipts say, by kind and unit: calls, tokens, bytes, and micros, millionths of a unit of money.", "kind", "unit")
-	late := vec("worldkernel_receipts_late_total", "Receipts for attempts that had been given up.")
-	warnings := vec("worldkernel_confirmation_warnings_total", "Recorded results that were used though the outside shows something else.")
-	doubt := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "worldkernel_intents_in_doubt", Help: "Intents of which nobody can tell whether they happened.",
-	}, []string{worldLabel})
-	m.registry.MustRegister(doubt)
-	m.snapshots = seconds("worldkernel_snapshot_seconds", "How long snapshots took that were asked for here.")
-	m.replays = seconds("worldkernel_replay_seconds", "How long verifications took that were asked for here, which replay the world.")
-	for _, h := range worlds {
-		by := prometheus.Labels{worldLabel: h.id}
-		m.worlds = append(m.worlds, newWatched(h, counters{
-			events: events.With(by), steps: steps.MustCurryWith(by), decisions: decisions.MustCurryWith(by),
-			outcomes: outcomes.MustCurryWith(by), receipts: receipts.MustCurryWith(by), costs: costs.MustCurryWith(by), late: late.With(by),
-			warnings: warnings.With(by), inDoubt: doubt.With(by),
-		}))
-		m.registry.MustRegister(&syncs{h.Local, prometheus.NewDesc("worldkernel_journal_sync_seconds",
-			"How long appends waited for the journal to be synced.", nil, by)}, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "worldkernel_effects_unrecorded_total", ConstLabels: by,
-			Help: "Attempts that were made because nothing recorded answers them, where effects are recorded or live.",
-		}, func() float64 { return float64(h.Local.Missed()) }))
+	c := counters{
+		registry:  registry,
+		events:    one("worldkernel_events_submitted_total", "Events taken from outside."),
+		steps:     vec("worldkernel_cell_steps_total", "Steps of cells, by outcome: pure, success or failed.", "outcome"),
+		decisions: vec("worldkernel_intent_decisions_total", "Decisions about intents: allow, deny, require_approval and so on.", "decision"),
+		outcomes:  vec("worldkernel_intent_outcomes_total", "Outcomes of attempts and of intents that ended without one.", "outcome"),
+		receipts:  vec("worldkernel_receipts_total", "Receipts of the outside, by status; late ones are apart.", "status"),
+		costs:     vec("worldkernel_effect_cost_total", "What effects used as their receipts say, by kind and unit: calls, tokens, bytes, and micros, millionths of a unit of money.", "kind", "unit"),
+		late:      one("worldkernel_receipts_late_total", "Receipts for attempts that had been given up."),
+		warnings:  one("worldkernel_confirmation_warnings_total", "Recorded results that were used though the outside shows something else."),
+		inDoubt: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "worldkernel_intents_in_doubt", Help: "Intents of which nobody can tell whether they happened.",
+		}),
+		snapshots: seconds("worldkernel_snapshot_seconds", "How long snapshots took that were asked for here."),
+		replays:   seconds("worldkernel_replay_seconds", "How long verifications took that were asked for here, which replay the world."),
 	}
-	return m
+	ofWorld.MustRegister(c.inDoubt, &syncs{h.Local, prometheus.NewDesc("worldkernel_journal_sync_seconds",
+		"How long appends waited for the journal to be synced.", nil, nil)}, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "worldkernel_effects_unrecorded_total",
+		Help: "Attempts that were made because nothing recorded answers them, where effects are recorded or live.",
+	}, func() float64 { return float64(h.Local.Missed()) }))
+	return c
 }
 
 // uses counts what an effect of a kind used.
@@ -90,10 +76,10 @@ func (c *counters) uses(kind string, cost *receipt.Cost) {
 	}
 }
 
-// time begins to time something; what it returns ends that.
-func (m *metrics) time(what *prometheus.HistogramVec, world string) (stop func()) {
+// timed begins to time something; what it returns ends that.
+func timed(what prometheus.Histogram) (stop func()) {
 	began := now()
-	return func() { what.WithLabelValues(world).Observe(now().Sub(began).Seconds()) }
+	return func() { what.Observe(now().Sub(began).Seconds()) }
 }
 
 // syncs tells how long the syncs of a world's store took.
@@ -118,14 +104,15 @@ func (s *syncs) Collect(to chan<- prometheus.Metric) {
 
 // showMetrics answers with all metrics, up to what was durable when it was asked.
 func showMetrics(c *call) error {
-	m := c.server.metrics
-	for _, w := range m.worlds {
-		_, _ = w.countUp(c.Context()) // where the world has ended, that is all there will be
+	var all prometheus.Gatherers
+	for h := range c.server.worlds.each() {
+		_, _ = h.counted.countUp(c.Context()) // where the world has ended, that is all there will be
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
+		all = append(all, h.counted.registry)
 	}
-	families, err := m.registry.Gather()
+	families, err := all.Gather()
 	if err != nil {
 		return err
 	}

@@ -141,12 +141,10 @@ func (s *Server) enter(c *call) error {
 		return err
 	}
 	if c.route.ofWorld() {
-		if c.world = s.worlds[c.PathValue("id")]; c.world == nil || !c.token.sees(c.world.id) {
-			return notFound("there is no such world")
+		if err := c.find(); err != nil {
+			return err
 		}
-		if c.world.stopped.Load() {
-			return errStopped
-		}
+		defer c.world.exit()
 	}
 	if err := c.checkQuery(); err != nil {
 		return err
@@ -170,10 +168,32 @@ func (s *Server) enter(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), limit)
 	defer cancel()
+	if c.route.long && c.world != nil { // nobody waits for that where the world leaves
+		defer context.AfterFunc(c.world.life, cancel)()
+	}
 	c.deadline(limit + s.cfg.Limits.Flush)
 	c.follow = c.Context()
 	c.Request = c.WithContext(ctx)
-	return c.route.answer(c)
+	err := c.route.answer(c)
+	if err != nil && c.world != nil && c.world.leaving.Load() && ctx.Err() != nil {
+		return errMoving()
+	}
+	return err
+}
+
+// find has the call be about the world that its path names, which stays until exit.
+func (c *call) find() error {
+	h := c.server.worlds.get(c.PathValue("id"))
+	switch {
+	case h == nil || !c.token.sees(h.id):
+		return notFound("there is no such world")
+	case h.stopped.Load():
+		return errStopped
+	case !h.enter():
+		return errMoving()
+	}
+	c.world = h
+	return nil
 }
 
 // take gives the call a slot of its kind.

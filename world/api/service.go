@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // Service is worlds that this process drives and serves: Open them, Serve them once, and
-// Close them. It is not for concurrent use.
+// Close them. It is not for concurrent use, but for what Keep does.
 //
 //	v := &api.Service{Config: api.Config{Tokens: tokens}, Options: options, Serving: told}
 //	err := v.Open(ctx, "town", "desk")
@@ -45,7 +46,20 @@ type Service struct {
 	TokenFile string           // read again when Again says so
 	Again     <-chan os.Signal // nil: never
 
-	worlds []*Running
+	// Keep brings worlds by Join and takes them away by Leave while they are served, until its
+	// context ends. Nil: they are those of Open, and Serve ends when none of them can go on.
+	Keep func(context.Context)
+
+	mu      sync.Mutex // guards what follows
+	worlds  []*Running
+	serving *serving // nil: before and after Serve
+}
+
+// serving is what Join and Leave need of Serve.
+type serving struct {
+	ctx    context.Context // ends with the service
+	server *Server
+	url    string // where
 }
 
 // Running is a world of a Service.
@@ -54,9 +68,15 @@ type Running struct {
 	ID    string
 	Dir   string // as it was named
 
-	end    func() // of Attend; nil: other processes cannot use the world meanwhile
-	failed error  // why it could not go on; not read before its goroutine has ended
+	end     func() // of Attend; nil: other processes cannot use the world meanwhile
+	stop    context.CancelFunc
+	ended   chan struct{}  // closed when it is not driven any more
+	telling sync.WaitGroup // who tells of what waits in it
+	failed  error          // why it could not go on; not read before it has ended
 }
+
+// Ended is closed when the world is not driven any more.
+func (w *Running) Ended() <-chan struct{} { return w.ended }
 
 // OpenError says which world of a Service was not opened, and why.
 type OpenError struct {
@@ -76,14 +96,51 @@ func (v *Service) Open(ctx context.Context, dirs ...string) error {
 		v.Events = slog.New(slog.DiscardHandler)
 	}
 	for _, dir := range dirs {
-		if err := v.open(ctx, dir); err != nil {
+		w, err := v.open(ctx, dir)
+		if err != nil {
 			return errors.Join(&OpenError{dir, err}, v.Close())
 		}
+		v.worlds = append(v.worlds, w)
 	}
 	return nil
 }
 
-func (v *Service) open(ctx context.Context, dir string) error {
+// Join opens one more world, and drives and serves it from now on. It may be called at the same time
+// for other worlds.
+func (v *Service) Join(ctx context.Context, dir string) (*Running, error) {
+	w, err := v.open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.serving.server.Add(w.Local); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	v.worlds = append(v.worlds, w)
+	v.drive(w)
+	return w, nil
+}
+
+// Leave ends what is asked of a world, and gives it up.
+func (v *Service) Leave(w *Running) error {
+	v.mu.Lock()
+	at := slices.Index(v.worlds, w)
+	if at >= 0 {
+		v.worlds = slices.Delete(v.worlds, at, at+1)
+	}
+	v.mu.Unlock()
+	if at < 0 {
+		return nil
+	}
+	v.serving.server.Remove(w.ID)
+	w.stop()
+	<-w.ended
+	w.telling.Wait()
+	return w.close()
+}
+
+func (v *Service) open(ctx context.Context, dir string) (*Running, error) {
 	at, opts, err := dir, v.Options, error(nil)
 	if v.Place != nil {
 		at, opts, err = v.Place(dir)
@@ -92,41 +149,48 @@ func (v *Service) open(ctx context.Context, dir string) error {
 		at, err = filepath.Abs(at) // others than this process are told
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lw, err := local.Open(at, opts)
 	if err == nil && lw.Lacks() != nil {
 		err = errors.Join(lw.Lacks(), lw.Close())
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w := &Running{Local: lw, ID: lw.Status().ID, Dir: dir}
-	v.worlds = append(v.worlds, w)
+	w := &Running{Local: lw, ID: lw.Status().ID, Dir: dir, ended: make(chan struct{})}
 	if v.Attend == nil {
-		return nil
+		return w, nil
 	}
 	if w.end, err = v.Attend(ctx, lw); err != nil {
 		v.Events.Warn("other processes cannot use this world meanwhile", "world", w.ID, "error", err)
 	}
-	return nil
+	return w, nil
 }
 
-// Worlds returns those that are open, in the order in which they were named.
-func (v *Service) Worlds() []*Running { return v.worlds }
+// close gives the world up.
+func (w *Running) close() error {
+	if w.end != nil {
+		w.end()
+	}
+	return w.Local.Close()
+}
+
+// Worlds returns those that are open, in the order in which they were named or have come.
+func (v *Service) Worlds() []*Running {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.worlds)
+}
 
 // Close gives all worlds up. Effects that are being performed get the time that
 // their hosts give them, at once.
 func (v *Service) Close() error {
-	errs := make([]error, len(v.worlds))
+	worlds := v.Worlds()
+	errs := make([]error, len(worlds))
 	var closing sync.WaitGroup
-	for i, w := range v.worlds {
-		closing.Go(func() {
-			if w.end != nil {
-				w.end()
-			}
-			errs[i] = w.Local.Close()
-		})
+	for i, w := range worlds {
+		closing.Go(func() { errs[i] = w.close() })
 	}
 	closing.Wait()
 	return errors.Join(errs...)
@@ -143,41 +207,55 @@ func (v *Service) Failed() error {
 	return errors.Join(errs...)
 }
 
-// drive keeps all worlds running until ctx ends. stop is told the id of one that
-// cannot go on. What drive returns is closed when none is run any more.
-func (v *Service) drive(ctx context.Context, stop func(id string)) (idle <-chan struct{}) {
-	var driving sync.WaitGroup
-	for _, w := range v.worlds {
-		switch {
-		case v.Manual:
-			driving.Go(func() { <-ctx.Done() })
-			continue
-		case !w.Local.Keys().CanSign():
-			v.Events.Warn("the world has no receipt keys: it can be read but not run", "world", w.ID)
-			driving.Go(func() { <-ctx.Done() })
-			continue
+// drive keeps a world running until the service or the world ends. One that cannot go on is not
+// served any more.
+func (v *Service) drive(w *Running) {
+	ctx, stop := context.WithCancel(v.serving.ctx)
+	w.stop = stop
+	v.notify(ctx, w)
+	go func() {
+		defer close(w.ended)
+		defer stop()
+		if v.Manual {
+			<-ctx.Done()
+			return
 		}
-		driving.Go(func() {
-			_, err := w.Local.Drive(ctx, local.Course{Stay: true, Behind: func(by time.Duration) {
-				v.Events.Warn("the wall clock is behind the world, which waits for it", "world", w.ID, "by", by)
-			}})
-			if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
-				w.failed = err
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			stop(w.ID)
-			hint := ""
-			if v.Hint != nil {
-				hint = v.Hint(w.failed)
-			}
-			v.Events.Error("the world has stopped", "world", w.ID, "dir", w.Dir, "error", w.failed, "hint", hint)
-		})
+		if !w.Local.Keys().CanSign() {
+			v.Events.Warn("the world has no receipt keys: it can be read but not run", "world", w.ID)
+			<-ctx.Done()
+			return
+		}
+		_, err := w.Local.Drive(ctx, local.Course{Stay: true, Behind: func(by time.Duration) {
+			v.Events.Warn("the wall clock is behind the world, which waits for it", "world", w.ID, "by", by)
+		}})
+		if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+			w.failed = err
+		}
+		if ctx.Err() == nil {
+			v.tellStopped(w)
+		}
+	}()
+}
+
+func (v *Service) tellStopped(w *Running) {
+	v.serving.server.Stop(w.ID)
+	hint := ""
+	if v.Hint != nil {
+		hint = v.Hint(w.failed)
+	}
+	v.Events.Error("the world has stopped", "world", w.ID, "dir", w.Dir, "error", w.failed, "hint", hint)
+}
+
+// idle returns what is closed when no world is driven any more; nil where others may come.
+func (v *Service) idle() <-chan struct{} {
+	if v.Keep != nil {
+		return nil
 	}
 	ended := make(chan struct{})
 	go func() {
-		driving.Wait()
+		for _, w := range v.worlds {
+			<-w.ended
+		}
 		close(ended)
 	}()
 	return ended

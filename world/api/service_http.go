@@ -28,14 +28,20 @@ func (v *Service) Serve(ctx context.Context, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listener) }()
 	driven, stop := context.WithCancel(ctx)
-	idle := v.drive(driven, server.Stop)
-	err = v.Serving(urlOf(listener.Addr()))
+	v.serving = &serving{ctx: driven, server: server, url: urlOf(listener.Addr())}
+	for _, w := range v.worlds {
+		v.drive(w)
+	}
+	err = v.Serving(v.serving.url)
+	var keeping sync.WaitGroup
 	if err == nil {
-		notified := v.notify(driven, urlOf(listener.Addr()))
-		defer notified.Wait()
-		err = v.await(ctx, server, served, idle)
+		if v.Keep != nil {
+			keeping.Go(func() { v.Keep(driven) })
+		}
+		err = v.await(ctx, server, served, v.idle())
 	}
 	stop()
+	keeping.Wait() // then no world comes or goes
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
 	if failed := srv.Shutdown(bounded); failed != nil {
@@ -43,21 +49,20 @@ func (v *Service) Serve(ctx context.Context, listener net.Listener) error {
 		err = errors.Join(err, srv.Close())
 	}
 	in.shut()
-	<-idle
+	for _, w := range v.worlds {
+		<-w.ended
+		w.telling.Wait()
+	}
 	v.Events.Info("ended", "worlds", len(v.worlds))
 	return errors.Join(err, server.Close())
 }
 
-// notify tells of what waits in all worlds until ctx ends.
-func (v *Service) notify(ctx context.Context, at string) *sync.WaitGroup {
-	var telling sync.WaitGroup
+// notify tells of what waits in a world until ctx ends.
+func (v *Service) notify(ctx context.Context, w *Running) {
 	if v.Notify != nil {
-		for _, w := range v.worlds {
-			link := cmp.Or(v.Link, at) + pagePath + "#/" + url.PathEscape(w.ID) + "/inbox"
-			telling.Go(func() { v.Notify.Watch(ctx, w.Local, link) })
-		}
+		link := cmp.Or(v.Link, v.serving.url) + pagePath + "#/" + url.PathEscape(w.ID) + "/inbox"
+		w.telling.Go(func() { v.Notify.Watch(ctx, w.Local, link) })
 	}
-	return &telling
 }
 
 func (v *Service) server(at net.Addr) (*Server, error) {

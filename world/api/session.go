@@ -148,7 +148,7 @@ func openSession(c *call) error {
 		return failed(http.StatusUnauthorized, "unauthorized", "the code is not one that this server gave, or somebody has used it, or its minute is over")
 	}
 	dirs := make(map[string]string)
-	for _, h := range c.server.sorted() {
+	for h := range c.server.worlds.each() {
 		if to.sees(h.id) {
 			dirs[h.id] = h.Local.Dir()
 		}

@@ -39,7 +39,7 @@ func makeSnapshot(c *call) error {
 	if view.ReadsAsMoment(req.Name) {
 		return badRequest("name", "worldctl reads it as a moment: choose another name")
 	}
-	stop := c.server.metrics.time(c.server.metrics.snapshots, c.world.id)
+	stop := timed(c.world.counted.snapshots)
 	s, err := local.Change(c.world.Local, func(w *world.World) (snapshot.Snapshot, error) {
 		return w.Snapshot(c.Context(), req.Name, req.Label, c.actor())
 	})

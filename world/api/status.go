@@ -24,7 +24,7 @@ type WorldLine struct {
 
 func listWorlds(c *call) error {
 	out := Worlds{Schema: view.SchemaOf("worlds"), Worlds: []WorldLine{}, Forks: c.server.cfg.Forks != ""}
-	for _, h := range c.server.sorted() {
+	for h := range c.server.worlds.each() {
 		if c.token.sees(h.id) {
 			s := h.Local.Status()
 			out.Worlds = append(out.Worlds, WorldLine{ID: s.ID, Name: s.World, Head: s.Head, Idle: s.Idle})
@@ -45,7 +45,7 @@ type Health struct {
 }
 
 func health(c *call) error {
-	for _, h := range c.server.sorted() {
+	for h := range c.server.worlds.each() {
 		if h.ended() != nil {
 			return failed(http.StatusServiceUnavailable, "ended", "a world has ended in this process")
 		}

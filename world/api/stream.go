@@ -115,10 +115,13 @@ func (s *stream) inTurn(ctx context.Context) (over bool, err error) {
 
 // ended tells an end that was to come from one that was not.
 func (s *stream) ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case s.world.leaving.Load():
+		return errMoving() // who follows has what was sent, and asks for what comes after it
 	}
-	return err
+	return nil
 }
 
 // flush sends what there is, without the turn: the follower may be slow.

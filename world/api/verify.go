@@ -67,7 +67,7 @@ func showVerification(c *call) error {
 		return err
 	}
 	defer done()
-	stop := c.server.metrics.time(c.server.metrics.replays, c.world.id)
+	stop := timed(c.world.counted.replays)
 	r, err := c.world.Local.Verify(c.Context(), local.Verification{Progress: func(done, _ uint64) {
 		if done%verifiedAtOnce == 1 {
 			_ = c.awaitTurn(c.Context()) // whose end ends the verification

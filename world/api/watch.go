@@ -24,8 +24,8 @@ type watched struct {
 	ended   error                // why no more will be
 }
 
-func newWatched(h *hosted, n counters) *watched {
-	w := &watched{hosted: h, counting: make(chan struct{}, 1), counters: n, doubted: make(map[receipt.Key]bool)}
+func newWatched(h *hosted) *watched {
+	w := &watched{hosted: h, counting: make(chan struct{}, 1), counters: newCounters(h), doubted: make(map[receipt.Key]bool)}
 	h.Local.View(func(now *world.Moment) {
 		w.counted = now.Head().ID
 		if now.Status().Intents[receipt.StateInDoubt] == 0 {
