@@ -93,6 +93,8 @@ func hintOfType(err error) string {
 		return "a world has one owner at a time: wait until that process has ended, then type this again"
 	case errors.As(err, &diverged):
 		return fmt.Sprintf("worldctl why %d", diverged.Record)
+	case errors.As(err, &miss) && miss.Recorded && local.IsPast(miss.File):
+		return hintOfPast(miss)
 	case errors.As(err, &miss) && miss.Unanswered:
 		return "let the world in " + miss.File + " go on until that is answered, or decide about it there, then run this one again: what may have been done there is not done here"
 	case errors.As(err, &miss) && miss.Recorded:
@@ -122,6 +124,15 @@ func hintOfType(err error) string {
 		return fmt.Sprintf("put the file back as %s, or into the directory of the world, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
 	}
 	return ""
+}
+
+// hintOfPast is about an effect that a fork's parent has no answer to as it was when the fork was
+// made. That copy must not go on: the parent does.
+func hintOfPast(miss *host.MissError) string {
+	if miss.Unanswered {
+		return "make another fork when that is answered in its parent: what may have been done there is not done here"
+	}
+	return "worldctl run performs it; or make another fork when its parent has asked for the same. Nothing was done outside"
 }
 
 // hintOfBound names the flag that raises a bound.

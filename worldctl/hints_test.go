@@ -12,6 +12,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/examples"
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -51,6 +52,20 @@ func TestDemoNamesARecordWithCauses(t *testing.T) {
 	causes := string(worldctl(t, nil, "-w", dir, "why", string(record[1]), "-o", "jsonl"))
 	require.Greater(t, strings.Count(causes, "\n"), 5, causes)
 	require.Contains(t, strings.SplitN(causes, "\n", 2)[0], "invocation.finished")
+}
+
+// TestHintsLeaveTheCopyOfAParentAlone: who had it go on would perform what its world, which lies in a
+// store, performs.
+func TestHintsLeaveTheCopyOfAParentAlone(t *testing.T) {
+	for _, unanswered := range []bool{false, true} {
+		var miss error = &host.MissError{File: filepath.Join("fork", ".world", "past"), Recorded: true, Unanswered: unanswered}
+		require.Contains(t, hintOf(miss), "make another fork when")
+		if unanswered {
+			continue
+		}
+		require.ErrorContains(t, new(cli).notRecorded(miss), "no answer")
+		require.Contains(t, hintOf(new(cli).notRecorded(miss)), "make another fork when")
+	}
 }
 
 // TestHintsWorkAsTheyStand names the world in the command that a hint tells a person

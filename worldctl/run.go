@@ -219,11 +219,15 @@ func underWay(flight []receipt.Permit) string {
 // notRecorded says what to do about an effect that the recording has no answer for which a
 // fork was made with: no run performs it.
 func (c *cli) notRecorded(err error) error {
-	if miss := (*host.MissError)(nil); errors.As(err, &miss) && miss.Recorded && !miss.Unanswered && c.effects == "" {
-		return hinted(err, "let the world in %[1]s go on until it has asked for the same, then run this one again; "+
-			"or worldctl -w %[1]s fork DIR --effects live makes one that performs it. Nothing was done outside", miss.File)
+	miss := (*host.MissError)(nil)
+	if !errors.As(err, &miss) || !miss.Recorded || miss.Unanswered || c.effects != "" {
+		return err
 	}
-	return err
+	if local.IsPast(miss.File) {
+		return hinted(err, "make another fork when its parent has asked for the same, or one with --effects live, which performs it. Nothing was done outside")
+	}
+	return hinted(err, "let the world in %[1]s go on until it has asked for the same, then run this one again; "+
+		"or worldctl -w %[1]s fork DIR --effects live makes one that performs it. Nothing was done outside", miss.File)
 }
 
 // noteOrLive says, before anything is, which effects of a fork are performed for real.

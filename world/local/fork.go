@@ -269,6 +269,11 @@ var ErrNoRecording = errors.New("the world whose recordings answer the effects i
 // log: whoever opens the fork need not have the log.
 const pastDir = "past"
 
+// IsPast reports whether a directory is that of a fork: the world there goes on elsewhere.
+func IsPast(dir string) bool {
+	return filepath.Base(dir) == pastDir && filepath.Base(filepath.Dir(dir)) == hiddenDir
+}
+
 // writeRecorded notes under hidden whose recordings answer the effects of a fork, and how
 // far they go where what is not in them is performed.
 func (lw *World) writeRecorded(hidden string, effects journal.ForkEffects) error {
