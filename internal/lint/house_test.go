@@ -37,6 +37,8 @@ var ours = house{
 		{"journal/pglog/pgtest"}, // likewise: a PostgreSQL for tests
 		{"journal/logtest"},      // likewise: what tests of logs share
 		{"journal/store", "journal/pglog", "journal/bundle", "journal/columns", "world/verify", "world/source", "world/export", "host"}, // 4
+		{"internal/inlog"},                 // likewise: where tests have worlds lie
+		{"internal/testlog"},               // likewise: worlds of tests on PostgreSQL
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
 		{"world/shared"},                   // between 5 and 6: worlds in a store

@@ -19,9 +19,15 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/testlog"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
 )
+
+func TestMain(m *testing.M) {
+	testlog.Begin()
+	m.Run()
+}
 
 // create makes a world of bots, with changes of its world.yaml, and opens it.
 func create(t testing.TB, id string, changes ...string) *local.World {

@@ -185,6 +185,7 @@ func buildIn(making string, keyring ring, opts Options, fill func(hidden string,
 	if err := putKeyring(filepath.Join(making, keyringFile), data); err != nil {
 		return err
 	}
+	opts = opts.tested(making, true)
 	s, err := openStore(making, keyring.keys, opts, store.Create)
 	if err != nil {
 		return err

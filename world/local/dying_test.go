@@ -10,11 +10,13 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/testlog"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // moment is where a process dies on an effect's way.
@@ -38,6 +40,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	testlog.Begin()
 	if dir := os.Getenv(dyingWorld); dir != "" {
 		fmt.Fprintln(os.Stderr, "it lived:", runAndDie(dir, moment(os.Getenv(dyingMoment))))
 		os.Exit(1)
@@ -76,8 +79,9 @@ func runAndDie(dir string, at moment) error {
 	w, err := world.Open(world.Config{
 		Journal: &dyingJournal{Store: s, at: at}, History: s, Keys: keys, BatchRecords: 1,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
+			attempts, _ := s.Log().(host.Attempts)
 			h, err := host.New(host.Config{
-				World: id, Manifest: m, Content: s.Blob, Keys: keys, Dir: dir,
+				Attempts: attempts, World: id, Manifest: m, Content: s.Blob, Keys: keys, Dir: dir,
 				Adapters: outside(dir, at), EffectLog: filepath.Join(hidden, "effects"),
 			})
 			return dyingHost{h, at}, err
@@ -94,7 +98,11 @@ func openStore(hidden string, keys *receipt.Keyring) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(hidden, store.Options{AnchorKey: anchorKey})
+	log, err := local.LogOf(hidden)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(hidden, store.Options{AnchorKey: anchorKey, Log: log})
 }
 
 // dyingJournal makes every batch durable before the next is computed.

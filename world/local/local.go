@@ -164,6 +164,7 @@ func own(dir string, opts Options) (*World, error) {
 
 // look is own for who only reads: where the journal lies in a log nothing is owned.
 func look(dir string, opts Options) (*World, error) {
+	opts = opts.tested(filepath.Join(dir, hiddenDir), false)
 	if opts.Log == nil {
 		return own(dir, opts)
 	}
@@ -187,6 +188,7 @@ type storeOpener = func(dir string, opts store.Options) (*store.Store, error)
 // hold opens what is stored in a directory.
 func hold(dir string, opts Options, open storeOpener) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
+	opts = opts.tested(hidden, false)
 	if err := refuseMoved(dir, opts); err != nil {
 		return nil, err
 	}

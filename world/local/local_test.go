@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/testlog"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -117,6 +118,7 @@ func TestWorldIsFoundFromBelow(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
+	testlog.Skip(t, "it damages store and anchor of the copy, which is made anew; see refused_test.go of journal/pglog")
 	hidden := func(dir, name string) string { return filepath.Join(dir, ".world", name) }
 	rewrite := func(path string, edit func([]byte) []byte) error {
 		data, err := os.ReadFile(path)
@@ -158,7 +160,12 @@ func TestStoreFromBeforeIsBehindItsAnchor(t *testing.T) {
 	now := filepath.Join(dir, ".world", "store")
 	require.NoError(t, os.RemoveAll(now))
 	require.NoError(t, os.CopyFS(now, os.DirFS(before)))
-	_, err := local.Open(dir, local.Options{})
+	again, err := local.Open(dir, local.Options{})
+	if testlog.On() { // it was a copy, and catches up
+		require.NoError(t, err)
+		require.NoError(t, again.Close())
+		return
+	}
 	require.ErrorIs(t, err, store.ErrBehindAnchor)
 }
 

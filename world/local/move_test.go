@@ -137,7 +137,7 @@ func movingShop(t *testing.T, p *till) string {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "shop"}, p.options()))
+	require.NoError(t, local.Create(dir, local.Birth{ID: "shop"}, local.InDirectory(p.options())))
 	for n := range 22 {
 		w := openPaying(t, dir, p.options())
 		pay(t, w, "ada", fmt.Sprint("tea ", n, strings.Repeat("!", 6000*(n%2))))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/inlog"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -33,6 +34,8 @@ type Options struct {
 	// directory has the journal.
 	Log  func(key []byte) (journal.Log, error)
 	Copy string
+
+	directory bool // that has the journal, whatever tests say
 
 	moving string // what the world may be marked with, that is being moved; see MovedError
 
@@ -63,7 +66,15 @@ type Options struct {
 
 // inDirectory are the options of a world whose directory has the journal.
 func (o Options) inDirectory() Options {
-	o.Log, o.Copy = nil, ""
+	o.Log, o.Copy, o.directory = nil, "", true
+	return o
+}
+
+// tested are the options with the log that tests have a world lie in whose options name none.
+func (o Options) tested(hidden string, making bool) Options {
+	if inlog.Of != nil && o.Log == nil && !o.directory {
+		o.Log = inlog.Of(hidden, making)
+	}
 	return o
 }
 

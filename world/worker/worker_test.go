@@ -22,6 +22,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/testlog"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -31,6 +32,11 @@ import (
 	"github.com/worldkernel/worldkernel/world/worker"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
+
+func TestMain(m *testing.M) {
+	testlog.Begin()
+	m.Run()
+}
 
 const (
 	callingEffect  = `tool.a: {adapter: outside, timeout: 30s, retry: {attempts: 100, backoff: 1ms}, config: {secret: "secret://KEY"}}`

@@ -62,8 +62,8 @@ var (
 	database atomic.Int64 //nolint:gochecknoglobals // names databases
 )
 
-// errNone says that a test of PostgreSQL can not run here.
-var errNone = errors.New("PostgreSQL is not installed: apt-get install postgresql, or say in " + Binaries + " where its binaries are")
+// ErrNone says that a test of PostgreSQL can not run here.
+var ErrNone = errors.New("PostgreSQL is not installed: apt-get install postgresql, or say in " + Binaries + " where its binaries are")
 
 // URL returns the URL of an empty database on the server that the tests of this process
 // share. It skips the test where PostgreSQL is not installed.
@@ -92,7 +92,7 @@ func Start(t testing.TB, settings ...string) *Server {
 
 func check(t testing.TB, err error) {
 	t.Helper()
-	if errors.Is(err, errNone) {
+	if errors.Is(err, ErrNone) {
 		t.Skip("a PostgreSQL for tests: " + err.Error())
 	}
 	if err != nil {
@@ -170,7 +170,7 @@ func binaries() (string, error) {
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
-		return "", errNone
+		return "", ErrNone
 	}
 	version := func(path string) int {
 		n, _ := strconv.Atoi(strings.Split(path, "/")[4])
