@@ -17,7 +17,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo demo-postgres test lint fmt fuzz sim attack twice kill copies torture-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
+.PHONY: help docs build demo demo-postgres test lint fmt fuzz sim attack twice kill copies torture-postgres test-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,10 @@ kill: build ## kill bin/worldctl with SIGKILL, KILLS times at random moments, in
 
 copies: ## damage the copy of a world whose journal lies in a log at PLACES places from SEED on, and see that it is the same world
 	SEED=$(SEED) PLACES=$(PLACES) $(GO) test -count=1 -timeout 60m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
+
+test-postgres: ## run the tests of worlds, of the API, of workers and the scripts of the command line again on a PostgreSQL that they start; RUN and SCRIPTS name some
+	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 25m -run '$(RUN)' ./world/local ./world/api ./world/worker
+	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 25m -run 'TestScripts/$(SCRIPTS)' ./worldctl
 
 torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, effects, stopped processes, faults of the wire, killed backends, crashes, promotions
 	TAKEOVERS=$${TAKEOVERS:-5000} WIRE_FAULTS=$${WIRE_FAULTS:-2000} KILLS=$${KILLS:-50} CRASHES=$${CRASHES:-20} PROMOTIONS=$${PROMOTIONS:-20} \

@@ -22,6 +22,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/llm"
 	"github.com/worldkernel/worldkernel/host/mcp"
+	"github.com/worldkernel/worldkernel/internal/testlog"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -29,6 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	testlog.Begin()
 	// Programs built with -race sleep for a second before they exit, and say by
 	// their exit code that there was a race only where it would have been 0.
 	if _, set := os.LookupEnv("GORACE"); !set {
@@ -88,6 +90,8 @@ func pathFrom(dir string) string {
 //	extends FILE LONGER    the second file is longer, and begins with the first
 //	flip IN OUT NTH        copy a file with one bit of the middle byte of its NTH tenth changed
 //	holds FILE KEYRING     the file holds the first secret of a keyring that is not sealed
+//
+// and the condition [log]: journals lie in PostgreSQL, and directories have copies.
 func TestScripts(t *testing.T) {
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
@@ -100,10 +104,18 @@ func TestScripts(t *testing.T) {
 			if strings.HasPrefix(filepath.Base(e.WorkDir), "script-store_") {
 				e.Setenv("PG", pgtest.URL(e.T().(testing.TB)))
 			}
-			if slices.Contains(racedScripts, strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")) {
+			name := strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")
+			if testlog.On() || slices.Contains(racedScripts, name) {
 				e.Setenv("PATH", path)
 			}
+			e.Setenv(testlog.Env, os.Getenv(testlog.Env))
 			return os.CopyFS(e.WorkDir, os.DirFS(worlds))
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "log" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			return testlog.On(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "hold": hold, "release": release, "owned": owned, "awaits": awaits, "forge": forge, "field": field, "number": numberOf, "holds": holds,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/testlog"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -44,6 +45,7 @@ func TestResultThatWasRedactedIsNotKeptForTheJournal(t *testing.T) {
 		require.NoError(t, err)
 	}
 	t.Run("in a directory", func(t *testing.T) {
+		testlog.Skip(t, "results are in its tables, and in no file")
 		p := new(till)
 		w := paying(t, p)
 		pay(t, w, "ada", what)
