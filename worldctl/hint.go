@@ -34,6 +34,9 @@ func hintOf(err error) string {
 	if hint := hintOfType(err); hint != "" {
 		return hint
 	}
+	if errors.As(err, new(*pglog.DamageError)) {
+		return hintDamaged
+	}
 	proposal := "PROPOSAL"
 	var about *proposalError
 	if errors.As(err, &about) {
@@ -161,6 +164,9 @@ func hintOfKeyring(err *local.KeyringError) string {
 // hintReducers says what opens a world with Go reducers.
 const hintReducers = "a program that has it runs and replays the world: worldctl init DIR --template go writes one; this one can only read"
 
+// hintDamaged says what is done about a database that lacks what it acknowledged, or has other bytes.
+const hintDamaged = "nothing here mends a database: restore it, or bring this world back from a backup of its own; docs/postgres.md, What fails, says how"
+
 // hintPassphrase says how a sealed keyring is opened.
 const hintPassphrase = "give its passphrase with --passphrase-file FILE, in " + passphraseEnv + ", or on the terminal"
 
@@ -273,6 +279,8 @@ func hintsOfStore() []hint {
 		{[]error{world.ErrNewest}, "worldctl version shows the engines of this program"},
 		{[]error{store.ErrNewerFormat, world.ErrEngine}, "worldctl version shows what this program can open; use the one that made the world"},
 		{[]error{journal.ErrFenced}, "another process has taken this world over; what was acknowledged is safe"},
+		{[]error{journal.ErrRewound}, "the database has lost what it had acknowledged: look whether it was restored, or a standby was promoted that was behind; docs/postgres.md, A world that is halted, says how to go on"},
+		{[]error{journal.ErrUnknown}, "when the server answers again, worldctl status tells whether it was done"},
 	}
 }
 

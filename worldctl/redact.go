@@ -50,6 +50,9 @@ snapshots from before, and copies: exports, backups, forks.`,
 			return c.object("redact", done, func() {
 				fmt.Fprintf(c.stdout, "#%d %d bytes are destroyed: blob %s\n", done.Record, done.Bytes, done.Blob)
 				c.note("exports, backups, forks and snapshots from before may hold copies")
+				if c.placed != nil {
+					c.note("so may the files and the log of the database, and backups of the database: docs/postgres.md, Retention")
+				}
 			})
 		},
 	}

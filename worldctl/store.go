@@ -140,7 +140,7 @@ func storeAnswerOf(st pglog.Status) storeAnswer {
 }
 
 func storeFaultOf(err error) storeFault {
-	f := storeFault{State: "damaged", Text: inPlain(err.Error())}
+	f := storeFault{State: "damaged", Text: inPlain(err.Error()), Next: hintDamaged}
 	if refused := (*pglog.RefusedError)(nil); errors.As(err, &refused) {
 		f.State, f.Next = string(refused.State), refused.Next()
 	}

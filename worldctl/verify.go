@@ -78,7 +78,10 @@ suffice, which is no verdict.`,
 // verify does not open the world: one that is too damaged for that gets its
 // report all the same.
 func (c *cli) verify(ctx context.Context, dir string, how local.Verification) error {
-	const remedy = "bring back a copy of .world that verifies, or worldctl import journal an export"
+	remedy := "bring back a copy of .world that verifies, or worldctl import journal an export"
+	if c.placed != nil {
+		remedy = hintDamaged
+	}
 	var stop func()
 	how.Memory = int(c.memory)
 	how.Progress, stop = c.counted()
@@ -92,7 +95,7 @@ func (c *cli) verify(ctx context.Context, dir string, how local.Verification) er
 	stop()
 	var damage *store.DamageError
 	if errors.As(err, &damage) {
-		return hinted(err, remedy)
+		return hinted(err, "%s", remedy)
 	}
 	if err != nil {
 		return ownedIn(dir, err)

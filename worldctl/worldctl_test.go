@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
@@ -89,6 +90,7 @@ func pathFrom(dir string) string {
 //	forge DIR IN OUT HOW   make of a printed receipt one that must not be taken for it
 //	extends FILE LONGER    the second file is longer, and begins with the first
 //	flip IN OUT NTH        copy a file with one bit of the middle byte of its NTH tenth changed
+//	sql STATEMENT          run a statement in the database $PG, and print the first column of what it answers
 //	holds FILE KEYRING     the file holds the first secret of a keyring that is not sealed
 //
 // and the condition [log]: journals lie in PostgreSQL, and directories have copies.
@@ -119,7 +121,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "hold": hold, "release": release, "owned": owned, "awaits": awaits, "forge": forge, "field": field, "number": numberOf, "holds": holds,
-			"extends": extends, "flip": flip,
+			"extends": extends, "flip": flip, "sql": sql,
 		},
 	})
 }
@@ -137,6 +139,17 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("%s exited with %d, not %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+func sql(ts *testscript.TestScript, _ bool, args []string) {
+	conn, err := pgx.Connect(context.Background(), ts.Getenv("PG"))
+	ts.Check(err)
+	defer conn.Close(context.Background()) //nolint:errcheck // a test's
+	answers, err := conn.PgConn().Exec(context.Background(), args[0]).ReadAll()
+	ts.Check(err)
+	for _, row := range answers[0].Rows {
+		fmt.Fprintf(ts.Stdout(), "%s\n", row[0])
 	}
 }
 
