@@ -121,18 +121,27 @@ var ErrRewound = errors.New("journal: the log has lost what it had acknowledged"
 type Movable interface {
 	Log
 
-	// State returns how the world stands, whoever has it.
-	State(ctx context.Context) (State, error)
+	// Stands returns how the world stands, whoever has it.
+	Stands(ctx context.Context) (Standing, error)
 
-	// Make begins to make the world, without records, in the place of one that was being made or
-	// was moved away. It comes before Own. One that is live is refused.
-	Make(ctx context.Context) error
+	// Make begins to make the world, without records. It comes before Own. What was being made
+	// goes, and what was moved away if that had this head: who makes the world has looked whether
+	// theirs goes on from there. Any other is refused, and so is one that is live.
+	Make(ctx context.Context, over Head) error
 
 	// Publish makes the world live that its owner has made.
 	Publish(ctx context.Context) error
 
-	// MoveAway ends the world here: its owner has it elsewhere.
-	MoveAway(ctx context.Context) error
+	// MoveAway ends the world here, and remembers where its owner has it: a text for people, which
+	// no other move has.
+	MoveAway(ctx context.Context, to string) error
+}
+
+// Standing is how a world stands in a Movable.
+type Standing struct {
+	State State
+	Head  Head
+	To    string // it was moved; empty: it was not
 }
 
 // State is whether a world is to be had from a log.

@@ -27,6 +27,7 @@ type Server struct {
 type contents struct {
 	owner    *memory       // the token; nil: nobody's
 	state    journal.State // empty: Live
+	to       string        // it was moved
 	epoch    uint64
 	wake     journal.Wake
 	head     journal.Head

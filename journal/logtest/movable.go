@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/worldkernel/worldkernel/journal"
 )
@@ -13,22 +14,22 @@ func (s *Server) refuses(l *memory) bool {
 	return s.state == journal.Moved || s.state == journal.Made && !l.makes
 }
 
-// State implements journal.Movable. A world without records may as well be none.
-func (l *memory) State(context.Context) (journal.State, error) {
+// Stands implements journal.Movable. A world without records may as well be none.
+func (l *memory) Stands(context.Context) (journal.Standing, error) {
 	s := l.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == "" && s.head.ID == 0 {
-		return journal.Absent, nil
+		return journal.Standing{}, nil
 	}
-	return cmp.Or(s.state, journal.Live), nil
+	return journal.Standing{State: cmp.Or(s.state, journal.Live), Head: s.head, To: s.to}, nil
 }
 
 // Make implements journal.Movable.
-func (l *memory) Make(ctx context.Context) error {
-	state, _ := l.State(ctx)
-	if state == journal.Live {
-		return errors.New("the world is live")
+func (l *memory) Make(ctx context.Context, over journal.Head) error {
+	is, _ := l.Stands(ctx)
+	if is.State == journal.Live || is.State == journal.Moved && is.Head != over {
+		return fmt.Errorf("the world is %s", is.State)
 	}
 	s := l.server
 	s.mu.Lock()
@@ -39,14 +40,17 @@ func (l *memory) Make(ctx context.Context) error {
 }
 
 // Publish implements journal.Movable.
-func (l *memory) Publish(context.Context) error { return l.turn(journal.Live) }
+func (l *memory) Publish(context.Context) error { return l.turn(journal.Live, "") }
 
 // MoveAway implements journal.Movable.
-func (l *memory) MoveAway(context.Context) error { return l.turn(journal.Moved) }
+func (l *memory) MoveAway(_ context.Context, to string) error { return l.turn(journal.Moved, to) }
 
-func (l *memory) turn(to journal.State) error {
+func (l *memory) turn(state journal.State, to string) error {
 	return l.own(func(c *contents) error {
-		c.state = to
+		if c.state == journal.Moved && state != journal.Moved {
+			return errors.New("the world is moved")
+		}
+		c.state, c.to = state, to
 		return nil
 	})
 }

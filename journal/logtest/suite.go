@@ -47,7 +47,12 @@ type owner struct {
 // own makes another the owner.
 func (s *story) own() *owner {
 	s.Helper()
-	o := &owner{Log: s.open(), story: s}
+	return s.ownBy(s.open())
+}
+
+func (s *story) ownBy(l journal.Log) *owner {
+	s.Helper()
+	o := &owner{Log: l, story: s}
 	var err error
 	o.owned, err = o.Own(s.Context())
 	require.NoError(s, err)

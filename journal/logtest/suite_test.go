@@ -13,3 +13,7 @@ func TestMemoryIsALog(t *testing.T) {
 func TestMemoryKeepsAttempts(t *testing.T) {
 	RunAttempts(t, func(*testing.T) func() journal.Log { return new(Server).Log })
 }
+
+func TestMemoryIsMovable(t *testing.T) {
+	RunMovable(t, func(*testing.T) func() journal.Log { return new(Server).Log })
+}

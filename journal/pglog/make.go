@@ -16,8 +16,9 @@ func (s *Store) Create(ctx context.Context, id string, key []byte) error {
 }
 
 // Make begins to make a world: nobody but who claims it as Made has to do with it until World.Publish.
-// What was left of one that was begun, and whose maker is gone, goes.
-func (s *Store) Make(ctx context.Context, id string, key []byte) error {
+// What was left of one that was begun, and whose maker is gone, goes, and of one that was moved away
+// at a head; see journal.Movable.
+func (s *Store) Make(ctx context.Context, id string, key []byte, over journal.Head) error {
 	err := s.create(ctx, id, key, journal.Made)
 	if !isRefused(err, WorldExists) {
 		return err
@@ -25,7 +26,10 @@ func (s *Store) Make(ctx context.Context, id string, key []byte) error {
 	v, failed := s.World(id, Claim{Made: true}).look(ctx)
 	switch {
 	case isRefused(failed, NoWorld): // it went meanwhile
-	case isRefused(failed, WorldMoved): // and comes back
+	case isRefused(failed, WorldMoved):
+		if v.head != over {
+			return failed
+		}
 		if err := s.World(id, Claim{Key: key}).checkSeal(v); err != nil {
 			return err
 		}
@@ -84,23 +88,22 @@ func (w *World) Publish(ctx context.Context) error {
 }
 
 // Make implements journal.Movable: see Store.Make. The claim is one of what is Made.
-func (w *World) Make(ctx context.Context) error { return w.store.Make(ctx, w.id, w.claim.Key) }
+func (w *World) Make(ctx context.Context, over journal.Head) error {
+	return w.store.Make(ctx, w.id, w.claim.Key, over)
+}
 
-// State implements journal.Movable.
-func (w *World) State(ctx context.Context) (journal.State, error) {
+// Stands implements journal.Movable.
+func (w *World) Stands(ctx context.Context) (journal.Standing, error) {
 	v, err := w.look(ctx)
-	switch {
-	case isRefused(err, NoWorld):
-		return journal.Absent, nil
-	case isRefused(err, WorldMade), isRefused(err, WorldMoved):
+	if isRefused(err, NoWorld) || isRefused(err, WorldMade) || isRefused(err, WorldMoved) {
 		err = nil
 	}
-	return v.state, err
+	return journal.Standing{State: v.state, Head: v.head, To: v.to}, err
 }
 
 // MoveAway implements journal.Movable.
-func (w *World) MoveAway(ctx context.Context) error {
+func (w *World) MoveAway(ctx context.Context, to string) error {
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
-	return w.keep(ctx, sqlMoveAway, nil, new(int64))
+	return w.keep(ctx, sqlMoveAway, []any{to}, new(int64))
 }

@@ -61,19 +61,19 @@ UPDATE worldkernel.world SET state = 'live' WHERE wid = $1 AND token = $2 AND st
 
 	// sqlMoveAway ends a world that lives elsewhere from now on.
 	sqlMoveAway = `
-UPDATE worldkernel.world SET state = 'moved' WHERE wid = $1 AND token = $2 RETURNING wid`
+UPDATE worldkernel.world SET state = 'moved', moved_to = $3 WHERE wid = $1 AND token = $2 RETURNING wid`
 
 	// sqlList lists worlds after one, by their ids.
 	sqlList = `
 SELECT w.id, w.state, w.epoch, w.head, w.root, w.due, coalesce(w.node, ''), n.run IS NOT NULL,
-       (SELECT count(*) FROM worldkernel.attempt a WHERE a.wid = w.wid AND a.result IS NULL)
+       (SELECT count(*) FROM worldkernel.attempt a WHERE a.wid = w.wid AND a.result IS NULL), coalesce(w.moved_to, '')
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
 WHERE w.id > $1 ORDER BY w.id LIMIT $2`
 
 	// sqlWorld looks at a world.
 	sqlWorld = `
-SELECT w.wid, w.state, w.token, w.head, w.root, w.sealed, w.seal, coalesce(w.node, ''), n.run IS NOT NULL
+SELECT w.wid, w.state, w.token, w.head, w.root, w.sealed, w.seal, coalesce(w.node, ''), n.run IS NOT NULL, coalesce(w.moved_to, '')
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
 WHERE w.id = $1`

@@ -60,3 +60,18 @@ func inTurn(t *testing.T) func(t *testing.T) func() journal.Log {
 func TestPostgresIsALog(t *testing.T) { logtest.Run(t, inTurn(t)) }
 
 func TestPostgresKeepsAttempts(t *testing.T) { logtest.RunAttempts(t, inTurn(t)) }
+
+func TestPostgresIsMovable(t *testing.T) {
+	url := newURL(t)
+	one, two := open(t, url, Options{}), open(t, url, Options{})
+	worlds := 0
+	logtest.RunMovable(t, func(*testing.T) func() journal.Log {
+		worlds++
+		id := fmt.Sprintf("w%d", worlds)
+		next, other := one, two
+		return func() journal.Log {
+			next, other = other, next
+			return next.World(id, Claim{Key: testKey, Take: true, Made: true})
+		}
+	})
+}

@@ -44,7 +44,7 @@ var changes = map[string][]string{
 var believed = map[string]string{
 	"meta.one": "", "meta.store": "", // who knows which store it is says so: Options.Store
 	"node.node": "", "node.run": "", "node.lease_until": "", // leases give liveness only
-	"node.url": "", "node.version": "", "world.node": "", "world.run": "", "world.due": "", "world.wanted": "",
+	"node.url": "", "node.version": "", "world.node": "", "world.run": "", "world.due": "", "world.wanted": "", "world.moved_to": "",
 	"world.token": "",                        // its owner is fenced, or finds the world put back
 	"world.epoch": "",                        // it counts owners; the token fences
 	"frame.epoch": "",                        // nobody reads it

@@ -49,7 +49,7 @@ type World struct {
 	lane   lane
 }
 
-var _ journal.Log = (*World)(nil)
+var _ journal.Movable = (*World)(nil)
 
 // World returns a world of the store. Nothing is asked of the server before its first method.
 func (s *Store) World(id string, c Claim) *World { return &World{store: s, id: id, claim: c} }
@@ -71,6 +71,7 @@ type Row struct {
 	Node  string     // its owner; empty: it has none
 	Alive bool       // that owner is
 	Owed  int        // attempts of effects that have begun, and whose results are not there
+	To    string     // it was moved; empty: it was not
 }
 
 // List yields the worlds of the store by their ids. An error ends the sequence.
@@ -83,7 +84,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Row, error] {
 				return s.rows(ctx, sqlList, []any{after, listPage}, func(r pgx.Rows) error {
 					var w Row
 					var due pgtype.Timestamptz
-					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &fixed{w.Head.Root[:]}, &due, &w.Node, &w.Alive, &w.Owed)
+					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &fixed{w.Head.Root[:]}, &due, &w.Node, &w.Alive, &w.Owed, &w.To)
 					if due.Valid {
 						w.Due = &due.Time // of one at once, the zero time
 					}
@@ -117,6 +118,7 @@ type stand struct {
 	seal   []byte
 	node   string
 	alive  bool
+	to     string // it was moved; empty: it was not
 }
 
 // look reads how the world stands, and remembers its number. A world that is not there, or not
@@ -124,7 +126,7 @@ type stand struct {
 func (w *World) look(ctx context.Context) (stand, error) {
 	var v stand
 	err := w.insist(ctx, func(ctx context.Context) error {
-		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &fixed{v.head.Root[:]}, &v.sealed, &v.seal, &v.node, &v.alive)
+		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &fixed{v.head.Root[:]}, &v.sealed, &v.seal, &v.node, &v.alive, &v.to)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -134,7 +136,7 @@ func (w *World) look(ctx context.Context) (stand, error) {
 	case v.state == journal.Made && !w.claim.Made:
 		return v, refuse(WorldMade, "%s", w.id)
 	case v.state == journal.Moved:
-		return v, refuse(WorldMoved, "%s", w.id)
+		return v, refuse(WorldMoved, "%s, to %s", w.id, v.to)
 	case !v.token.Valid:
 		return v, w.damaged(errors.New("it is NULL"), "the token")
 	case v.state != journal.Made && v.state != journal.Live:

@@ -112,8 +112,6 @@ type KeyringLog interface {
 	Keyring(ctx context.Context) (sealed []byte, err error)
 	// PutKeyring keeps a keyring, durable on return. One that is not sealed is refused.
 	PutKeyring(ctx context.Context, sealed []byte) error
-	// Publish says that the world has all that it needs: before, nobody else finds it.
-	Publish(ctx context.Context) error
 }
 
 // fetchKeyring makes the keyring file one of what a log has, where that has a keyring.
@@ -166,8 +164,8 @@ func publish(log journal.Log, keyring []byte) error {
 	if err := keepKeyring(log, keyring); err != nil {
 		return err
 	}
-	if keeps, ok := log.(KeyringLog); ok {
-		return keeps.Publish(context.Background())
+	if made, ok := log.(journal.Movable); ok {
+		return made.Publish(context.Background())
 	}
 	return nil
 }

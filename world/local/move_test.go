@@ -57,16 +57,16 @@ func (s striking) call(do func() error) error {
 	return err
 }
 
-func (s striking) Make(ctx context.Context) error {
-	return s.call(func() error { return s.movable.Make(ctx) })
+func (s striking) Make(ctx context.Context, over journal.Head) error {
+	return s.call(func() error { return s.movable.Make(ctx, over) })
 }
 
 func (s striking) Publish(ctx context.Context) error {
 	return s.call(func() error { return s.movable.Publish(ctx) })
 }
 
-func (s striking) MoveAway(ctx context.Context) error {
-	return s.call(func() error { return s.movable.MoveAway(ctx) })
+func (s striking) MoveAway(ctx context.Context, to string) error {
+	return s.call(func() error { return s.movable.MoveAway(ctx, to) })
 }
 
 func (s striking) Release(ctx context.Context, wake journal.Wake) error {
@@ -185,12 +185,19 @@ func (c cutShort) Perform(ctx context.Context, _ host.Call) (host.Result, error)
 
 // placeOf is a place in a log.
 func placeOf(open func() journal.Log, wrap func(movable) journal.Movable) local.Elsewhere {
-	return local.Elsewhere{Where: "world shop of postgres://db/worlds", Log: func([]byte) (journal.Movable, error) {
+	return local.Elsewhere{Where: "postgres://db/worlds", Log: func(string, []byte) (journal.Movable, error) {
 		return wrap(open().(movable)), nil
 	}}
 }
 
 func plainly(l movable) journal.Movable { return l }
+
+func standing(t *testing.T, l journal.Log) journal.Standing {
+	t.Helper()
+	is, err := l.(journal.Movable).Stands(t.Context())
+	require.NoError(t, err)
+	return is
+}
 
 // livesIn reports whether a directory holds a world that opens.
 func livesIn(dir string) bool {
@@ -250,9 +257,7 @@ func moveThereAndBack(t *testing.T, log func() journal.Log) {
 	if _, keeps := log().(local.KeyringLog); keeps {
 		_, err := local.MoveInto(t.Context(), dir, opts, place)
 		require.ErrorIs(t, err, local.ErrNotSealed)
-		state, err := log().(journal.Movable).State(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, journal.Absent, state)
+		require.Equal(t, journal.Absent, standing(t, log()).State)
 		require.NoError(t, local.Seal(dir, opts))
 	}
 	inLog := opts
@@ -263,7 +268,7 @@ func moveThereAndBack(t *testing.T, log func() journal.Log) {
 		rest := besides(t, dir)
 		moved, err := local.MoveInto(t.Context(), dir, opts, place)
 		require.NoError(t, err)
-		require.Equal(t, place.Where, moved.To)
+		require.Equal(t, "world shop of "+place.Where, moved.To)
 		var away *local.MovedError
 		_, err = local.Open(dir, opts)
 		require.ErrorAs(t, err, &away)
@@ -287,10 +292,10 @@ func moveThereAndBack(t *testing.T, log func() journal.Log) {
 		want = exportedFrom(t, rest, inLog)
 
 		dir = filepath.Join(t.TempDir(), "back")
-		back, err := local.MoveOut(t.Context(), rest, dir, inLog, place)
+		back, err := local.MoveOut(t.Context(), "shop", rest, dir, inLog, place)
 		require.NoError(t, err)
 		require.Equal(t, dir, back.To)
-		again, err = local.MoveOut(t.Context(), rest, dir, inLog, place)
+		again, err = local.MoveOut(t.Context(), "shop", rest, dir, inLog, place)
 		require.NoError(t, err)
 		require.Equal(t, back, again)
 		require.Equal(t, want, exportedFrom(t, dir, opts))
@@ -310,9 +315,7 @@ func TestForkOfRecordingsStaysInItsDirectory(t *testing.T) {
 	s := new(logtest.Server)
 	_, err := local.MoveInto(t.Context(), fork, p.options(), placeOf(s.Log, plainly))
 	require.ErrorContains(t, err, "another world recorded")
-	state, err := s.Log().(movable).State(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, journal.Absent, state)
+	require.Equal(t, journal.Absent, standing(t, s.Log()).State)
 	require.NoError(t, openPaying(t, fork, p.options()).Close(), "it lives on")
 }
 
@@ -359,9 +362,7 @@ func duplicateOf(t *testing.T, dir string) string {
 // atMostOne fails a test where two worlds live.
 func atMostOne(t *testing.T, dir string, s *logtest.Server) func() {
 	return func() {
-		state, err := s.Log().(journal.Movable).State(t.Context())
-		require.NoError(t, err)
-		require.False(t, state == journal.Live && livesIn(dir), "two live worlds")
+		require.False(t, standing(t, s.Log()).State == journal.Live && livesIn(dir), "two live worlds")
 	}
 }
 
@@ -391,7 +392,7 @@ func cutOffInto(t *testing.T, p *till, model string, want []byte, n int, after b
 func cutOffOut(t *testing.T, p *till, s *logtest.Server, rest string, want []byte, n int, after bool) (reached bool) {
 	t.Helper()
 	dir, calls := filepath.Join(t.TempDir(), "out"), 0
-	_, err := local.MoveOut(t.Context(), rest, dir, p.options(), placeOf(s.Log, func(l movable) journal.Movable {
+	_, err := local.MoveOut(t.Context(), "shop", rest, dir, p.options(), placeOf(s.Log, func(l movable) journal.Movable {
 		return striking{l, &calls, n, after, atMostOne(t, dir, s), func() error { return errStruck }}
 	}))
 	if calls < n {
@@ -399,7 +400,7 @@ func cutOffOut(t *testing.T, p *till, s *logtest.Server, rest string, want []byt
 		return false
 	}
 	atMostOne(t, dir, s)()
-	_, again := local.MoveOut(t.Context(), rest, dir, p.options(), placeOf(s.Log, plainly))
+	_, again := local.MoveOut(t.Context(), "shop", rest, dir, p.options(), placeOf(s.Log, plainly))
 	require.NoError(t, again, "call %d, after %v", n, err)
 	require.True(t, livesIn(dir))
 	require.Equal(t, want, exportedFrom(t, dir, p.options()))

@@ -87,7 +87,7 @@ func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b.ID, b.Sealed = id, true
 	opts.Log = func(key []byte) (journal.Log, error) {
-		if err := s.store.Make(ctx, id, key); err != nil {
+		if err := s.store.Make(ctx, id, key, journal.Head{}); err != nil {
 			return nil, err
 		}
 		return s.store.World(id, pglog.Claim{Key: key, Made: true}), nil

@@ -31,7 +31,7 @@ func TestAWorldThatWasBegunIsMadeAgain(t *testing.T) {
 	killed, err := pglog.Open(t.Context(), url, pglog.Options{})
 	require.NoError(t, err)
 	key := []byte("a key of thirty-two bytes for it")
-	require.NoError(t, killed.Make(t.Context(), "w", key))
+	require.NoError(t, killed.Make(t.Context(), "w", key, journal.Head{}))
 	_, err = killed.World("w", pglog.Claim{Key: key, Made: true}).Own(t.Context())
 	require.NoError(t, err)
 

@@ -127,6 +127,7 @@ func faultsOfWorlds() []Fault {
 		{as[*pglog.DamageError], "unreadable", unavailable, ExitVerify, "the journal cannot be read"},
 		{as[*pglog.RefusedError], "", 0, ExitFailed, ""}, // the server, its settings, or the schema
 		{as[*local.MovedError], "", 0, ExitConflict, ""},
+		{is(local.ErrStale), "", 0, ExitConflict, ""},
 		{is(local.ErrNoWorld), "", 0, ExitUsage, ""},
 		{is(local.ErrExists, store.ErrExists), "exists", conflict, ExitConflict, "there is a world of that name already"},
 		{is(local.ErrBadID), "bad-id", unprocessable, ExitUsage, ""},

@@ -1,0 +1,276 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// MoveInto moves the world of a directory into a log. It is copied there as one that is being made,
+// which nobody has to do with, and compared; then the directory is marked, so that nothing opens
+// it any more, and then the world lives in the log: at no moment in both. Whatever interrupts it,
+// the same again brings it to its end. Attempts in flight go with it, as begun where they have no
+// result: so nobody makes them again. Into a log that keeps keyrings one goes that is sealed: ErrNotSealed.
+//
+// A log that the world was moved out of takes back what goes on from there. Anything else is a copy
+// from before, beside which the world lives: ErrStale.
+func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Moved, error) {
+	opts = opts.inDirectory()
+	opts.moving = to.Where
+	lw, err := own(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	key, err := lw.keys.AnchorKey()
+	if err != nil {
+		return nil, errors.Join(err, lw.abandon())
+	}
+	if err := lw.justLook(); err != nil {
+		return nil, err
+	}
+	defer lw.abandon() //nolint:errcheck // nothing was changed
+	if err := lw.Lacks(); err != nil {
+		return nil, err
+	}
+	id := lw.keys.World()
+	where := to.world(id)
+	log, err := to.Log(id, key)
+	if err != nil {
+		return nil, err
+	}
+	over, there, err := lw.movesOver(ctx, log, where)
+	if err == nil && !there {
+		err = lw.moveInto(ctx, log, where, over)
+	}
+	return &Moved{ID: id, Head: lw.store.Head(), From: dir, To: where}, err
+}
+
+// movesOver reports whether the world is in a log already, moved there from this directory. Else it
+// returns the head that the log remembers of it, after it has seen that it goes on from there.
+func (lw *World) movesOver(ctx context.Context, log journal.Movable, where string) (over journal.Head, there bool, err error) {
+	is, err := log.Stands(ctx)
+	if err != nil {
+		return over, false, err
+	}
+	m, err := readMark(lw.dir)
+	if err != nil {
+		return over, false, err
+	}
+	marked := m.way == markTo // and this is where to, or it would not be open
+	switch {
+	case is.State == journal.Live && !marked:
+		return over, false, fmt.Errorf("%s: %w", where, ErrExists)
+	case is.State == journal.Live:
+		head := lw.store.Head()
+		for r, err := range log.Records(ctx, head.ID-1) {
+			if err != nil || r.Link == [journal.LinkBytes]byte(head.Root[:]) {
+				return over, err == nil, err
+			}
+			break
+		}
+		return over, false, fmt.Errorf("%s, which is another: %w", where, ErrExists)
+	case is.State == journal.Moved && marked:
+		return over, false, fmt.Errorf("%s: %w: it had moved there before, and is in %s now", lw.dir, ErrStale, is.To)
+	case is.State == journal.Moved:
+		return is.Head, false, lw.goesOnFrom(is)
+	}
+	return over, false, nil
+}
+
+// goesOnFrom refuses what is no continuation of a world that was moved away.
+func (lw *World) goesOnFrom(is journal.Standing) error {
+	if end := lw.store.Head().ID; end < is.Head.ID {
+		return fmt.Errorf("%s: %w: that went up to #%d and is in %s, this ends at #%d", lw.dir, ErrStale, is.Head.ID, is.To, end)
+	}
+	for s, err := range lw.store.Scan(is.Head.ID - 1) {
+		if err != nil || s.Link == [journal.LinkBytes]byte(is.Head.Root[:]) {
+			return err
+		}
+		break
+	}
+	return fmt.Errorf("%s: %w: that is in %s, and its record #%d is another", lw.dir, ErrStale, is.To, is.Head.ID)
+}
+
+func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string, over journal.Head) (err error) {
+	keyring, err := os.ReadFile(filepath.Join(lw.hidden, keyringFile))
+	if err != nil {
+		return err
+	}
+	if parent, _, err := readRecorded(lw.hidden); err != nil {
+		return err
+	} else if parent != "" { // without it the outside would be asked
+		return fmt.Errorf("%w: %s", errRecorded, parent)
+	}
+	if _, keeps := log.(KeyringLog); keeps && !receipt.Sealed(keyring) { // which would stay behind, where nothing opens
+		return fmt.Errorf("the keyring goes with the world, and %w", ErrNotSealed)
+	}
+	if err := log.Make(ctx, over); err != nil {
+		return err
+	}
+	if _, err := log.Own(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Release(context.WithoutCancel(ctx), lw.wake())) }()
+	if err := lw.pour(ctx, log); err != nil {
+		return err
+	}
+	if to, ok := log.(host.Attempts); ok {
+		if err := host.MoveAttempts(ctx, to, filepath.Join(lw.hidden, effectsFile), lw.keys.World(), lw.w.InFlight()); err != nil {
+			return err
+		}
+	}
+	if err := keepKeyring(log, keyring); err != nil {
+		return err
+	}
+	if err := lw.compareWith(log); err != nil {
+		return err
+	}
+	if err := (mark{way: markTo, where: where}).put(lw.dir); err != nil {
+		return err
+	}
+	return log.Publish(ctx)
+}
+
+// pour puts into a log all that belongs to the journal.
+func (lw *World) pour(ctx context.Context, log journal.Log) error {
+	p := pouring{log: log, there: make(map[journal.Hash]bool)}
+	for s, err := range lw.store.ScanChain(journal.Head{}) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return err
+		}
+		rec := s.Record
+		if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
+			return err
+		}
+		blobs, err := lw.blobsOf(&rec)
+		if err != nil {
+			return err
+		}
+		if err := p.add(journal.Stored{ID: s.ID, Bytes: s.Bytes, Root: s.Root}, blobs); err != nil {
+			return err
+		}
+		if rec.Kind != journal.KindRedacted {
+			continue
+		}
+		body, err := rec.Body()
+		if err != nil {
+			return err
+		}
+		p.redacted = append(p.redacted, body.(*journal.Redacted).Blob)
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	for _, h := range p.redacted {
+		if _, err := lw.store.Blob(h); !errors.Is(err, journal.ErrRedacted) { // an image that is to come goes without it
+			continue
+		}
+		if err := log.Redact(ctx, h); err != nil {
+			return err
+		}
+	}
+	for c, err := range lw.store.Checkpoints(0, journal.Last) {
+		if err == nil {
+			err = log.PutNote(ctx, journal.Note{Size: journal.Seq(c.Size), Text: c.Note})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return lw.store.Kept(func(img *journal.KeptImage) error {
+		if img == nil {
+			return nil
+		}
+		return log.PutImage(ctx, img)
+	})
+}
+
+// pouring appends records to a log, many at a time.
+type pouring struct {
+	log      journal.Log
+	batch    journal.Batch
+	bytes    int
+	there    map[journal.Hash]bool // contents that were brought
+	redacted []journal.Hash
+}
+
+func (p *pouring) add(r journal.Stored, blobs []journal.Blob) error {
+	p.batch.Records = append(p.batch.Records, r)
+	p.batch.Head = journal.Head{ID: r.ID, Root: r.Root}
+	p.bytes += len(r.Bytes)
+	for _, b := range blobs {
+		if !p.there[b.Hash] {
+			p.there[b.Hash] = true
+			p.batch.Blobs = append(p.batch.Blobs, b)
+			p.bytes += len(b.Bytes)
+		}
+	}
+	if len(p.batch.Records) < importBatch && p.bytes < importBytes {
+		return nil
+	}
+	return p.flush()
+}
+
+// flush returns when all is durable.
+func (p *pouring) flush() error {
+	if len(p.batch.Records) == 0 {
+		return nil
+	}
+	done, err := p.log.Append(p.batch)
+	if err == nil {
+		err = done.Wait()
+	}
+	p.batch, p.bytes = journal.Batch{After: p.batch.Head, Head: p.batch.Head}, 0
+	return err
+}
+
+// compareWith compares the world with what a log has, as whoever opens it there reads it.
+func (lw *World) compareWith(log journal.Log) error {
+	aside, err := os.MkdirTemp("", "world-look-")
+	if err != nil {
+		return err
+	}
+	opts := Options{Log: func([]byte) (journal.Log, error) { return log, nil }}
+	s, err := openStore(lw.hidden, lw.keys, opts, func(_ string, opts store.Options) (*store.Store, error) {
+		return store.Look(aside, filepath.Join(aside, "copy"), opts)
+	})
+	if err == nil {
+		err = errors.Join(sameJournal(lw.store, s), s.Close())
+	}
+	return errors.Join(err, os.RemoveAll(aside))
+}
+
+// sameJournal compares all records of two stores, their heads, and the trees over them.
+func sameJournal(a, b *store.Store) error {
+	if a.Head() != b.Head() {
+		return fmt.Errorf("%w: it ends at #%d and at #%d", errUnequal, a.Head().ID, b.Head().ID)
+	}
+	next, stop := iter.Pull2(b.Scan(0))
+	defer stop()
+	for x, err := range a.Scan(0) {
+		y, failed, _ := next()
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		if x.ID != y.ID || x.Link != y.Link || string(x.Bytes) != string(y.Bytes) {
+			return fmt.Errorf("%w: record #%d", errUnequal, x.ID)
+		}
+	}
+	one, err := a.TreeAt(a.Head().ID)
+	if err != nil {
+		return err
+	}
+	other, err := b.TreeAt(b.Head().ID)
+	if err == nil && one.Root() != other.Root() {
+		err = fmt.Errorf("%w: the tree over the records", errUnequal)
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/file"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
+)
+
+// MoveOut moves the world of an id out of a log, of which a directory has the rest, into another
+// directory, which is empty or not there. It is made there as one that nothing opens, and compared;
+// then it ends in the log, and then it lives in the directory: at no moment in both. Whatever
+// interrupts it, the same again brings it to its end. What was permitted and not begun may have been
+// made, as the directory knows.
+func MoveOut(ctx context.Context, id, dir, to string, opts Options, from Elsewhere) (*Moved, error) {
+	m, err := readMark(to)
+	if err != nil {
+		return nil, err
+	}
+	log, err := from.Log(id, nil)
+	if err != nil {
+		return nil, err
+	}
+	is, err := log.Stands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, err := placeOf(to)
+	if err != nil {
+		return nil, err
+	}
+	where := from.world(id)
+	ours := m.way == markFrom && m.where == where
+	done := &Moved{ID: id, Head: is.Head, From: where, To: to}
+	switch {
+	case is.State == journal.Moved && ours && m.copy == is.To:
+		return done, unmark(to)
+	case is.State == journal.Moved && m.way == "" && strings.HasPrefix(is.To, at+copyMark) && holdsWorld(to):
+		return done, nil
+	case is.State == journal.Moved:
+		return nil, &MovedError{Place: where, Where: is.To}
+	case is.State == journal.Live && ours: // else that may be all that there is
+		if err := discard(to); err != nil {
+			return nil, err
+		}
+	}
+	m = mark{markFrom, where, at + copyMark + fmt.Sprintf("%x", randomBytes(4))}
+	opts.Log = func(key []byte) (journal.Log, error) { return from.Log(id, key) }
+	lw, err := own(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	made, err := lw.copyTo(to, func(s *store.Store) error { return sameJournal(lw.store, s) }, m.put)
+	if err == nil {
+		err = lw.store.Log().(journal.Movable).MoveAway(ctx, m.copy)
+	}
+	if err = errors.Join(err, lw.abandon()); err != nil {
+		return nil, err
+	}
+	done.Head = made.Head
+	return done, unmark(to)
+}
+
+// copyMark is between a place and what no other move to it has.
+const copyMark = ", copy "
+
+// placeOf says where a directory is to who is on another machine.
+func placeOf(dir string) (string, error) {
+	machine, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	dir, err = filepath.Abs(dir)
+	return machine + ":" + dir, err
+}
+
+// discard takes away a directory that was made and never lived: at once for who looks.
+func discard(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	up := filepath.Dir(dir)
+	away, err := os.MkdirTemp(up, "."+filepath.Base(dir)+makingDir)
+	if err == nil {
+		err = os.Remove(away) // os.Rename replaces none
+	}
+	if err == nil {
+		err = os.Rename(dir, away)
+	}
+	if err == nil {
+		err = file.SyncDir(up)
+	}
+	return errors.Join(err, os.RemoveAll(away))
+}

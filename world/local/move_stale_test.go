@@ -1,0 +1,133 @@
+package local_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// goOn lets a world have one more event.
+func goOn(t *testing.T, dir string, opts local.Options, what string) {
+	t.Helper()
+	w := openPaying(t, dir, opts)
+	pay(t, w, "eve", what)
+	require.NoError(t, w.Run(t.Context()))
+	require.NoError(t, w.Close())
+}
+
+// TestOnlyWhatGoesOnMovesBack into a log that a world was moved out of: no copy from before, no other
+// history of it, and no directory that it had left.
+func TestOnlyWhatGoesOnMovesBack(t *testing.T) {
+	p, s := new(till), new(logtest.Server)
+	opts, place := p.options(), placeOf(s.Log, plainly)
+	inLog := opts
+	inLog.Log = func([]byte) (journal.Log, error) { return s.Log(), nil }
+	left := movingShop(t, p)
+	before, rest := duplicateOf(t, left), besides(t, left)
+	out := func() (dir string) {
+		dir = filepath.Join(t.TempDir(), "out")
+		_, err := local.MoveOut(t.Context(), "shop", rest, dir, inLog, place)
+		require.NoError(t, err)
+		return dir
+	}
+	_, err := local.MoveInto(t.Context(), left, opts, place)
+	require.NoError(t, err)
+	goOn(t, rest, inLog, "milk")
+	home := out()
+	otherwise := duplicateOf(t, home)
+	_, err = local.MoveInto(t.Context(), home, opts, place)
+	require.NoError(t, err)
+	goOn(t, rest, inLog, "tea")
+	home = out()
+	goOn(t, otherwise, opts, "bread")
+	goOn(t, otherwise, opts, "butter")
+
+	remembered := standing(t, s.Log())
+	require.Equal(t, journal.Moved, remembered.State)
+	require.Contains(t, remembered.To, home)
+	for dir, why := range map[string]string{before: "this ends at #", otherwise: "is another", left: "had moved there before"} {
+		_, err := local.MoveInto(t.Context(), dir, opts, place)
+		require.ErrorIs(t, err, local.ErrStale)
+		require.ErrorContains(t, err, why)
+		require.ErrorContains(t, err, home)
+		require.Equal(t, remembered, standing(t, s.Log()))
+	}
+	require.False(t, livesIn(left))
+	goOn(t, home, opts, "salt")
+	_, err = local.MoveInto(t.Context(), home, opts, place)
+	require.NoError(t, err)
+	require.Equal(t, journal.Live, standing(t, s.Log()).State)
+}
+
+// cutOff moves a world into a log until one call, which does not happen.
+func cutOff(t *testing.T, move func(wrap func(movable) journal.Movable) error, call int) {
+	t.Helper()
+	calls := 0
+	err := move(func(l movable) journal.Movable {
+		return striking{l, &calls, call, false, func() {}, func() error { return errStruck }}
+	})
+	require.ErrorIs(t, err, errStruck)
+}
+
+// callsOf counts the calls that a move has made when it is done, but for the last, which releases.
+func callsOf(t *testing.T, move func(wrap func(movable) journal.Movable) error) (calls int) {
+	t.Helper()
+	require.NoError(t, move(func(l movable) journal.Movable {
+		return striking{l, &calls, 1 << 30, false, func() {}, func() error { return errStruck }}
+	}))
+	return calls - 1
+}
+
+// TestInterruptedMoveFindsAnotherWorldThere, and takes it for neither its own nor for none.
+func TestInterruptedMoveFindsAnotherWorldThere(t *testing.T) {
+	p := new(till)
+	dir := movingShop(t, p)
+	into := func(dir string, s *logtest.Server) func(func(movable) journal.Movable) error {
+		return func(wrap func(movable) journal.Movable) error {
+			_, err := local.MoveInto(t.Context(), dir, p.options(), placeOf(s.Log, wrap))
+			return err
+		}
+	}
+	publish := callsOf(t, into(duplicateOf(t, dir), new(logtest.Server)))
+	s := new(logtest.Server)
+	cutOff(t, into(dir, s), publish)
+	require.False(t, livesIn(dir))
+	require.Equal(t, journal.Made, standing(t, s.Log()).State)
+	another := movingShop(t, p)
+	require.NoError(t, into(another, s)(plainly))
+	require.ErrorIs(t, into(dir, s)(plainly), local.ErrExists)
+	require.Equal(t, journal.Live, standing(t, s.Log()).State)
+}
+
+// TestCopyThatNeverLivedStaysSo, when another had the world in its place.
+func TestCopyThatNeverLivedStaysSo(t *testing.T) {
+	p, s := new(till), new(logtest.Server)
+	dir := movingShop(t, p)
+	rest := besides(t, dir)
+	_, err := local.MoveInto(t.Context(), dir, p.options(), placeOf(s.Log, plainly))
+	require.NoError(t, err)
+	out := func(to string, s *logtest.Server) func(func(movable) journal.Movable) error {
+		return func(wrap func(movable) journal.Movable) error {
+			_, err := local.MoveOut(t.Context(), "shop", duplicateOf(t, rest), to, p.options(), placeOf(s.Log, wrap))
+			return err
+		}
+	}
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	away := callsOf(t, out(filepath.Join(t.TempDir(), "tried"), s.Backup()))
+	cutOff(t, out(first, s), away)
+	require.NoError(t, out(second, s)(plainly))
+	var moved *local.MovedError
+	require.ErrorAs(t, out(first, s)(plainly), &moved)
+	require.Contains(t, moved.Where, second)
+	require.False(t, livesIn(first))
+	require.NoError(t, out(second, s)(plainly), "it is there already")
+	require.True(t, livesIn(second))
+
+	require.Error(t, out(first, new(logtest.Server))(plainly), "a log that knows nothing of the world")
+	require.DirExists(t, first, "it may be all that there is")
+}
