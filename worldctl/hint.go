@@ -31,6 +31,9 @@ func hintOf(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "what was done is durable; type the same again for the rest"
 	}
+	if moved := (*local.MovedError)(nil); errors.As(err, &moved) {
+		return hintOfMoved(moved)
+	}
 	if hint := hintOfType(err); hint != "" {
 		return hint
 	}
@@ -136,6 +139,13 @@ func hintOfPast(miss *host.MissError) string {
 		return "make another fork when that is answered in its parent: what may have been done there is not done here"
 	}
 	return "worldctl run performs it; or make another fork when its parent has asked for the same. Nothing was done outside"
+}
+
+func hintOfMoved(err *local.MovedError) string {
+	if err.Here {
+		return "worldctl move out, as it was typed, goes on; nothing else opens the directory"
+	}
+	return "a directory is named with -w DIR, a world in a store with --store URL -w ID; worldctl store status tells the id of a store"
 }
 
 // hintOfBound names the flag that raises a bound.

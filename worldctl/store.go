@@ -46,6 +46,7 @@ type storedWorld struct {
 	Epoch uint64 `json:"epoch"`
 	Head  uint64 `json:"head"`
 	Root  string `json:"root"`
+	To    string `json:"moved_to,omitempty"`
 }
 
 func newStoreCommand(c *cli) *cobra.Command {
@@ -61,6 +62,10 @@ func newStoreCommand(c *cli) *cobra.Command {
 	)
 }
 
+func errWhichStore() error {
+	return usagef("type --store postgres://USER@HOST/DATABASE, or put that into "+storeEnv, "which store is meant?")
+}
+
 // storeVerb makes a verb about the store as a whole.
 func (c *cli) storeVerb(name, short, long string, do func(ctx context.Context, url string) error) *cobra.Command {
 	return &cobra.Command{
@@ -69,7 +74,7 @@ func (c *cli) storeVerb(name, short, long string, do func(ctx context.Context, u
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url := c.storeURL()
 			if url == "" {
-				return usagef("type --store postgres://USER@HOST/DATABASE, or put that into "+storeEnv, "which store is meant?")
+				return errWhichStore()
 			}
 			return do(cmd.Context(), url)
 		},
@@ -123,7 +128,7 @@ func worldsIn(ctx context.Context, url string) (worlds []storedWorld, err error)
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, storedWorld{w.ID, w.State, w.Node, w.Alive, w.Epoch, uint64(w.Head.ID), w.Head.Root.String()})
+		worlds = append(worlds, storedWorld{w.ID, w.State, w.Node, w.Alive, w.Epoch, uint64(w.Head.ID), w.Head.Root.String(), w.To})
 	}
 	return worlds, nil
 }
@@ -165,6 +170,9 @@ func (c *cli) storeTable(a storeAnswer) {
 		owner := cmp.Or(w.Owner, "nobody")
 		if w.Owner != "" && !w.Alive {
 			owner += " (gone)"
+		}
+		if w.To != "" {
+			owner = w.To
 		}
 		t.AppendRow(table.Row{w.ID, w.State, owner, w.Epoch, fmt.Sprint("#", w.Head)})
 	}

@@ -50,7 +50,7 @@ func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Mov
 	if err == nil && !there {
 		err = lw.moveInto(ctx, log, where, over)
 	}
-	return &Moved{ID: id, Head: lw.store.Head(), From: dir, To: where}, err
+	return &Moved{ID: id, Head: lw.store.Head(), From: dir, To: to.Where}, err
 }
 
 // movesOver reports whether the world is in a log already, moved there from this directory. Else it

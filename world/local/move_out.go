@@ -37,7 +37,7 @@ func MoveOut(ctx context.Context, id, dir, to string, opts Options, from Elsewhe
 	}
 	where := from.world(id)
 	ours := m.way == markFrom && m.where == where
-	done := &Moved{ID: id, Head: is.Head, From: where, To: to}
+	done := &Moved{ID: id, Head: is.Head, From: from.Where, To: to}
 	switch {
 	case is.State == journal.Moved && ours && m.copy == is.To:
 		return done, unmark(to)

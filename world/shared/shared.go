@@ -73,6 +73,29 @@ func (s *Store) World(id string) (World, error) {
 	}, nil
 }
 
+// MoveIn moves the world of a directory into the store; see local.MoveInto.
+func (s *Store) MoveIn(ctx context.Context, dir string, opts local.Options) (*local.Moved, error) {
+	return local.MoveInto(ctx, dir, opts, s.elsewhere(pglog.Claim{Take: s.take, Made: true}))
+}
+
+// MoveOut moves a world of the store into another directory; see local.MoveOut.
+func (s *Store) MoveOut(ctx context.Context, id, to string, opts local.Options) (*local.Moved, error) {
+	w, err := s.World(id)
+	if err != nil {
+		return nil, err
+	}
+	return local.MoveOut(ctx, id, w.Dir, to, opts, s.elsewhere(pglog.Claim{Take: s.take}))
+}
+
+// elsewhere is the store to a world that moves.
+func (s *Store) elsewhere(c pglog.Claim) local.Elsewhere {
+	return local.Elsewhere{Where: "store " + s.store.ID(), Log: func(id string, key []byte) (journal.Movable, error) {
+		claim := c
+		claim.Key = key
+		return s.store.World(id, claim), nil
+	}}
+}
+
 // Create makes a world of a world.yaml that was read; opts has the passphrase that its keyring is
 // sealed with. After a crash or an error it is not there, and may be made again: what is left of it
 // is nobody's once this process has been gone for as long as its lease.

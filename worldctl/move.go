@@ -1,0 +1,135 @@
+package worldctl
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newMoveCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "move", Short: "Move a world from a directory into a store on PostgreSQL, and back"},
+		newMoveInCommand(c), newMoveOutCommand(c))
+}
+
+// moveAnswer says what was moved.
+type moveAnswer struct {
+	*local.Moved
+	Records journal.Seq `json:"records"`
+}
+
+func newMoveInCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "in DIR",
+		Short: "Move the world in a directory into a store",
+		Long: `Move the world in DIR into the store of --store, where its id names it: its journal and
+all that belongs to that, effects under way, and its keyring, which has to be sealed. It
+is copied, compared, and then lives there; DIR says where it went and does not open any
+more. At no moment there are two. Interrupted, the same again goes on: after a kill when
+the store has seen that process gone, after 10 s.
+
+The files in DIR stay: world.yaml, which is a world's no more, and .world/secrets, which in
+a store come from the environment.
+
+A world that was moved out of a store comes back where it goes on from what it was then.
+Copies from before do not.`,
+		Example: `  worldctl -w town keys seal
+  worldctl move in town --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.storeURL() == "" {
+				return errWhichStore()
+			}
+			if c.world != "" {
+				return usagef("worldctl move in "+shellWord(args[0]), "a world that moves keeps its id: leave -w out")
+			}
+			s, err := c.openStore()
+			if err != nil {
+				return err
+			}
+			done, err := s.MoveIn(cmd.Context(), c.path(args[0]), c.options())
+			if err != nil {
+				return c.notMovedIn(args[0], err)
+			}
+			done.From = args[0] // as it was typed
+			return c.moved(done, func() {
+				c.note("%s does not open any more; its files stay", args[0])
+				if _, err := os.Stat(filepath.Join(c.path(args[0]), ".world", "secrets")); err == nil {
+					c.note("note: .world/secrets stays, too: in a store secrets come from the environment")
+				}
+				c.note("next: worldctl -w %s status", done.ID)
+			})
+		},
+	}
+}
+
+// notMovedIn says what to do about a world that was not moved into a store.
+func (c *cli) notMovedIn(dir string, err error) error {
+	here := inDirectory(dir)
+	switch {
+	case errors.Is(err, local.ErrNoWorld):
+		return hinted(err, "name the directory of a world")
+	case errors.Is(err, local.ErrNotSealed):
+		return hinted(err, "%s keys seal", here)
+	case errors.Is(err, local.ErrExists):
+		return hinted(err, "the store has it, and it goes on there; another world that begins as this one does: %s fork NEW", here)
+	case errors.Is(err, local.ErrStale):
+		return hinted(err, "move that one in; where it is lost, docs/postgres.md says how a store forgets it")
+	}
+	return err
+}
+
+// inDirectory is how a verb about a world in a directory begins, where the environment may name a
+// store.
+func inDirectory(dir string) string {
+	here := "worldctl -w " + shellWord(dir)
+	if os.Getenv(storeEnv) != "" {
+		return storeEnv + "= " + here
+	}
+	return here
+}
+
+func newMoveOutCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "out DIR",
+		Short: "Move a world out of a store, into a directory",
+		Long: `Move the world of -w out of the store of --store into DIR, which must be empty or not
+there. It is copied, compared, and then lives there; the store says where it went. At no
+moment there are two. Interrupted, the same again goes on: after a kill when the store
+has seen that process gone, after 10 s, or at once with --take.
+
+DIR has no world.yaml, which the world does not need: the manifest and its sources are in
+the journal. Bring that and other files from where they are kept. What was permitted and
+has no result may have been done.`,
+		Example: "  worldctl -w town move out town-home --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
+		Args:    args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.storeURL() == "" {
+				return errWhichStore()
+			}
+			if _, err := c.place(c.world); err != nil {
+				return err
+			}
+			done, err := c.stored.MoveOut(cmd.Context(), c.world, c.path(args[0]), c.options())
+			if err != nil {
+				return notCopied(args[0], err)
+			}
+			done.To = args[0] // as it was typed
+			return c.moved(done, func() {
+				c.note("next: %s status", inDirectory(args[0]))
+			})
+		},
+	}
+}
+
+func (c *cli) moved(done *local.Moved, next func()) error {
+	return c.object("move", moveAnswer{done, done.Head.ID}, func() {
+		fmt.Fprintf(c.stdout, "world %s has moved from %s to %s, with %d records\n", done.ID, done.From, done.To, done.Head.ID)
+		next()
+	})
+}
