@@ -101,9 +101,27 @@ func (w *World) Stands(ctx context.Context) (journal.Standing, error) {
 	return journal.Standing{State: v.state, Head: v.head, To: v.to}, err
 }
 
-// MoveAway implements journal.Movable.
+// MoveAway implements journal.Movable. What the world had goes, as far as the server lets it: what is
+// left goes when it is moved away again, or made anew.
 func (w *World) MoveAway(ctx context.Context, to string) error {
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
-	return w.keep(ctx, sqlMoveAway, []any{to}, new(int64))
+	if err := w.keep(ctx, sqlMoveAway, []any{to}, new(int64)); err != nil {
+		return err
+	}
+	wid, _, err := w.owner()
+	if err != nil {
+		return err
+	}
+	for _, sql := range sqlEmpty() {
+		for gone := int64(1); gone > 0; {
+			if err := w.store.insist(ctx, func(ctx context.Context) error { return w.store.row(ctx, sql, []any{wid, emptied}, &gone) }); err != nil {
+				return nil //nolint:nilerr // it is moved
+			}
+		}
+	}
+	return nil
 }
+
+// emptied is how many rows go at once of a world that was moved away.
+const emptied = 1000

@@ -44,6 +44,51 @@ func TestAKeyringIsKeptByItsOwner(t *testing.T) {
 	require.Equal(t, second, got)
 }
 
+// has counts the rows of tables.
+func has(t *testing.T, s *Store, want map[string]int) {
+	t.Helper()
+	for table, want := range want {
+		var n int
+		require.NoError(t, s.row(t.Context(), "SELECT count(*) FROM worldkernel."+table, nil, &n))
+		require.Equal(t, want, n, table)
+	}
+}
+
+// TestAWorldThatWasMovedAwayLeavesItsHead, and nothing else; the worlds beside it stay.
+func TestAWorldThatWasMovedAwayLeavesItsHead(t *testing.T) {
+	s := testStore(t)
+	var last *World
+	for _, id := range []string{"stays", "goes"} {
+		require.NoError(t, s.Create(t.Context(), id, testKey))
+		last = s.World(id, Claim{Key: testKey})
+		_, err := last.Own(t.Context())
+		require.NoError(t, err)
+		var c chain
+		var b journal.Batch
+		for range 3 {
+			b = c.batch(10, 5000, "me")
+			require.NoError(t, appended(last, b))
+		}
+		require.NoError(t, last.PutKeyring(t.Context(), sealedRing(t, 1)))
+		require.NoError(t, last.PutNote(t.Context(), journal.Note{Size: 1, Text: []byte("n")}))
+		require.NoError(t, last.PutImage(t.Context(), &journal.KeptImage{Head: b.Head, Parts: func(yield func([]byte, error) bool) {
+			_ = yield([]byte("one"), nil) && yield([]byte("two"), nil)
+		}}))
+	}
+	all := map[string]int{"world": 2, "frame": 6, "blob": 6, "note": 2, "image": 2, "image_part": 4, "keyring": 2}
+	has(t, s, all)
+	require.NoError(t, last.MoveAway(t.Context(), "a place"))
+	for table := range all {
+		all[table] /= 2
+	}
+	all["world"] = 2
+	has(t, s, all)
+	require.NoError(t, last.Release(t.Context(), journal.WakeNever))
+	for err := range s.Check(t.Context()) {
+		require.NoError(t, err)
+	}
+}
+
 // TestAWorldIsMadeAnewWhereItsMakerIsGone, with nothing of what was there, and is nobody's business
 // before it is whole.
 func TestAWorldIsMadeAnewWhereItsMakerIsGone(t *testing.T) {
@@ -73,9 +118,5 @@ func TestAWorldIsMadeAnewWhereItsMakerIsGone(t *testing.T) {
 	require.True(t, isRefused(two.Make(t.Context(), "w", testKey, journal.Head{}), WorldExists))
 	_, err = two.World("w", Claim{Key: testKey}).Own(t.Context())
 	require.NoError(t, err)
-	for table, want := range map[string]int{"world": 1, "frame": 0, "blob": 0, "keyring": 0} {
-		var n int
-		require.NoError(t, two.row(t.Context(), "SELECT count(*) FROM worldkernel."+table, nil, &n))
-		require.Equal(t, want, n, table)
-	}
+	has(t, two, map[string]int{"world": 1, "frame": 0, "blob": 0, "keyring": 0})
 }

@@ -1,5 +1,7 @@
 package pglog
 
+import "fmt"
+
 // All that is ever asked of the server, but for what migrations/ creates. Each is a transaction
 // of its own. Those that change a world have its token in their condition, and answer with a row
 // if they took effect. What is told to be durable was written, even where it was there: a
@@ -62,6 +64,16 @@ UPDATE worldkernel.world SET state = 'live' WHERE wid = $1 AND token = $2 AND st
 	// sqlMoveAway ends a world that lives elsewhere from now on.
 	sqlMoveAway = `
 UPDATE worldkernel.world SET state = 'moved', moved_to = $3 WHERE wid = $1 AND token = $2 RETURNING wid`
+
+	// sqlEmptyOf takes away some rows of a world, if it was moved away, and counts them.
+	sqlEmptyOf = `
+WITH gone AS (
+	DELETE FROM worldkernel.%[1]s WHERE wid = $1 AND (wid, %[2]s) IN (
+		SELECT t.wid, t.%[2]s FROM worldkernel.%[1]s t JOIN worldkernel.world w ON w.wid = t.wid
+		WHERE t.wid = $1 AND w.state = 'moved' LIMIT $2
+	) RETURNING 1
+)
+SELECT count(*) FROM gone`
 
 	// sqlList lists worlds after one, by their ids.
 	sqlList = `
@@ -335,6 +347,16 @@ LEFT JOIN worldkernel.image i ON i.wid = w.wid
 LEFT JOIN LATERAL (
 	SELECT count(*) AS parts FROM worldkernel.image_part WHERE wid = w.wid AND id = i.id
 ) p ON true
-WHERE (coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0), coalesce(i.parts, 0)) <> (1, w.head, w.head, coalesce(p.parts, 0))
+WHERE w.state <> 'moved' AND (coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0), coalesce(i.parts, 0)) <> (1, w.head, w.head, coalesce(p.parts, 0))
 ORDER BY w.id`
 )
+
+// sqlEmpty takes away all that a world has that was moved away.
+func sqlEmpty() (all []string) {
+	for _, t := range [][2]string{
+		{"frame", "first"}, {"blob", "hash"}, {"note", "size"}, {"image", "id"}, {"image_part", "n"}, {"attempt", "key"}, {"keyring", "sealed"},
+	} {
+		all = append(all, fmt.Sprintf(sqlEmptyOf, t[0], t[1]))
+	}
+	return all
+}
