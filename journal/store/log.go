@@ -162,6 +162,9 @@ func (s *Store) makeCopy() error {
 	}
 	kept, err := s.opts.Log.Kept(context.Background())
 	if err == nil && kept != nil {
+		err = s.stillOwns(kept.Head.ID)
+	}
+	if err == nil && kept != nil {
 		err = s.using(newStoreName, s.pebbleOptions(), func() error { return s.installImage(kept) })
 	}
 	if err != nil {
@@ -207,7 +210,7 @@ func (s *Store) follows(last journal.Seq) error {
 	if kept, err := log.Kept(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errLog, err)
 	} else if kept != nil && kept.Head.ID > last+farBehind {
-		return errFarBehind
+		return cmp.Or(s.stillOwns(kept.Head.ID), errFarBehind)
 	}
 	s.head = journal.Head{ID: last}
 	var records []journal.Stored
@@ -215,6 +218,9 @@ func (s *Store) follows(last journal.Seq) error {
 	for r, err := range log.Records(ctx, max(last, 1)-1) {
 		if err != nil {
 			return fmt.Errorf("%w: %w", errLog, err)
+		}
+		if err := s.stillOwns(r.ID); err != nil {
+			return err
 		}
 		if r.ID == last {
 			err = s.sameRecord(r)
@@ -237,6 +243,15 @@ func (s *Store) follows(last journal.Seq) error {
 	}
 	s.head = s.owned.Head
 	return nil
+}
+
+// stillOwns returns journal.ErrFenced where the log has gone on to a record that this owner knows
+// nothing of.
+func (s *Store) stillOwns(id journal.Seq) error {
+	if id <= s.owned.Head.ID {
+		return nil
+	}
+	return fmt.Errorf("%w has gone on from #%d: %w", errLog, s.owned.Head.ID, journal.ErrFenced)
 }
 
 // sameRecord compares a record of the copy with the log's.

@@ -256,3 +256,49 @@ func TestWhoLooksFindsALogThatWasPutBack(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrRewound)
 	require.NoError(t, s.Close())
 }
+
+// ownedLog is another's as soon as it is owned.
+type ownedLog struct {
+	journal.Log
+
+	then func()
+}
+
+func (l *ownedLog) Own(ctx context.Context) (journal.Owned, error) {
+	owned, err := l.Log.Own(ctx)
+	l.then()
+	return owned, err
+}
+
+// TestWhoIsTakenOverFromWhileItOpensIsFenced, with a copy of its own and without one, whether the
+// other has put an image or not. What it leaves is no copy of more than it knew.
+func TestWhoIsTakenOverFromWhileItOpensIsFenced(t *testing.T) {
+	for _, copied := range []bool{true, false} {
+		for _, image := range []bool{true, false} {
+			onLog(t)
+			mem := memFS(t)
+			s := create(t, mem)
+			w := &writer{}
+			appendAll(t, s, w.batch("agent/a"))
+			require.NoError(t, s.Close())
+			here := mem
+			if !copied {
+				here = memFSOf(t)
+			}
+			_, err := Open(testDir, sharedOptions(here, &ownedLog{shared.Log(), func() {
+				other := reopen(t, memFSOf(t))
+				appendAll(t, other, w.batch("agent/a", "agent/a"))
+				if image {
+					require.NoError(t, other.Checkpoint(&journal.Image{Head: w.head, Core: []byte("core")}))
+				}
+				require.NoError(t, other.Close())
+			}}))
+			require.ErrorIs(t, err, journal.ErrFenced, "copied %v, image %v", copied, image)
+			s = reopen(t, here)
+			require.Equal(t, w.head, s.Head())
+			require.Len(t, scanAll(t, s, 0), int(w.head.ID))
+			require.Equal(t, []journal.Seq{1, 2, 3}, cellRecords(t, s, "agent/a", 0))
+			require.NoError(t, s.Close())
+		}
+	}
+}
