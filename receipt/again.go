@@ -110,6 +110,9 @@ func (l *Ledger) index(e *Entry) {
 		l.repeats = make(map[Key][]*Entry)
 	}
 	l.repeats[*e.Repeats] = append(l.repeats[*e.Repeats], e)
+	if original := l.entries[*e.Repeats]; original != nil && l.live != nil {
+		l.live[*e.Repeats] = original
+	}
 }
 
 func (l *Ledger) unindex(e *Entry) {

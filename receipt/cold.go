@@ -33,9 +33,24 @@ func (e *Entry) bytes() int {
 	return n
 }
 
+// weigh counts an entry with so many bytes.
+func (l *Ledger) weigh(key Key, bytes int) {
+	before := l.sizes[key]
+	if bytes == before {
+		return
+	}
+	if l.sizes == nil {
+		l.sizes = make(map[Key]int)
+	}
+	l.hereBytes += bytes - before
+	if l.sizes[key] = bytes; bytes == 0 {
+		delete(l.sizes, key)
+	}
+}
+
 // KeepCold lets entries leave memory, and says how they are read again.
 func (l *Ledger) KeepCold(c Cold) {
-	l.cold = c
+	l.cold, l.live = c, make(map[Key]*Entry)
 	for _, e := range l.entries { // order cannot show: whatever leaves comes back the same
 		l.cool(e)
 	}
@@ -56,11 +71,17 @@ type cooling struct {
 	size int
 }
 
-// cool puts an entry among those that Evict looks at, where it may leave.
+// cool puts an entry among those that Evict looks at, where it may leave, and else among those
+// that may not.
 func (l *Ledger) cool(e *Entry) {
-	if l.cold.Entry == nil || !l.mayLeave(e) {
+	if l.cold.Entry == nil {
 		return
 	}
+	if !l.mayLeave(e) {
+		l.live[e.Intent.Key] = e
+		return
+	}
+	delete(l.live, e.Intent.Key)
 	e.used = false
 	if !e.cooling {
 		e.cooling = true
@@ -89,7 +110,8 @@ func (l *Ledger) Evict(most int) {
 		case l.entries[e.Intent.Key] == e && l.mayLeave(e):
 			delete(l.entries, e.Intent.Key)
 			l.away++
-			l.awayBytes += e.bytes()
+			l.awayBytes += l.sizes[e.Intent.Key]
+			l.weigh(e.Intent.Key, 0)
 		default: // it comes again when it has ended, and is saved
 			e.cooling = false
 		}
@@ -106,16 +128,18 @@ type Standing struct {
 }
 
 // Standing returns what TakeDirty does not give of a ledger, nil where no entry ever leaves
-// memory. It looks at all that are there.
+// memory. TakeDirty must have given all that changed. It costs what is live, and not what is there.
 func (l *Ledger) Standing() *Standing {
 	if l.cold.Entry == nil {
 		return nil
 	}
-	s := &Standing{Live: []Key{}, Counts: make(map[State]uint64), Cancels: uint64(l.cancels), Bytes: uint64(l.Bytes())}
-	for key, e := range l.entries { // order cannot show: sorted below
-		if !l.mayLeave(e) {
-			s.Live = append(s.Live, key)
+	s := &Standing{Live: []Key{}, Counts: make(map[State]uint64), Cancels: uint64(l.cancels), Bytes: uint64(l.hereBytes + l.awayBytes)}
+	for key, e := range l.live { // order cannot show: sorted below
+		if l.entries[key] != e || l.mayLeave(e) {
+			delete(l.live, key)
+			continue
 		}
+		s.Live = append(s.Live, key)
 	}
 	slices.SortFunc(s.Live, func(a, b Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
 	for state, n := range l.counts { // order cannot show: another map
@@ -127,13 +151,13 @@ func (l *Ledger) Standing() *Standing {
 // Resume says what a ledger stands at that Restore has given some of its entries, those that
 // are live at least: the others are away.
 func (l *Ledger) Resume(s *Standing, c Cold) {
-	all, bytes := 0, l.Bytes()
+	all := 0
 	for state, n := range s.Counts { // order cannot show: another map
 		l.counts[state] = int(n)
 		all += int(n)
 	}
 	l.cancels = int(s.Cancels)
-	l.away, l.awayBytes = all-len(l.entries), int(s.Bytes)-bytes
+	l.away, l.awayBytes = all-len(l.entries), int(s.Bytes)-l.hereBytes
 	l.KeepCold(c)
 }
 
@@ -182,6 +206,7 @@ func (l *Ledger) bring(e *Entry) {
 	l.entries[e.Intent.Key] = e
 	l.away--
 	l.awayBytes -= e.bytes()
+	l.weigh(e.Intent.Key, e.bytes())
 	l.cool(e)
 	e.used = true
 }

@@ -1,6 +1,9 @@
 package receipt_test
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +30,18 @@ func coldOf(stored map[receipt.Key][]byte) receipt.Cold {
 			}
 		},
 	}
+}
+
+// liveOf returns which intents of a ledger that is saved may not leave memory, by all of them.
+func liveOf(l *receipt.Ledger) []receipt.Key {
+	live := []receipt.Key{}
+	for _, e := range l.Select(nil) {
+		if !e.Ended() || e.Held != nil || e.Reserved != (receipt.Cost{}) || len(e.Asked) != 1 || e.Abandoned || e.Repeats != nil || len(l.Repeated(e)) > 0 {
+			live = append(live, e.Intent.Key)
+		}
+	}
+	slices.SortFunc(live, func(a, b receipt.Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	return live
 }
 
 // Evict has what may leave memory leave it. What is away is what has ended, and as it was.
@@ -132,7 +147,37 @@ func TestWhatSomethingLooksForStays(t *testing.T) {
 		l.Evict(0)
 		l.Evict(0)
 		require.Same(t, e, l.AtHand(e.Intent.Key), name)
+		require.Contains(t, l.Standing().Live, e.Intent.Key, name)
+		require.Equal(t, liveOf(l), l.Standing().Live, name)
+		var again receipt.Ledger
+		require.NoError(t, again.Restore(len(stored), maps.All(stored)))
+		again.KeepCold(coldOf(stored))
+		require.Equal(t, l.Standing().Live, again.Standing().Live, name)
 	}
+}
+
+// TestStandingHasTheBytesOfAll, whether they are away, have come back, or were never anywhere else.
+func TestStandingHasTheBytesOfAll(t *testing.T) {
+	l, stored := cooled(3)
+	for i := range uint64(2) {
+		e := l.Entry(modelIntent(i).Key)
+		e.Inputs = []receipt.Input{{Question: receipt.Data("\x61q"), Answer: receipt.Data("\x62no")}}
+		l.Change(e)
+	}
+	save(l, stored)
+	const bytes = 2 * 5
+	require.EqualValues(t, bytes, l.Standing().Bytes)
+	l.Evict(0)
+	l.Evict(0)
+	require.Equal(t, 3, l.Away())
+	require.EqualValues(t, bytes, l.Standing().Bytes)
+	require.NotNil(t, l.Entry(modelIntent(1).Key))
+	require.EqualValues(t, bytes, l.Standing().Bytes)
+	standing := l.Standing()
+	var again receipt.Ledger
+	require.NoError(t, again.Restore(0, maps.All(map[receipt.Key][]byte{})))
+	again.Resume(standing, coldOf(stored))
+	require.Equal(t, standing, again.Standing())
 }
 
 // TestWhatCannotBeReadIsNothingThatWasAskedFor: whoever reads knows, and takes nothing.

@@ -299,6 +299,7 @@ func (l *Ledger) restore(key Key, data []byte) error {
 	}
 	e.saved = true
 	l.entries[e.Intent.Key] = e
+	l.weigh(e.Intent.Key, e.bytes())
 	l.count(e, 1)
 	l.unstick(e)
 	if e.Abandoned {

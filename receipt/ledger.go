@@ -64,11 +64,14 @@ type Ledger struct {
 	left    map[likeness][]*Entry // abandoned, by emission, but for what Left need not look at
 	repeats map[Key][]*Entry      // by what they repeat
 
-	cold      Cold      // reads entries that left memory; zero: none leaves
-	cooling   []cooling // what Evict looks at, in that order
-	coolBytes int       // what they take
-	away      int       // entries that are not in memory
-	awayBytes int       // of these: see Bytes
+	cold      Cold           // reads entries that left memory; zero: none leaves
+	cooling   []cooling      // what Evict looks at, in that order
+	coolBytes int            // what they take
+	live      map[Key]*Entry // what may not leave, by what TakeDirty has given; some that may by now
+	away      int            // entries that are not in memory
+	awayBytes int            // of these: see Bytes
+	sizes     map[Key]int    // the bytes of those that have any, as TakeDirty gave them; most that have ended have none
+	hereBytes int            // of all of them
 }
 
 // Decide answers whether an intent may be executed now.
@@ -437,6 +440,7 @@ func (l *Ledger) TakeDirty() iter.Seq2[*Entry, bool] {
 		for _, e := range out {
 			first := !e.saved
 			e.saved = true
+			l.weigh(e.Intent.Key, e.bytes())
 			l.cool(e)
 			if !yield(e, first) {
 				return

@@ -298,6 +298,10 @@ func (m *ledgerModel) Checkpoint(t *rapid.T) {
 		m.stored[e.Intent.Key] = b
 	}
 	require.Empty(t, maps.Collect(m.ledger.TakeDirty()))
+	if standing := m.ledger.Standing(); standing != nil {
+		require.Equal(t, liveOf(m.ledger), standing.Live)
+		require.EqualValues(t, m.ledger.Bytes(), standing.Bytes)
+	}
 }
 
 func (m *ledgerModel) Restart(t *rapid.T) {
