@@ -104,6 +104,8 @@ torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeov
 		$(GO) test -count=1 -timeout 60m -v -run 'Contend|WithAPrimary|LaggingStandby' ./journal/pglog
 	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run TakeoversOnPostgres ./host
 	MOVES=$${MOVES:-200} $(GO) test -count=1 -timeout 60m -v -run KilledMoves ./world/local
+	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run JournalsOnPostgres ./world/worldtest
+	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 60m -v -run KilledAnywhere ./worldctl
 
 mutants: ## break what matters in LISTS, one place at a time, and see that the test beside it notices
 	$(GO) run -C tools ./mutants $(LISTS)

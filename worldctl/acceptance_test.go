@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/testlog"
 )
 
 // The tests in this file run worldctl as its own process on real recordings.
@@ -158,26 +160,45 @@ func TestAirlineRunsThroughTheWholeKernel(t *testing.T) {
 func TestAirlineKilledAnywhereIsTheSameWorld(t *testing.T) {
 	file := recording(t, "airline/runs.json")
 	undisturbed := filepath.Join(t.TempDir(), "undisturbed")
-	worldctl(t, nil, "import", "chat", file, "-w", undisturbed)
-	worldctl(t, nil, "-w", undisturbed, "run", "--until-idle")
-	want := verified(t, undisturbed)
-
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	worldctlEnv(t, madeInADirectory, nil, "import", "chat", file, "-w", undisturbed)
+	random := seeded(t)
 	dir := filepath.Join(t.TempDir(), "killed")
 	killed := killAfter(t, time.Duration(5+random.IntN(150))*time.Millisecond, "import", "chat", file, "-w", dir)
 	if _, err := os.Stat(dir); killed && os.IsNotExist(err) { // it may have died when all was done
 		worldctl(t, nil, "import", "chat", file, "-w", dir)
 	}
+	sameThoughKilled(t, undisturbed, dir, func() time.Duration { return time.Duration(5+random.IntN(150)) * time.Millisecond })
+}
+
+// TestVilleOnPostgresKilledAnywhereIsTheWorldOfADirectory does with the moves what the test above does
+// with conversations.
+func TestVilleOnPostgresKilledAnywhereIsTheWorldOfADirectory(t *testing.T) {
+	if !testlog.On() {
+		t.Skip("for make test-postgres")
+	}
+	moves, err := io.ReadAll(villeMoves(t))
+	require.NoError(t, err)
+	undisturbed, dir := filepath.Join(t.TempDir(), "undisturbed"), filepath.Join(t.TempDir(), "killed")
+	worldctlEnv(t, madeInADirectory, nil, "init", undisturbed, "--template", "ville", "--id", "ville")
+	worldctl(t, nil, "init", dir, "--template", "ville", "--id", "ville")
+	for _, world := range []string{undisturbed, dir} {
+		worldctl(t, bytes.NewReader(moves), "-w", world, "send", "-")
+	}
+	random := seeded(t)
+	sameThoughKilled(t, undisturbed, dir, func() time.Duration { return time.Duration(100+random.IntN(900)) * time.Millisecond })
+}
+
+// madeInADirectory has the program make a world in a directory, wherever those of the tests lie.
+var madeInADirectory = []string{testlog.Env + "="}
+
+// sameThoughKilled runs a world that is killed ten times on the way, and one that is not: they come to the same.
+func sameThoughKilled(t *testing.T, undisturbed, dir string, after func() time.Duration) {
+	t.Helper()
+	worldctl(t, nil, "-w", undisturbed, "run", "--until-idle")
+	want := verified(t, undisturbed)
 	kills := 0
 	for range 10 {
-		if killAfter(t, time.Duration(5+random.IntN(150))*time.Millisecond, "-w", dir, "run", "--until-idle") {
+		if killAfter(t, after(), "-w", dir, "run", "--until-idle") {
 			kills++
 		}
 		verified(t, dir)
@@ -187,6 +208,7 @@ func TestAirlineKilledAnywhereIsTheSameWorld(t *testing.T) {
 	require.Equal(t, want.ExecutionHash, got.ExecutionHash)
 	require.Equal(t, want.StateRoot, got.StateRoot)
 	require.Positive(t, kills, "no run was killed before its end")
+	t.Logf("killed %d times", kills)
 }
 
 func TestVilleLosesNothing(t *testing.T) {
