@@ -81,7 +81,7 @@ func firstEvent(name string) string {
 // notOfBackup says what a directory without a world.yaml is, if it is the backup of a world.
 func notOfBackup(dir string, err error) error {
 	if _, found := os.Stat(filepath.Join(dir, ".world")); found == nil && errors.Is(err, fs.ErrNotExist) {
-		return hinted(err, "init makes a new world of a world.yaml: the one of a backup is brought back with worldctl restore %s -w DIR", shellWord(dir))
+		return hinted(err, "init makes a new world of a world.yaml: the one of a backup is brought back with worldctl restore %s -w DIR, then worldctl move in DIR", shellWord(dir))
 	}
 	return err
 }
