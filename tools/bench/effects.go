@@ -109,7 +109,7 @@ func (r *run) effects(ctx context.Context, cells, effects int) {
 	perSecond := n / own.Wall.Seconds()
 	r.add(name+"effects", "effects/s", "", perSecond)
 	r.add(name+"SQLite, grouped", "effects/s", "", n/grouped.Wall.Seconds())
-	r.add(name+"/ SQLite, grouped", "ratio", reach(">= 1"), grouped.Wall.Seconds()/own.Wall.Seconds())
+	r.add(name+"/ SQLite, grouped", "ratio", reach(">= 1.5"), grouped.Wall.Seconds()/own.Wall.Seconds())
 	r.add(name+"/ SQLite, one by one", "ratio", reach(">= 10"),
 		perSecond/(float64(min(cells*effects, 2000))/single.Wall.Seconds()))
 	r.add(name+"SQLite, lean", "effects/s", "", n/least.Wall.Seconds())
@@ -117,7 +117,7 @@ func (r *run) effects(ctx context.Context, cells, effects int) {
 	r.add(name+"CPU, SQLite, grouped", "us/effect", "", float64(grouped.CPU.Microseconds())/n)
 	r.add(name+"CPU, SQLite, lean", "us/effect", "", float64(least.CPU.Microseconds())/n)
 	r.add(name+"CPU / SQLite, lean", "ratio", reach("<= 1.3"), float64(own.CPU)/float64(least.CPU))
-	r.add(name+"allocations", "objects/effect", "", float64(own.Allocs)/n)
+	r.add(name+"allocations", "objects/effect", reach("<= 12"), float64(own.Allocs)/n)
 	journalReach := ""
 	if cells == 1 {
 		journalReach = "<= 1"
@@ -126,7 +126,7 @@ func (r *run) effects(ctx context.Context, cells, effects int) {
 	r.add(name+"journal syncs", "syncs/effect", journalReach, float64(stats.journal-1)/n)
 	r.add(name+"anchor syncs", "syncs/effect", "", float64(stats.anchor-1)/n)
 	r.add(name+"effect store syncs", "syncs/effect", "", float64(stats.effects)/n)
-	r.add(name+"on disk", "bytes/effect", reach("<= 1536"), float64(bytes)/n)
+	r.add(name+"on disk", "bytes/effect", reach("<= 450"), float64(bytes)/n)
 	r.add(name+"on disk, SQLite, grouped", "bytes/effect", "", float64(sqlBytes)/n)
 	r.add(name+"on disk, SQLite, lean", "bytes/effect", "", float64(leanBytes)/n)
 }
