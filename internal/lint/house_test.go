@@ -49,6 +49,7 @@ var ours = house{
 		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/ui"},                       // likewise: the page that people look at them with
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere
+		{"world/node"},                     // likewise: who owns worlds of a store together with others
 		{"examples"},                       // embedded worlds, for worldctl only
 		{"worldctl/owner"},                 // below it: what is typed beside a process that owns a world
 		{"worldctl"},                       // 7

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -35,6 +36,7 @@ type hosted struct {
 
 	inside  sync.RWMutex // held by whoever uses the world, to read
 	leaving atomic.Bool
+	asked   atomic.Int64 // when somebody last used it, by Unix time in nanoseconds
 }
 
 // enter has the world stay until exit is called; false: it is leaving.
@@ -50,7 +52,19 @@ func (h *hosted) enter() bool {
 	return true
 }
 
-func (h *hosted) exit() { h.inside.RUnlock() }
+func (h *hosted) exit() {
+	h.asked.Store(now().UnixNano())
+	h.inside.RUnlock()
+}
+
+// quiet returns for how long nobody has used the world.
+func (h *hosted) quiet() time.Duration {
+	if !h.inside.TryLock() {
+		return 0
+	}
+	defer h.inside.Unlock()
+	return now().Sub(time.Unix(0, h.asked.Load()))
+}
 
 func (s *hosts) get(id string) *hosted {
 	s.mu.RLock()
@@ -93,6 +107,7 @@ func (s *Server) Add(lw *local.World) error {
 	h := &hosted{Journal: j, id: id, verifying: make(chan struct{}, 1)}
 	h.life, h.end = context.WithCancel(s.life)
 	h.counted = newWatched(h)
+	h.asked.Store(now().UnixNano())
 	s.worlds.mu.Lock()
 	defer s.worlds.mu.Unlock()
 	if s.worlds.all[id] != nil {

@@ -168,6 +168,14 @@ func (v *Service) open(ctx context.Context, dir string) (*Running, error) {
 	return w, nil
 }
 
+// Quiet returns for how long nobody has asked anything of a world, or followed it.
+func (v *Service) Quiet(w *Running) time.Duration {
+	if h := v.serving.server.worlds.get(w.ID); h != nil {
+		return h.quiet()
+	}
+	return 0
+}
+
 // close gives the world up.
 func (w *Running) close() error {
 	if w.end != nil {

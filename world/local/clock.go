@@ -74,6 +74,13 @@ func (lw *World) waitsFor() (c Clock, until time.Time, waits bool) {
 	return c, until, waits
 }
 
+// Wakes returns when the world goes on without anybody who asks for it.
+func (lw *World) Wakes() journal.Wake {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return lw.wake()
+}
+
 // wake returns when the world goes on without anybody who asks for it: a simulated clock goes on
 // as long as it can. The world's turn is held.
 func (lw *World) wake() journal.Wake {

@@ -21,11 +21,15 @@ const copiesDir = "worldkernel"
 type Options struct {
 	Copies string // the directory that copies lie in; empty: one in the user's cache
 	Take   bool   // take worlds over from owners that live
+
+	Node         string // see pglog.Options, as all that follows
+	URL, Version string
 }
 
 // Store is a store of worlds. It is safe for concurrent use.
 type Store struct {
-	store  *pglog.Store
+	*pglog.Store
+
 	copies string
 	take   bool
 }
@@ -43,15 +47,12 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := pglog.Open(ctx, url, pglog.Options{})
+	s, err := pglog.Open(ctx, url, pglog.Options{Node: o.Node, URL: o.URL, Version: o.Version})
 	if err != nil {
 		return nil, err
 	}
 	return &Store{s, copies, o.Take}, nil
 }
-
-// Close lets go of the store. The worlds of it were closed before.
-func (s *Store) Close() { s.store.Close() }
 
 // World is where a world of a store lies, for package local: in a directory, which is its copy, and
 // in a log.
@@ -66,9 +67,9 @@ func (s *Store) World(id string) (World, error) {
 		return World{}, err
 	}
 	return World{
-		Dir: filepath.Join(s.copies, s.store.ID(), id),
+		Dir: filepath.Join(s.copies, s.ID(), id),
 		Log: func(key []byte) (journal.Log, error) {
-			return s.store.World(id, pglog.Claim{Key: key, Take: s.take}), nil
+			return s.Store.World(id, pglog.Claim{Key: key, Take: s.take}), nil
 		},
 	}, nil
 }
@@ -89,10 +90,10 @@ func (s *Store) MoveOut(ctx context.Context, id, to string, opts local.Options) 
 
 // elsewhere is the store to a world that moves.
 func (s *Store) elsewhere(c pglog.Claim) local.Elsewhere {
-	return local.Elsewhere{Where: "store " + s.store.ID(), Log: func(id string, key []byte) (journal.Movable, error) {
+	return local.Elsewhere{Where: "store " + s.ID(), Log: func(id string, key []byte) (journal.Movable, error) {
 		claim := c
 		claim.Key = key
-		return s.store.World(id, claim), nil
+		return s.Store.World(id, claim), nil
 	}}
 }
 
@@ -110,10 +111,10 @@ func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b.ID, b.Sealed = id, true
 	opts.Log = func(key []byte) (journal.Log, error) {
-		if err := s.store.Make(ctx, id, key, journal.Head{}); err != nil {
+		if err := s.Make(ctx, id, key, journal.Head{}); err != nil {
 			return nil, err
 		}
-		return s.store.World(id, pglog.Claim{Key: key, Made: true}), nil
+		return s.Store.World(id, pglog.Claim{Key: key, Made: true}), nil
 	}
 	return local.CreateOf(loaded, dir, b, opts)
 }

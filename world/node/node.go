@@ -1,0 +1,254 @@
+// Package node is one of the processes that own the worlds of a store between them: a world has an
+// owner while it has something to do or is asked for, and another one soon after its owner is gone.
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+const (
+	// DefaultIdle is how long a world stays open that has nothing to do and that nobody asks for.
+	DefaultIdle = time.Minute
+	// every is how often a node looks what there is to do for it.
+	every = time.Second
+	// shareEvery is after how many looks it asks another node for a world.
+	shareEvery = 3
+	// together is how many worlds are claimed at once, and most how many are opened or closed.
+	together, most = 64, 8
+	// What cannot be opened here is tried again after a while that doubles.
+	firstPause, longPause = 2 * time.Second, 5 * time.Minute
+)
+
+// Node keeps a service's worlds: its Keep is that of the service, whose Place says where a world of
+// the store lies. Its fields are set before that.
+type Node struct {
+	Service *api.Service
+	Store   *pglog.Store
+	Idle    time.Duration // 0: DefaultIdle
+	Events  *slog.Logger
+
+	work   sync.WaitGroup
+	places chan struct{} // held by who opens or closes a world
+
+	mu    sync.Mutex
+	under map[string]bool   // worlds that are being opened or closed
+	fails map[string]*pause // worlds that could not be opened
+}
+
+// pause is how long a world is left to others.
+type pause struct {
+	until time.Time
+	next  time.Duration
+}
+
+// Keep has the service own the worlds that are its to own, until ctx ends.
+func (n *Node) Keep(ctx context.Context) {
+	n.places, n.under, n.fails = make(chan struct{}, most), map[string]bool{}, map[string]*pause{}
+	defer n.work.Wait()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	lost := false // the store cannot be asked
+	for looks := 0; ; looks++ {
+		err := n.look(ctx, looks%shareEvery == 0)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !lost:
+			n.Events.Error("the store does not answer: no world comes or goes until it does", "error", err)
+		case err == nil && lost:
+			n.Events.Info("the store answers again")
+		}
+		lost = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look does once what there is to do.
+func (n *Node) look(ctx context.Context, share bool) error {
+	if err := n.Store.Enter(ctx); err != nil {
+		return err
+	}
+	here := map[string]*api.Running{}
+	for _, w := range n.Service.Worlds() {
+		here[w.ID] = w
+		select {
+		case <-w.Ended():
+			n.fail(w.ID) // what is wrong with it may be so for a while
+			n.leave(w, "it cannot go on here")
+		default:
+		}
+	}
+	mine, err := n.Store.Mine(ctx)
+	if err != nil {
+		return err
+	}
+	if err := n.settle(ctx, here, mine); err != nil {
+		return err
+	}
+	for _, w := range here {
+		if n.rests(w) {
+			n.leave(w, "it rests")
+		}
+	}
+	if err := n.claim(ctx); err != nil || !share {
+		return err
+	}
+	return n.share(ctx, len(mine))
+}
+
+// settle gives worlds away that others are to have, and lets go of those that this process has by
+// what the store knows alone: an answer was lost that said so.
+func (n *Node) settle(ctx context.Context, here map[string]*api.Running, mine []pglog.Mine) error {
+	var unknown []string
+	for _, m := range mine {
+		switch w := here[m.ID]; {
+		case w != nil && m.Wanted != "":
+			n.leave(w, "it is wanted by "+m.Wanted)
+		case w == nil && !n.isUnder(m.ID):
+			unknown = append(unknown, m.ID)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return n.Store.LetGo(ctx, unknown...)
+}
+
+// rests reports whether nobody needs a world to be open.
+func (n *Node) rests(w *api.Running) bool {
+	idle := n.Idle
+	if idle == 0 {
+		idle = DefaultIdle
+	}
+	if n.Service.Quiet(w) < idle {
+		return false
+	}
+	wakes := w.Local.Wakes()
+	return wakes == journal.WakeNever || time.Until(time.Unix(0, int64(wakes))) > idle
+}
+
+// claim claims what has to have an owner, and opens it.
+func (n *Node) claim(ctx context.Context) error {
+	for {
+		ids, err := n.Store.ClaimDue(ctx, together, n.failing())
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			n.do(ctx, id, func() { n.open(ctx, id) })
+		}
+	}
+}
+
+func (n *Node) open(ctx context.Context, id string) {
+	_, err := n.Service.Join(ctx, id)
+	if err == nil {
+		n.mu.Lock()
+		delete(n.fails, id)
+		n.mu.Unlock()
+		n.Events.Info("owns a world", "world", id)
+		return
+	}
+	wait := n.fail(id)
+	err = errors.Join(err, n.Store.LetGo(context.WithoutCancel(ctx), id))
+	n.Events.Error("a world cannot be opened here, and is left to others", "world", id, "for", wait, "error", err)
+}
+
+// fail notes that a world could not be opened, and returns for how long it is left to others.
+func (n *Node) fail(id string) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.fails[id]
+	if p == nil {
+		p = &pause{next: firstPause}
+		n.fails[id] = p
+	}
+	wait := p.next
+	p.until, p.next = time.Now().Add(wait), min(2*wait, longPause)
+	return wait
+}
+
+// failing are the worlds that are left to others for now.
+func (n *Node) failing() (ids []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, p := range n.fails { // order cannot show: it is a set
+		if time.Now().Before(p.until) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (n *Node) leave(w *api.Running, why string) {
+	n.do(context.Background(), w.ID, func() {
+		err := n.Service.Leave(w)
+		if errors.Is(err, journal.ErrFenced) {
+			err = nil // it has another owner
+		}
+		n.Events.Info("owns a world no more", "world", w.ID, "why", why, "error", err)
+	})
+}
+
+// do opens or closes a world, unless that is under way.
+func (n *Node) do(ctx context.Context, id string, work func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.under[id] {
+		return
+	}
+	n.under[id] = true
+	n.work.Go(func() {
+		defer func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			delete(n.under, id)
+		}()
+		select {
+		case n.places <- struct{}{}:
+			defer func() { <-n.places }()
+			work()
+		case <-ctx.Done():
+		}
+	})
+}
+
+func (n *Node) isUnder(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.under[id]
+}
+
+// share asks the node that has most worlds for one of them, where that makes the two more alike.
+func (n *Node) share(ctx context.Context, mine int) error {
+	nodes, err := n.Store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var rich pglog.Node
+	for _, x := range nodes {
+		if x.Alive() && x.Name != n.Store.Name() && x.Worlds > rich.Worlds {
+			rich = x
+		}
+	}
+	if rich.Worlds < mine+2 {
+		return nil
+	}
+	id, err := n.Store.Want(ctx, rich.Name)
+	if err == nil && id != "" {
+		n.Events.Info("asks for a world", "world", id, "of", rich.Name)
+	}
+	return err
+}

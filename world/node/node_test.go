@@ -1,0 +1,171 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
+	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/node"
+	"github.com/worldkernel/worldkernel/world/shared"
+)
+
+func options() local.Options {
+	return local.Options{Passphrase: func() ([]byte, error) { return []byte("open"), nil }}
+}
+
+// running is a node under test.
+type running struct {
+	t           *testing.T
+	store       *shared.Store
+	service     *api.Service
+	url, secret string
+	end         func() // drains it
+}
+
+func run(t *testing.T, url, name string, idle time.Duration) *running {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	store, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir(), Node: name, URL: "http://" + listener.Addr().String()})
+	require.NoError(t, err)
+	secret, hash := api.NewToken()
+	tokens, err := api.ParseTokens([]byte("ada read,submit,admin " + hash + " *\n"))
+	require.NoError(t, err)
+	at, ended := make(chan string, 1), make(chan error, 1)
+	events := slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", name)
+	v := &api.Service{
+		Config: api.Config{Tokens: tokens}, Events: events,
+		Serving: func(url string) error { at <- url; return nil },
+		Place: func(id string) (string, local.Options, error) {
+			w, err := store.World(id)
+			opts := options()
+			opts.Log = w.Log
+			return w.Dir, opts, err
+		},
+	}
+	n := &node.Node{Service: v, Store: store.Store, Idle: idle, Events: events}
+	v.Keep = n.Keep
+	require.NoError(t, v.Open(t.Context()))
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { ended <- v.Serve(ctx, listener) }()
+	r := &running{t: t, store: store, service: v, url: <-at, secret: secret}
+	done := false
+	r.end = func() {
+		if done {
+			return
+		}
+		done = true
+		stop()
+		require.NoError(t, <-ended)
+		require.NoError(t, v.Close())
+		store.Close()
+	}
+	t.Cleanup(r.end)
+	return r
+}
+
+// worlds are the ids of those that the node owns.
+func (r *running) worlds() (ids []string) {
+	for _, w := range r.service.Worlds() {
+		ids = append(ids, w.ID)
+	}
+	return ids
+}
+
+func (r *running) owns(n int) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool { return len(r.worlds()) == n }, time.Minute, 10*time.Millisecond, "%d", n)
+}
+
+// create makes worlds in which something is due at once, and returns the store's URL.
+func create(t *testing.T, n int) string {
+	t.Helper()
+	url := pgtest.URL(t)
+	require.NoError(t, pglog.Init(t.Context(), url))
+	s, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir()})
+	require.NoError(t, err)
+	defer s.Close()
+	loaded, err := local.Load(filepath.Join("..", "..", "examples", "counter", local.ManifestFile), options())
+	require.NoError(t, err)
+	for i := range n {
+		id := fmt.Sprintf("w%d", i)
+		require.NoError(t, s.Create(t.Context(), id, loaded, local.Birth{}, options()))
+		w, err := s.World(id)
+		require.NoError(t, err)
+		opts := options()
+		opts.Log = w.Log
+		lw, err := local.Open(w.Dir, opts)
+		require.NoError(t, err)
+		_, err = lw.Submit(t.Context(), "counter.added", map[string]any{"name": "tea", "by": i})
+		require.NoError(t, err)
+		require.NoError(t, lw.Close())
+	}
+	return url
+}
+
+func (r *running) status(path string) int {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), "GET", r.url+path, strings.NewReader(""))
+	require.NoError(r.t, err)
+	req.Header.Set("Authorization", "Bearer "+r.secret)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(r.t, err)
+	require.NoError(r.t, res.Body.Close())
+	return res.StatusCode
+}
+
+// TestNodesShareTheWorldsThatHaveSomethingToDo, and one has all when the other ends.
+func TestNodesShareTheWorldsThatHaveSomethingToDo(t *testing.T) {
+	url := create(t, 6)
+	one := run(t, url, "one", time.Hour)
+	one.owns(6)
+	two := run(t, url, "two", time.Hour)
+	two.owns(3)
+	one.owns(3)
+	for _, id := range two.worlds() {
+		require.Equal(t, http.StatusOK, two.status("/api/worlds/"+id))
+	}
+	one.end() // their work is done: nobody needs them open
+	all, err := two.store.Nodes(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	free := 0
+	for w, err := range two.store.List(t.Context()) {
+		require.NoError(t, err)
+		require.Greater(t, uint64(w.Head.ID), uint64(2))
+		if w.Node == "" {
+			free++
+			require.Nil(t, w.Due)
+		}
+	}
+	require.Equal(t, 3, free)
+}
+
+// TestAWorldThatRestsIsARow.
+func TestAWorldThatRestsIsARow(t *testing.T) {
+	url := create(t, 2)
+	one := run(t, url, "one", time.Millisecond)
+	require.Eventually(t, func() bool {
+		rest := 0
+		for w, err := range one.store.List(t.Context()) {
+			require.NoError(t, err)
+			if w.Node == "" && w.Due == nil {
+				rest++
+			}
+		}
+		return rest == 2
+	}, time.Minute, 10*time.Millisecond)
+	require.Empty(t, one.worlds())
+}
