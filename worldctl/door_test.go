@@ -192,7 +192,7 @@ var verbsShown = map[string][][]string{
 	"serve": {{"--listen", hostile}}, "token list": {{}, {hostile}}, "token new": {{hostile}}, "token revoke": {{hostile}}, "ui": {{"--listen", hostile}}, "worker": {{"--world", hostile, hostile}},
 	"archive": {{hostile}}, "backup": {{hostile + "/x"}}, "export": {{"-", "--format", "jsonl"}, {"-", "--format", "cborseq"}}, "gc": {{}}, "keys list": {{}, {hostile}},
 	"keys new": {{hostile + "/x"}}, "keys reseal": {{hostile}}, "keys rotate": {{hostile}}, "keys seal": {{hostile}}, "keys unseal": {{hostile}}, "redact": {{hostile, "--reason", hostile}},
-	"restore": {{hostile}}, "store init": {{"--store", hostile}}, "store status": {{"--store", hostile}}, "store migrate": {{"--store", hostile}}, "store check": {{"--store", hostile}}, "move in": {{hostile, "--store", hostile}}, "move out": {{hostile, "--store", hostile}}, "upgrade": {{}, {hostile}}, "version": {{}, {hostile}},
+	"restore": {{hostile}}, "store init": {{"--store", hostile}}, "store status": {{"--store", hostile}}, "store migrate": {{"--store", hostile}}, "store check": {{"--store", hostile}}, "move in": {{hostile, "--store", hostile}}, "move out": {{hostile, "--store", hostile}}, "node list": {{"--store", hostile}}, "upgrade": {{}, {hostile}}, "version": {{}, {hostile}},
 }
 
 // leaves returns the verbs below a command that can be typed.

@@ -117,7 +117,7 @@ func shellWord(text string) string {
 // worldless reports whether a verb is about no world, or names its worlds itself.
 func worldless(verb string) bool {
 	switch verb {
-	case "init", "validate", "restore", "move", "import", "serve", "worker", "token", "store", "version", "help", "completion":
+	case "init", "validate", "restore", "move", "import", "serve", "worker", "token", "store", "node", "version", "help", "completion":
 		return true
 	}
 	return false
@@ -127,7 +127,7 @@ func worldless(verb string) bool {
 func packagesThatSpeak() []string {
 	return []string{
 		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "fault", "governance", "host", "journal", "llm", "local", "manifest",
-		"mcp", "notify", "pglog", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
+		"mcp", "node", "notify", "pglog", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
 	}
 }
 

@@ -182,7 +182,7 @@ func (c *cli) groups() []verbs {
 			newServeCommand(c), newUICommand(c), newTokenCommand(c), newWorkerCommand(c),
 		}},
 		{"keep", "copies, exports, keys, and what may go", []*cobra.Command{
-			newBackupCommand(c), newRestoreCommand(c), newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newKeysCommand(c), newStoreCommand(c), newMoveCommand(c),
+			newBackupCommand(c), newRestoreCommand(c), newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newKeysCommand(c), newStoreCommand(c), newNodeCommand(c), newMoveCommand(c),
 		}},
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/node"
 	"github.com/worldkernel/worldkernel/world/ui"
 )
 
@@ -29,7 +31,8 @@ type serving struct {
 	remote bool
 	page   bool // also where other machines reach it
 	notify notifying
-	look   *looker // somebody looks at the worlds in a browser; nil: whoever asks has a token
+	idle   time.Duration // after which a node lets go of a world that rests
+	look   *looker       // somebody looks at the worlds in a browser; nil: whoever asks has a token
 }
 
 // serveAnswer says where the worlds are.
@@ -58,6 +61,13 @@ Every world runs by itself, as under run --until-idle=false; with --manual only 
 /api/worlds/ID/step moves it. A world that cannot go on is not served any more, and
 /healthz says 503; the others go on.
 
+In a store, without any world named, it is a node: it runs whatever worlds of the store have
+something to do and no owner, gives worlds to other nodes until each has about as many, and
+lets go of those that rest. When a node ends others have its worlds at once, and when it is
+lost after 10 s. --node is a name that it keeps: started again under it, it has its worlds at
+once. Give each its own --copies where several run on one machine. worldctl node list
+shows them.
+
 Whoever asks needs a token (worldctl token new). Without --token-file one with all
 scopes is made at the start and printed to stderr, once; that is for loopback addresses
 only. SIGHUP has the token file read again.
@@ -78,7 +88,8 @@ one could not go on.`,
 		Example: `  worldctl serve town
   worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
   worldctl serve town --limit requests=128 --limit requests.token=64
-  worldctl serve --manual -o json`,
+  worldctl serve --manual -o json
+  worldctl serve --store postgres://kernel@db.example.com/worlds --node one --token-file tokens`,
 		PreRunE: func(*cobra.Command, []string) error { return checkWorkers("serve", c.workers) },
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
 	}
@@ -91,6 +102,9 @@ one could not go on.`,
 	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.page, "ui", false, "serve the page also where other machines reach it")
+	f.StringVar(&c.node, "node", "", "in a store: the `NAME` of this process among those that own its worlds")
+	f.StringVar(&c.advertise, "advertise", "", "in a store: the `URL` at which others reach this process")
+	f.DurationVar(&s.idle, "idle", node.DefaultIdle, "in a store: let go of a world after it has rested for so `LONG`")
 	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
 	c.addBounds(cmd)
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
@@ -131,7 +145,9 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		Hint:   func(err error) string { _, hint := judge(err); return c.inWorld(hint) },
 	}
 	v.Options.Remote = s.remote
-	c.placeAll(v)
+	if err := c.placeAll(v, s, dirs); err != nil {
+		return err
+	}
 	if err := c.notifies(v, s); err != nil {
 		return err
 	}
@@ -195,6 +211,8 @@ func untilTerm(ctx context.Context, work func() error) (ended, err error) {
 // servedDirs returns the directories of the worlds that are meant.
 func (c *cli) servedDirs(typed []string) ([]string, error) {
 	switch {
+	case len(typed) == 0 && c.storeURL() != "" && c.world == "":
+		return nil, nil // a node
 	case len(typed) == 0 && c.storeURL() != "":
 		_, err := c.place(c.world)
 		return []string{c.world}, err

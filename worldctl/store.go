@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -43,6 +44,8 @@ type storedWorld struct {
 	State string `json:"state"`
 	Owner string `json:"owner,omitempty"`
 	Alive bool   `json:"owner_alive"`
+	Due   string `json:"due,omitempty"` // when it goes on by itself, that nobody owns: a time, or now
+	Owed  int    `json:"owed"`          // attempts of effects that have begun and not ended
 	Epoch uint64 `json:"epoch"`
 	Head  uint64 `json:"head"`
 	Root  string `json:"root"`
@@ -51,13 +54,13 @@ type storedWorld struct {
 
 func newStoreCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "store", Short: "Make, look at, migrate and check a store of worlds on PostgreSQL"},
-		c.storeVerb("init", "Make a store in a database that has none",
+		c.storeVerb("store", "init", "Make a store in a database that has none",
 			"Make a store: the schema worldkernel, in a database that is there. One that is made\nalready stays as it is.", c.initStore),
-		c.storeVerb("status", "Show server, schema and worlds of a store",
+		c.storeVerb("store", "status", "Show server, schema and worlds of a store",
 			"Show the server's version and those of its settings that decide what is durable, the\nstore's schema, and its worlds with owner and head. It shows a store that other verbs\nrefuse, too.", c.showStore),
-		c.storeVerb("migrate", "Bring a store of an earlier program to this one's schema",
+		c.storeVerb("store", "migrate", "Bring a store of an earlier program to this one's schema",
 			"Bring a store of an earlier program to the schema of this one. It may be typed again\nafter it was interrupted. Programs of before refuse the store then.", c.migrateStore),
-		c.storeVerb("check", "Tell what of a store is not as it must be",
+		c.storeVerb("store", "check", "Tell what of a store is not as it must be",
 			"Tell all that is not as it must be: settings of the server with which something\nacknowledged may be lost, the schema, and worlds of which frames or parts of an image are\nmissing. What needs a world's keyring, its seal, is checked when the world is opened.\nExit code 0: nothing; 3: a world is damaged; else that of what is refused.", c.checkStore),
 	)
 }
@@ -66,11 +69,11 @@ func errWhichStore() error {
 	return usagef("type --store postgres://USER@HOST/DATABASE, or put that into "+storeEnv, "which store is meant?")
 }
 
-// storeVerb makes a verb about the store as a whole.
-func (c *cli) storeVerb(name, short, long string, do func(ctx context.Context, url string) error) *cobra.Command {
+// storeVerb makes a verb of a group about the store as a whole.
+func (c *cli) storeVerb(group, name, short, long string, do func(ctx context.Context, url string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Long: long, Args: args(0, 0),
-		Example: "  worldctl store " + name + " --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
+		Example: "  worldctl " + group + " " + name + " --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url := c.storeURL()
 			if url == "" {
@@ -128,9 +131,20 @@ func worldsIn(ctx context.Context, url string) (worlds []storedWorld, err error)
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, storedWorld{w.ID, w.State, w.Node, w.Alive, w.Epoch, uint64(w.Head.ID), w.Head.Root.String(), w.To})
+		worlds = append(worlds, storedWorld{w.ID, w.State, w.Node, w.Alive, dueText(w.Due), w.Owed, w.Epoch, uint64(w.Head.ID), w.Head.Root.String(), w.To})
 	}
 	return worlds, nil
+}
+
+// dueText says when a world goes on by itself; empty: when it is asked for.
+func dueText(due *time.Time) string {
+	switch {
+	case due == nil:
+		return ""
+	case due.IsZero():
+		return "now"
+	}
+	return due.UTC().Format(time.RFC3339)
 }
 
 func storeAnswerOf(st pglog.Status) storeAnswer {
@@ -165,7 +179,7 @@ func (c *cli) storeTable(a storeAnswer) {
 		return
 	}
 	t := c.newTable()
-	t.AppendHeader(table.Row{"world", "state", "owner", "epoch", "head"})
+	t.AppendHeader(table.Row{"world", "state", "owner", "due", "owed", "epoch", "head"})
 	for _, w := range a.Worlds {
 		owner := cmp.Or(w.Owner, "nobody")
 		if w.Owner != "" && !w.Alive {
@@ -174,7 +188,7 @@ func (c *cli) storeTable(a storeAnswer) {
 		if w.To != "" {
 			owner = w.To
 		}
-		t.AppendRow(table.Row{w.ID, w.State, owner, w.Epoch, fmt.Sprint("#", w.Head)})
+		t.AppendRow(table.Row{w.ID, w.State, owner, w.Due, w.Owed, w.Epoch, fmt.Sprint("#", w.Head)})
 	}
 	t.Render()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"sync"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/node"
 	"github.com/worldkernel/worldkernel/world/shared"
 )
 
@@ -24,7 +26,9 @@ const storeEnv = "WORLDCTL_STORE"
 type storeFlags struct {
 	url, copies string
 	take        bool
-	directories bool // the verb is about directories, whatever the environment says
+	node        string // the name that this process goes by; empty: one of its own
+	advertise   string // where it answers for its worlds
+	directories bool   // the verb is about directories, whatever the environment says
 }
 
 func (s *storeFlags) addStore(flags *pflag.FlagSet) {
@@ -44,7 +48,9 @@ func (c *cli) storeURL() string {
 // openStore opens the store, once.
 func (c *cli) openStore() (_ *shared.Store, err error) {
 	if c.stored == nil {
-		c.stored, err = shared.Open(context.Background(), c.storeURL(), shared.Options{Copies: c.path(c.copies), Take: c.take})
+		c.stored, err = shared.Open(context.Background(), c.storeURL(), shared.Options{
+			Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Version: version().Version,
+		})
 	}
 	return c.stored, err
 }
@@ -82,15 +88,34 @@ func (c *cli) in(dir string, opts local.Options) local.Options {
 	return opts
 }
 
-// placeAll has the worlds of a service be those of the store, if one is meant.
-func (c *cli) placeAll(v *api.Service) {
+// placeAll has the worlds of a service be those of the store, if one is meant; where none is named,
+// whichever fall to this process.
+func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 	if c.storeURL() == "" {
-		return
+		return nil
 	}
+	if len(named) > 0 {
+		v.Place = func(id string) (string, local.Options, error) {
+			dir, err := c.place(id)
+			return dir, c.in(dir, v.Options), err
+		}
+		return nil
+	}
+	store, err := c.openStore()
+	if err != nil {
+		return err
+	}
+	opts := v.Options
+	opts.Passphrase = sync.OnceValues(opts.Passphrase) // worlds are opened side by side
 	v.Place = func(id string) (string, local.Options, error) {
-		dir, err := c.place(id)
-		return dir, c.in(dir, v.Options), err
+		w, err := store.World(id)
+		in := opts
+		in.Log = w.Log
+		return w.Dir, in, err
 	}
+	n := &node.Node{Service: v, Store: store.Store, Idle: s.idle, Events: v.Events}
+	v.Keep = n.Keep
+	return nil
 }
 
 // besideStore refuses to have verbs that are about directories and files do with a store.
