@@ -16,7 +16,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/node"
 	"github.com/worldkernel/worldkernel/world/ui"
 )
 
@@ -88,7 +87,6 @@ one could not go on.`,
 		Example: `  worldctl serve town
   worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
   worldctl serve town --limit requests=128 --limit requests.token=64
-  worldctl serve --manual -o json
   worldctl serve --store postgres://kernel@db.example.com/worlds --node one --token-file tokens`,
 		PreRunE: func(*cobra.Command, []string) error { return checkWorkers("serve", c.workers) },
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
@@ -102,9 +100,7 @@ one could not go on.`,
 	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.page, "ui", false, "serve the page also where other machines reach it")
-	f.StringVar(&c.node, "node", "", "in a store: the `NAME` of this process among those that own its worlds")
-	f.StringVar(&c.advertise, "advertise", "", "in a store: the `URL` at which others reach this process")
-	f.DurationVar(&s.idle, "idle", node.DefaultIdle, "in a store: let go of a world after it has rested for so `LONG`")
+	c.addNode(f, &s.idle)
 	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
 	c.addBounds(cmd)
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")

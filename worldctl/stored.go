@@ -6,8 +6,9 @@ import (
 	"errors"
 	"net/url"
 	"os"
-	"sync"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,6 +36,13 @@ func (s *storeFlags) addStore(flags *pflag.FlagSet) {
 	flags.StringVar(&s.url, "store", "", "the `URL` of the database that worlds lie in; "+storeEnv+" does the same, and is the place for one with a password")
 	flags.StringVar(&s.copies, "copies", "", "`DIR` for copies of worlds in a store, which may be deleted at any moment; one in the cache if not given")
 	flags.BoolVar(&s.take, "take", false, "take a world in a store over from its owner elsewhere, which can change it no more")
+}
+
+// addNode says which of the processes that own worlds of a store this is.
+func (s *storeFlags) addNode(flags *pflag.FlagSet, idle *time.Duration) {
+	flags.StringVar(&s.node, "node", "", "in a store: the `NAME` of this process among those that own its worlds")
+	flags.StringVar(&s.advertise, "advertise", "", "in a store: the `URL` at which others reach this process")
+	flags.DurationVar(idle, "idle", node.DefaultIdle, "in a store: let go of a world after it has rested for so `LONG`")
 }
 
 // storeURL leads to the store in which the world is that is meant; empty: it is in a directory.
