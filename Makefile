@@ -101,11 +101,12 @@ test-postgres: ## run the tests of worlds, of the API, of workers and the script
 
 torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, effects, stopped processes, faults of the wire, killed backends, crashes, promotions; and kill what moves one there and back
 	TAKEOVERS=$${TAKEOVERS:-5000} WIRE_FAULTS=$${WIRE_FAULTS:-2000} KILLS=$${KILLS:-50} CRASHES=$${CRASHES:-20} PROMOTIONS=$${PROMOTIONS:-20} \
-		$(GO) test -count=1 -timeout 60m -v -run 'Contend|WithAPrimary|LaggingStandby' ./journal/pglog
+		INIT_STEP=1 $(GO) test -count=1 -timeout 60m -v -run 'Contend|WithAPrimary|LaggingStandby|Interrupted' ./journal/pglog
 	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run TakeoversOnPostgres ./host
 	MOVES=$${MOVES:-200} $(GO) test -count=1 -timeout 60m -v -run KilledMoves ./world/local
 	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run JournalsOnPostgres ./world/worldtest
 	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 60m -v -run KilledAnywhere ./worldctl
+	PLACES=$${COPIES:-10000} SEED=$(SEED) $(GO) test -count=1 -timeout 120m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
 
 mutants: ## break what matters in LISTS, one place at a time, and see that the test beside it notices
 	$(GO) run -C tools ./mutants $(LISTS)

@@ -128,8 +128,11 @@ func fetchKeyring(path string, opts Options) error {
 		return nil
 	}
 	sealed, err := keeps.Keyring(context.Background())
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil // it is sealed with nothing, and the directory's
+	if errors.Is(err, journal.ErrNotFound) { // it is sealed with nothing, and the directory's, or it is lost
+		if _, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return &KeyringError{Path: path, Err: fs.ErrNotExist}
+		}
+		return err
 	}
 	if err != nil {
 		return err

@@ -95,3 +95,30 @@ func TestWorldIsNotMadeInALogWithoutAPassphrase(t *testing.T) {
 	var refused *pglog.RefusedError
 	require.ErrorAs(t, err, &refused)
 }
+
+// keyless is a log whose keyring somebody has deleted.
+type keyless struct{ local.KeyringLog }
+
+func (keyless) Keyring(context.Context) ([]byte, error) { return nil, journal.ErrNotFound }
+
+// TestAKeyringThatIsLostInALogIsMissed, and the world is not said to be missing.
+func TestAKeyringThatIsLostInALogIsMissed(t *testing.T) {
+	dir, opts := files(t), inStore(t)
+	require.NoError(t, local.Create(dir, local.Birth{ID: "w", Sealed: true}, opts))
+	log := opts.Log
+	opts.Log = func(key []byte) (journal.Log, error) {
+		l, err := log(key)
+		return keyless{l.(local.KeyringLog)}, err
+	}
+	w, err := local.Open(dir, opts) // the directory has it
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".world")))
+	for _, err := range []error{errorOf(local.Open(dir, opts)), errorOf(local.Look(dir, opts)), errorOf(local.Verify(t.Context(), dir, opts, local.Verification{}))} {
+		var missed *local.KeyringError
+		require.ErrorAs(t, err, &missed)
+		require.NotErrorIs(t, err, local.ErrNoWorld)
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
