@@ -10,6 +10,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newMoveCommand(c *cli) *cobra.Command {
@@ -62,7 +63,7 @@ Copies from before do not.`,
 				if _, err := os.Stat(filepath.Join(c.path(args[0]), ".world", "secrets")); err == nil {
 					c.note("note: .world/secrets stays, too: in a store secrets come from the environment")
 				}
-				c.note("next: worldctl -w %s status", done.ID)
+				c.note("next: %s", c.typed(done.ID).Replace("worldctl status"))
 			})
 		},
 	}
@@ -129,7 +130,7 @@ has no result may have been done.`,
 
 func (c *cli) moved(done *local.Moved, next func()) error {
 	return c.object("move", moveAnswer{done, done.Head.ID}, func() {
-		fmt.Fprintf(c.stdout, "world %s has moved from %s to %s, with %d records\n", done.ID, done.From, done.To, done.Head.ID)
+		fmt.Fprintf(c.stdout, "world %s has moved from %s to %s, with %s\n", done.ID, done.From, done.To, view.Number(uint64(done.Head.ID), "record"))
 		next()
 	})
 }
