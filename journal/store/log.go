@@ -41,6 +41,7 @@ type logged struct {
 	owned   journal.Owned
 	owns    bool
 	damaged atomic.Bool // the copy is; see suspect
+	wals    *walList
 
 	keeping   sync.Mutex    // held while an image is put, and from a redaction's record to its end
 	imageSize uint64        // of the one that was put last; keeping guards it
@@ -101,8 +102,12 @@ func (s *Store) openLogged() (err error) {
 	if err := s.setMark(cmp.Or(s.opts.boot, markInUse)); err != nil {
 		return err
 	}
+	s.wals = &walList{files: s.opts.FS, path: s.path(walsName)}
 	if there && (mark == markClean || mark == s.opts.boot && mark != "") {
-		if err = s.own(); err == nil || errors.Is(err, errLog) {
+		if err = s.wals.read(s.path(storeName)); err == nil {
+			err = s.own()
+		}
+		if err == nil || errors.Is(err, errLog) {
 			return err
 		}
 		s.opts.Logf("store: %s: the copy is made anew: %v", s.dir, err)
@@ -147,12 +152,12 @@ func (s *Store) restart() {
 	if s.anchor != nil {
 		_ = s.anchor.file.Close()
 	}
-	*s = Store{dir: s.dir, opts: s.opts, lock: s.lock, logged: logged{owned: s.owned, owns: s.owns}, failing: make(chan struct{})}
+	*s = Store{dir: s.dir, opts: s.opts, lock: s.lock, logged: logged{owned: s.owned, owns: s.owns, wals: &walList{files: s.opts.FS, path: s.path(walsName)}}, failing: make(chan struct{})}
 }
 
 // makeCopy makes a copy of the log that has the image in it and what follows.
 func (s *Store) makeCopy() error {
-	for _, name := range []string{storeName, newStoreName, stagedName, anchorName} {
+	for _, name := range []string{storeName, newStoreName, stagedName, anchorName, walsName} {
 		if err := s.opts.FS.RemoveAll(s.path(name)); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -125,7 +126,7 @@ func aSharedWorld(t *testing.T) (mem *vfs.MemFS, boot string, blobs []journal.Ha
 // spoil damages some file of a copy, or removes it, and says what it did.
 func spoil(t *testing.T, files *vfs.MemFS, rng *rand.Rand) string {
 	t.Helper()
-	paths := append(filesOf(t, files, testDir+"/"+storeName), anchorPath, testDir+"/"+markName)
+	paths := append(filesOf(t, files, testDir+"/"+storeName), anchorPath, testDir+"/"+markName, testDir+"/"+walsName)
 	path := paths[rng.IntN(len(paths))]
 	data := readFile(t, files, path)
 	at := 0
@@ -225,4 +226,29 @@ func requireSeen(t *testing.T, want, got seen, what string) {
 	require.True(t, slices.Equal(want.roots, got.roots), what)
 	require.True(t, slices.Equal(want.blobs, got.blobs), what)
 	require.Equal(t, want.signed, got.signed, what)
+}
+
+// TestALogOfTheCopyThatIsGoneIsMissed, whichever it is: what follows it would be opened with a gap.
+func TestALogOfTheCopyThatIsGoneIsMissed(t *testing.T) {
+	onLog(t)
+	missed := 0
+	for range 8 {
+		killed, boot, blobs, want, images := aSharedWorld(t)
+		backup := shared.Backup()
+		for _, path := range filesOf(t, killed, testDir+"/"+storeName) {
+			if !strings.HasSuffix(path, ".log") {
+				continue
+			}
+			files := clone(killed)
+			require.NoError(t, files.Remove(path))
+			shared = &logtest.Server{}
+			shared.Restore(backup)
+			got, ended := openAndLook(files, boot, blobs)
+			require.NoError(t, ended.err, path)
+			require.True(t, slices.Contains(images, got.image), "%s: the last image", path)
+			requireSeen(t, want, got, path)
+			missed++
+		}
+	}
+	require.Greater(t, missed, 8, "there was never more than one")
 }

@@ -68,7 +68,11 @@ func (s *Store) settleCopy() error {
 		return nil
 	}
 	files := s.opts.disk
-	if err := syncFiles(files, s.path(storeName), s.path(anchorName)); err != nil {
+	others := []string{s.path(anchorName)}
+	if s.wals != nil {
+		others = append(others, s.path(walsName))
+	}
+	if err := syncFiles(files, s.path(storeName), others...); err != nil {
 		return err
 	}
 	if err := syncDir(files, s.dir); err != nil {

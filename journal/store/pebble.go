@@ -26,7 +26,7 @@ const memTableBytes = 32 << 20
 // and then only change their level.
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS:                          &guardFS{FS: descriptorFS{s.opts.FS, &s.opened}, logBroken: s.logBroken, dirBroken: s.fatal, logSyncs: &s.logSyncs},
+		FS:                          &guardFS{FS: descriptorFS{s.opts.FS, &s.opened}, logBroken: s.logBroken, dirBroken: s.fatal, logSyncs: &s.logSyncs, wals: s.wals},
 		Logger:                      logger{s},
 		EventListener:               s.listener(),
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -175,6 +175,9 @@ func (s *Store) unwritable(err error) error {
 		s.dir, err, remedy, s.dir)
 }
 
+// walSuffix ends the names of Pebble's logs.
+const walSuffix = ".log"
+
 // guardFS reports errors in writing Pebble's logs and in syncing directories.
 // It also closes a gap: Pebble makes a file, then a marker that names it, and
 // syncs their directory once; a file system might keep the marker alone.
@@ -183,6 +186,7 @@ type guardFS struct {
 
 	logBroken, dirBroken func(error)
 	logSyncs             *atomic.Uint64
+	wals                 *walList // of a copy; or nil
 }
 
 // Unwrap implements vfs.FS.
@@ -196,13 +200,27 @@ func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 		}
 	}
 	f, err := g.FS.Create(name, category)
+	if strings.HasSuffix(name, walSuffix) && err == nil {
+		g.wals.change(name, "")
+	}
 	return g.guard(name, f, err)
 }
 
 // ReuseForWrite implements vfs.FS.
 func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := g.FS.ReuseForWrite(oldname, newname, category)
+	if strings.HasSuffix(newname, walSuffix) && err == nil {
+		g.wals.change(newname, oldname)
+	}
 	return g.guard(newname, f, err)
+}
+
+// Remove implements vfs.FS.
+func (g *guardFS) Remove(name string) error {
+	if strings.HasSuffix(name, walSuffix) {
+		g.wals.change("", name)
+	}
+	return g.FS.Remove(name)
 }
 
 // OpenDir implements vfs.FS.
@@ -215,7 +233,7 @@ func (g *guardFS) OpenDir(name string) (vfs.File, error) {
 }
 
 func (g *guardFS) guard(name string, f vfs.File, err error) (vfs.File, error) {
-	if !strings.HasSuffix(name, ".log") {
+	if !strings.HasSuffix(name, walSuffix) {
 		return f, err
 	}
 	if err != nil {

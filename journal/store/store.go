@@ -369,6 +369,7 @@ func (s *Store) dropLogs() {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") })
 	for _, name := range names {
+		s.wals.change("", name)
 		_ = s.opts.FS.Remove(s.opts.FS.PathJoin(dir, name))
 	}
 }

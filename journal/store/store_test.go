@@ -391,6 +391,10 @@ func TestEveryOwnerHasItsOwnEpoch(t *testing.T) {
 func raw(t testing.TB, files vfs.FS) *pebble.DB {
 	t.Helper()
 	s := &Store{dir: testDir, opts: testOptions(files).withDefaults(), failing: make(chan struct{})}
+	if shared != nil {
+		s.wals = &walList{files: files, path: s.path(walsName)}
+		require.NoError(t, s.wals.read(s.path(storeName)))
+	}
 	options := s.pebbleOptions()
 	options.DisableAutomaticCompactions = true
 	db, err := pebble.Open(s.path(storeName), options)
