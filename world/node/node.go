@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -80,21 +81,21 @@ func (n *Node) look(ctx context.Context, share bool) error {
 	if err := n.Store.Enter(ctx); err != nil {
 		return err
 	}
+	mine, err := n.Store.Mine(ctx)
+	if err != nil {
+		return err
+	}
+	under := n.allUnder() // before here: what is opened in between is in one of them
 	here := map[string]*api.Running{}
 	for _, w := range n.Service.Worlds() {
 		here[w.ID] = w
 		select {
 		case <-w.Ended():
-			n.fail(w.ID) // what is wrong with it may be so for a while
-			n.leave(w, "it cannot go on here")
+			n.leaveFailed(w)
 		default:
 		}
 	}
-	mine, err := n.Store.Mine(ctx)
-	if err != nil {
-		return err
-	}
-	if err := n.settle(ctx, here, mine); err != nil {
+	if err := n.settle(ctx, here, under, mine); err != nil {
 		return err
 	}
 	for _, w := range here {
@@ -110,13 +111,13 @@ func (n *Node) look(ctx context.Context, share bool) error {
 
 // settle gives worlds away that others are to have, and lets go of those that this process has by
 // what the store knows alone: an answer was lost that said so.
-func (n *Node) settle(ctx context.Context, here map[string]*api.Running, mine []pglog.Mine) error {
+func (n *Node) settle(ctx context.Context, here map[string]*api.Running, under map[string]bool, mine []pglog.Mine) error {
 	var unknown []string
 	for _, m := range mine {
 		switch w := here[m.ID]; {
 		case w != nil && m.Wanted != "":
 			n.leave(w, "it is wanted by "+m.Wanted)
-		case w == nil && !n.isUnder(m.ID):
+		case w == nil && !under[m.ID]:
 			unknown = append(unknown, m.ID)
 		}
 	}
@@ -193,13 +194,23 @@ func (n *Node) failing() (ids []string) {
 }
 
 func (n *Node) leave(w *api.Running, why string) {
+	n.do(context.Background(), w.ID, func() { n.giveUp(w, why) })
+}
+
+// leaveFailed is leave for a world that cannot go on: what is wrong with it may be so for a while.
+func (n *Node) leaveFailed(w *api.Running) {
 	n.do(context.Background(), w.ID, func() {
-		err := n.Service.Leave(w)
-		if errors.Is(err, journal.ErrFenced) {
-			err = nil // it has another owner
-		}
-		n.Events.Info("owns a world no more", "world", w.ID, "why", why, "error", err)
+		n.fail(w.ID)
+		n.giveUp(w, "it cannot go on here")
 	})
+}
+
+func (n *Node) giveUp(w *api.Running, why string) {
+	err := n.Service.Leave(w)
+	if errors.Is(err, journal.ErrFenced) {
+		err = nil // it has another owner
+	}
+	n.Events.Info("owns a world no more", "world", w.ID, "why", why, "error", err)
 }
 
 // do opens or closes a world, unless that is under way.
@@ -225,10 +236,11 @@ func (n *Node) do(ctx context.Context, id string, work func()) {
 	})
 }
 
-func (n *Node) isUnder(id string) bool {
+// allUnder are the worlds that are being opened or closed.
+func (n *Node) allUnder() map[string]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.under[id]
+	return maps.Clone(n.under)
 }
 
 // share asks the node that has most worlds for one of them, where that makes the two more alike.
