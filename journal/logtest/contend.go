@@ -20,6 +20,9 @@ type Contender struct {
 	Open         func() journal.Log
 	Random       *rand.Rand
 	Acknowledged func(journal.Head) // is told of each head that is durable
+
+	// Beside does something else with the log between batches, as the owner that it is; nil: nothing.
+	Beside func(context.Context, journal.Log, journal.Owned) error
 }
 
 // Run owns the world and appends to it, a number of times, and returns what a log must not say.
@@ -64,6 +67,11 @@ func (c *Contender) turn(ctx context.Context, turn int) error {
 		under = append(under, begun{p, b.Head})
 		if err := settle(c.Random.IntN(4)); err != nil {
 			return err
+		}
+		if c.Beside != nil {
+			if err := c.Beside(ctx, l, owned); err != nil {
+				return err
+			}
 		}
 	}
 	if err := settle(0); err != nil {

@@ -40,40 +40,6 @@ func many(t *testing.T, name string, few int) int {
 	return few
 }
 
-// noOldToken sees to it that each frame is of the epoch that its records name, that epochs only
-// grow, and that there are as many contents as batches: what a fenced owner sent left no row.
-func noOldToken(t *testing.T, s *Store, batches map[uint64]int) {
-	t.Helper()
-	ctx := t.Context()
-	conn, err := s.pool.Acquire(ctx)
-	require.NoError(t, err)
-	defer conn.Release()
-	rows, err := conn.Query(ctx, "SELECT epoch, body FROM worldkernel.frame ORDER BY wid, first")
-	require.NoError(t, err)
-	last := uint64(0)
-	_, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (struct{}, error) {
-		var epoch uint64
-		var body []byte
-		err := r.Scan(&epoch, &body)
-		require.GreaterOrEqual(t, epoch, last)
-		raw, err2 := s.pack.unpack(body, maxFrame)
-		require.NoError(t, err2)
-		require.Contains(t, string(raw), fmt.Sprintf("epoch %d batch ", epoch))
-		last = epoch
-		return struct{}{}, err
-	})
-	require.NoError(t, err)
-	all, there := 0, 0
-	for _, n := range batches {
-		all += n
-	}
-	require.NoError(t, conn.QueryRow(ctx, "SELECT count(*) FROM worldkernel.blob").Scan(&there))
-	require.Equal(t, all, there)
-	for err := range s.Check(ctx) {
-		require.NoError(t, err)
-	}
-}
-
 // contenders are the stores of eight processes.
 func contenders(t *testing.T, url string) []*Store {
 	t.Helper()
@@ -93,6 +59,7 @@ func contend(t *testing.T, times int, stores []*Store) *logtest.Witness {
 			Open:         func() journal.Log { return s.World("w", Claim{Key: testKey, Take: true}) },
 			Random:       rand.New(rand.NewPCG(uint64(i), 1)),
 			Acknowledged: w.Acknowledged,
+			Beside:       writeBeside(i),
 		}
 		all.Go(func() {
 			if err := c.Run(t.Context(), times); err != nil {
@@ -108,8 +75,9 @@ func TestEightOwnersContend(t *testing.T) {
 	url := newURL(t)
 	s := open(t, url, Options{})
 	require.NoError(t, s.Create(t.Context(), "w", testKey))
+	noteWritten(t, url)
 	w := contend(t, many(t, "TAKEOVERS", 160)/owners, contenders(t, url))
-	noOldToken(t, s, w.Check(t, s.World("w", Claim{})))
+	noOldToken(t, s, url, w.Check(t, s.World("w", Claim{})))
 }
 
 // TestOwnersContendOverABadWire has the network, the server's processes and the server fail.
@@ -119,6 +87,7 @@ func TestOwnersContendOverABadWire(t *testing.T) {
 	require.NoError(t, Init(t.Context(), direct))
 	s := open(t, direct, Options{})
 	require.NoError(t, s.Create(t.Context(), "w", testKey))
+	noteWritten(t, direct)
 
 	wanted := many(t, "WIRE_FAULTS", 150)
 	var seed, struck atomic.Int64
@@ -139,12 +108,12 @@ func TestOwnersContendOverABadWire(t *testing.T) {
 		w = contend(t, max(wanted*3/4/owners, 4), stores)
 	}()
 	kills, crashes := many(t, "KILLS", 3), many(t, "CRASHES", 1)
-	strikes(t, ended, server, direct, kills, crashes)
+	sessions := strikes(t, ended, server, direct, kills, crashes)
 	<-ended
-	t.Logf("%d faults of the wire, %d kills, %d crashes", struck.Load(), kills, crashes)
+	t.Logf("%d faults of the wire, %d sessions terminated at %d times, %d crashes", struck.Load(), sessions, kills, crashes)
 	batches := w.Check(t, s.World("w", Claim{}))
 	t.Logf("%d owners appended %d records", len(batches), end(t, s))
-	noOldToken(t, s, batches)
+	noOldToken(t, s, direct, batches)
 }
 
 func end(t *testing.T, s *Store) journal.Seq {
@@ -154,24 +123,37 @@ func end(t *testing.T, s *Store) journal.Seq {
 	return h.ID
 }
 
-// strikes ends all sessions of a database, and stops the server at once, a number of times.
-func strikes(t *testing.T, ended chan struct{}, server *pgtest.Server, url string, kills, crashes int) {
+// strikes ends all sessions of a database, and stops the server at once, a number of times. It returns
+// how many sessions there were.
+func strikes(t *testing.T, ended chan struct{}, server *pgtest.Server, url string, kills, crashes int) (sessions int) {
 	t.Helper()
 	for kills > 0 || crashes > 0 {
 		select {
 		case <-ended:
-			return
+			return sessions
 		case <-time.After(100 * time.Millisecond):
 		}
 		if kills > 0 {
 			kills--
-			run(t, url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+			sessions += terminate(t, url)
 		}
 		if crashes > 0 && crashes >= kills/2 {
 			crashes--
 			server.Crash(t)
 		}
 	}
+	return sessions
+}
+
+// terminate ends all other sessions of a database, and counts them.
+func terminate(t *testing.T, url string) (sessions int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // a test's
+	require.NoError(t, conn.QueryRow(t.Context(),
+		"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").Scan(&sessions))
+	return sessions
 }
 
 // envContender has this test binary be a process that contends: the store's URL, and its number.
@@ -194,6 +176,7 @@ func TestContender(t *testing.T) {
 			fmt.Fprintf(out, "ack %d %s\n", h.ID, hex.EncodeToString(h.Root[:]))
 			_ = out.Flush()
 		},
+		Beside: writeBeside(int(i)),
 	}
 	require.NoError(t, c.Run(t.Context(), many(t, "TAKEOVERS", 80)/owners))
 }
@@ -204,6 +187,7 @@ func TestProcessesThatAreStoppedContend(t *testing.T) {
 	url := newURL(t)
 	s := open(t, url, Options{})
 	require.NoError(t, s.Create(t.Context(), "w", testKey))
+	noteWritten(t, url)
 	var w logtest.Witness
 	var processes []*exec.Cmd
 	var readers sync.WaitGroup
@@ -227,7 +211,7 @@ func TestProcessesThatAreStoppedContend(t *testing.T) {
 	}
 	batches := w.Check(t, s.World("w", Claim{}))
 	t.Logf("%d stops; %d owners appended %d records", stops, len(batches), end(t, s))
-	noOldToken(t, s, batches)
+	noOldToken(t, s, url, batches)
 }
 
 // acknowledged reads what a process prints.
