@@ -57,7 +57,7 @@ func unreadable(err error) error {
 	switch {
 	case errors.As(err, &column):
 		return &DamageError{What: "column " + column.FieldName, Err: column.Err}
-	case errors.As(err, &said) && strings.HasPrefix(said.Code, "22"): // data exception, of what is there
+	case errors.As(err, &said) && (strings.HasPrefix(said.Code, "22") || said.Code == "0A000"): // data exception, of what is there; infinity is none since PostgreSQL 17
 		return &DamageError{What: "a row", Err: err}
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
 )
 
 // Standby starts a server that follows this one over the wire, until the test ends. A
@@ -20,7 +21,8 @@ func (s *Server) Standby(t testing.TB) *Server {
 	standby, err := newServer("", s.bin, s.settings)
 	check(t, err)
 	t.Cleanup(func() { standby.end("") })
-	check(t, s.copyTo(standby.data(), "-R", "-X", "stream"))
+	check(t, s.copyTo(standby.data()))
+	check(t, s.sh(`touch "$1/standby.signal" && echo "primary_conninfo = '$2'" >>"$1/postgresql.auto.conf"`, standby.data(), "user=postgres host="+s.Dir))
 	check(t, standby.run())
 	check(t, s.until("SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'"))
 	return standby
@@ -61,7 +63,7 @@ func (s *Server) Backup(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(s.Dir, "backup")
 	check(t, os.RemoveAll(dir))
-	check(t, s.copyTo(dir, "-X", "fetch"))
+	check(t, s.copyTo(dir))
 	return dir
 }
 
@@ -70,11 +72,7 @@ func (s *Server) Restore(t testing.TB, backup string) {
 	t.Helper()
 	s.Stop()
 	check(t, os.RemoveAll(s.data()))
-	who, err := credential()
-	check(t, err)
-	if out, err := s.command(who, "cp", "-a", backup, s.data()).CombinedOutput(); err != nil {
-		t.Fatalf("a PostgreSQL for tests: %v\n%s", err, out)
-	}
+	check(t, s.sh(`cp -a "$1" "$2"`, backup, s.data()))
 	check(t, s.run())
 }
 
@@ -89,14 +87,38 @@ func URLOf(url string, servers ...*Server) string {
 	return at + "?user=postgres&target_session_attrs=read-write&host=" + strings.Join(hosts, ",")
 }
 
-func (s *Server) copyTo(dir string, options ...string) error {
+// copyTo takes a base backup of a server that runs, by PostgreSQL's own functions for that: not all
+// that ships a server ships pg_basebackup.
+func (s *Server) copyTo(dir string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // it has answered
+	if _, err := conn.Exec(ctx, "SELECT pg_backup_start('a test', fast => true)"); err != nil {
+		return err
+	}
+	// What goes meanwhile is no part of it.
+	if err := s.sh(`mkdir -m 700 "$2" && cd "$1" && find . -path ./pg_wal/\* -o -name postmaster.pid -o -print0 |
+		tar -c --null --no-recursion -T - --warning=no-file-changed --ignore-failed-read -f - 2>/dev/null | tar -x -f - -C "$2"`, s.data(), dir); err != nil {
+		return err
+	}
+	var label string
+	if err := conn.QueryRow(ctx, "SELECT labelfile FROM pg_backup_stop(wait_for_archive => false)").Scan(&label); err != nil {
+		return err
+	}
+	return s.sh(`cp -a "$1/pg_wal/." "$2/pg_wal/" && printf %s "$3" >"$2/backup_label"`, s.data(), dir, label)
+}
+
+// sh runs a script as the user that runs the server.
+func (s *Server) sh(script string, args ...string) error {
 	who, err := credential()
 	if err != nil {
 		return err
 	}
-	args := append([]string{"-D", dir, "-h", s.Dir, "-U", "postgres", "-c", "fast", "--no-sync"}, options...)
-	if out, err := s.command(who, filepath.Join(s.bin, "pg_basebackup"), args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("a PostgreSQL for tests: pg_basebackup: %w\n%s", err, out)
+	if out, err := s.command(who, "sh", append([]string{"-c", script, "sh"}, args...)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("a PostgreSQL for tests: %s: %w\n%s", script, err, out)
 	}
 	return nil
 }
