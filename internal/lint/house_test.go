@@ -28,7 +28,7 @@ var ours = house{
 		{"internal/canon", "internal/chunk"},              // 0
 		{"receipt", "manifest", "snapshot", "checkpoint"}, // 1
 		{"reducer"}, // between 1 and 2: what engines implement
-		{"reducer/star", "governance", "journal"}, // 2
+		{"reducer/star", "reducer/kit", "governance", "journal"}, // 2
 		{"world"},                // 3
 		{"internal/file"},        // between 3 and 4: not pure, and above nothing
 		{"internal/fault"},       // likewise: the faults that simulations strike with

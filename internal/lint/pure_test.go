@@ -16,6 +16,7 @@ const (
 	useStep  = "one step runs at a time: return the work in Ready instead of sharing it"
 	useError = "pure floors do not log: return an error or a record"
 	useInt   = "Go code on pure floors computes no floats: use integers"
+	useExact = "some machines would round a product and a sum at once: float64(x * y)"
 	useOrder = "order can show: range over slices.Sorted(maps.Keys(m)), or say why not in a comment on the line: // order cannot show: reason"
 )
 
@@ -49,7 +50,11 @@ var floatExemptions = map[string]map[string]string{
 		"Sqrt":  "Starlark's math module: correctly rounded by IEEE 754, the same on every machine",
 		"Abs":   "as Floor",
 	},
+	"reducer/kit": {"Sqrt": "correctly rounded by IEEE 754, the same on every machine"},
 }
+
+// exactRooms compute floats by what IEEE 754 rounds in one way, a product at a time.
+var exactRooms = map[string]bool{"reducer/kit": true}
 
 // exactFloats are functions of math that compute nothing.
 var exactFloats = map[string]bool{
@@ -75,11 +80,11 @@ func checkPurity(r *room) {
 				r.fault(n.Pos(), "goroutine or channel: %s", useStep)
 			}
 		case *ast.BinaryExpr:
-			checkArithmetic(r, n, n.Op)
+			checkArithmetic(r, n, n.Op, parents)
 		case *ast.AssignStmt:
-			checkArithmetic(r, n.Lhs[0], assignOps[n.Tok])
+			checkArithmetic(r, n.Lhs[0], assignOps[n.Tok], parents)
 		case *ast.IncDecStmt:
-			checkArithmetic(r, n.X, token.ADD)
+			checkArithmetic(r, n.X, token.ADD, parents)
 		case *ast.RangeStmt:
 			if isMap(r.TypesInfo.TypeOf(n.X)) && !excused[place(r, n.Pos())] {
 				r.fault(n.Pos(), "range over a map: %s", useOrder)
@@ -106,12 +111,30 @@ var assignOps = map[token.Token]token.Token{
 	token.ADD_ASSIGN: token.ADD, token.SUB_ASSIGN: token.SUB, token.MUL_ASSIGN: token.MUL, token.QUO_ASSIGN: token.QUO,
 }
 
-// checkArithmetic refuses op where e is a float that is not a constant.
-func checkArithmetic(r *room, e ast.Expr, op token.Token) {
+// checkArithmetic refuses op where e is a float that is not a constant, or in a room that
+// computes exactly a product that is not converted at once.
+func checkArithmetic(r *room, e ast.Expr, op token.Token, parents []ast.Node) {
 	computes := op == token.ADD || op == token.SUB || op == token.MUL || op == token.QUO
-	if tv := r.TypesInfo.Types[e]; computes && tv.Value == nil && isFloat(r.TypesInfo.TypeOf(e)) {
-		r.fault(e.Pos(), "float arithmetic: %s", useInt)
+	tv := r.TypesInfo.Types[e]
+	if !computes || tv.Value != nil || !isFloat(r.TypesInfo.TypeOf(e)) {
+		return
 	}
+	switch {
+	case !exactRooms[r.path]:
+		r.fault(e.Pos(), "float arithmetic: %s", useInt)
+	case op == token.MUL && !converted(r, parents):
+		r.fault(e.Pos(), "a product that may be fused: %s", useExact)
+	}
+}
+
+// converted reports whether the node whose parents these are is all that a conversion to
+// float64 gets.
+func converted(r *room, parents []ast.Node) bool {
+	if len(parents) == 0 {
+		return false
+	}
+	call, ok := parents[len(parents)-1].(*ast.CallExpr)
+	return ok && r.TypesInfo.Types[call.Fun].IsType() && r.TypesInfo.TypeOf(call.Fun) == types.Typ[types.Float64]
 }
 
 // checkUse looks at the name of something that another package declares.
