@@ -18,6 +18,7 @@ type call struct {
 	args     []node
 	function *functions.Overload // of the library
 	pattern  *pattern            // of matches, where the expression holds it
+	mixed    bool                // integers and floats are computed with together
 }
 
 func (n *call) eval(f *frame) ref.Val {
@@ -34,6 +35,9 @@ func (n *call) eval(f *frame) ref.Val {
 	}
 	if !f.spend(1 + textSteps(args)) {
 		return overspent()
+	}
+	if n.mixed {
+		mix(args)
 	}
 	if n.name == matchesFunction {
 		return n.matches(f, args)

@@ -133,10 +133,11 @@ type compiler struct {
 	env       *cel.Env
 	vars      []variable
 	version   string                         // of the programs
+	mixed     bool                           // integers and floats may be computed with together
 	functions map[string]*functions.Overload // of the library, by their names
 }
 
-func newCompiler(version string, vars []variable) (*compiler, error) {
+func newCompiler(version string, vars []variable, more ...cel.EnvOption) (*compiler, error) {
 	opts := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{
 			{Name: "timestamp"},
@@ -160,11 +161,12 @@ func newCompiler(version string, vars []variable) (*compiler, error) {
 	for _, v := range vars {
 		opts = append(opts, cel.Variable(v.name, v.typ))
 	}
+	opts = append(opts, more...)
 	e, err := cel.NewCustomEnv(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("governance: policy language: %w", err)
 	}
-	c := &compiler{env: e, vars: vars, version: version, functions: make(map[string]*functions.Overload)}
+	c := &compiler{env: e, vars: vars, version: version, mixed: len(more) > 0, functions: make(map[string]*functions.Overload)}
 	for name, f := range e.Functions() { // order cannot show: a map is built from a map
 		all, err := f.Bindings()
 		if err != nil {

@@ -69,6 +69,7 @@ type planner struct {
 	types     types.Provider
 	functions map[string]*functions.Overload
 	vars      []variable
+	mixed     bool
 	scope     []string // names of locals
 	depth     int
 }
@@ -76,7 +77,7 @@ type planner struct {
 // plan makes a program of version 3.
 func (c *compiler) plan(checked *cel.Ast) (*tree, error) {
 	p := &planner{
-		refs: checked.NativeRep().ReferenceMap(), types: c.env.CELTypeProvider(), functions: c.functions, vars: c.vars,
+		refs: checked.NativeRep().ReferenceMap(), types: c.env.CELTypeProvider(), functions: c.functions, vars: c.vars, mixed: c.mixed,
 	}
 	root, err := p.node(checked.NativeRep().Expr())
 	if err != nil {
@@ -172,6 +173,7 @@ func (p *planner) call(e ast.CallExpr) (node, error) {
 		return &notStrictlyFalse{args[0]}, nil
 	}
 	c := &call{name: e.FunctionName(), args: args, function: p.functions[e.FunctionName()]}
+	c.mixed = p.mixed && slices.Contains(arithmetic(), c.name)
 	if k, ok := args[len(args)-1].(constant); ok && c.name == matchesFunction {
 		if text, ok := k.value.(types.String); ok {
 			if c.pattern, err = compilePattern(string(text)); err != nil {
