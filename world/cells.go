@@ -67,7 +67,16 @@ func (x *cells) fetch(id reducer.Cell) *cell {
 	if x.left != nil && !x.left.Has(hashOf(id)) {
 		return nil
 	}
-	v, err := x.shelf.images.CellVersion(id.String(), journal.Last)
+	c := x.peek(id.String())
+	if c != nil {
+		x.unshelve(c)
+	}
+	return c
+}
+
+// peek returns a cell that stays on the shelf, nil where it is not there.
+func (x *cells) peek(name string) *cell {
+	v, err := x.shelf.images.CellVersion(name, journal.Last)
 	if err != nil || v == nil {
 		if err != nil {
 			x.shelf.fail(err)
@@ -79,7 +88,6 @@ func (x *cells) fetch(id reducer.Cell) *cell {
 		x.shelf.fail(fmt.Errorf("world: cell %s: %w", v.Cell, err))
 		return nil
 	}
-	x.unshelve(c)
 	return c
 }
 
