@@ -6,6 +6,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/env"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -70,7 +71,7 @@ func NewFormulas(of ...Variable) (*Formulas, error) {
 		s.vars[i] = ofValue(v.Name, t, func(*activation) ref.Val { return types.NullValue })
 	}
 	var err error
-	s.compiler, err = newCompiler(Version, s.vars, mixedArithmetic()...)
+	s.compiler, err = newMixing(s.vars)
 	return s, err
 }
 
@@ -134,6 +135,7 @@ func (v *Values) Set(variable int, x Value) {
 		of = types.Bool(x.Bool)
 	case TypeText:
 		of = types.String(x.Text)
+	default:
 	}
 	v.values[variable] = of
 }
@@ -167,14 +169,21 @@ func arithmetic() []string {
 	return []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide}
 }
 
-// mixedArithmetic tells the checker of them.
-func mixedArithmetic() (out []cel.EnvOption) {
+// newMixing returns a compiler whose checker knows of them, and that numbers are equal
+// whatever their types: the library's wants operands of one type.
+func newMixing(vars []variable) (*compiler, error) {
+	var with []cel.EnvOption
 	for _, name := range arithmetic() {
-		out = append(out, cel.Function(name,
+		with = append(with, cel.Function(name,
 			cel.Overload(name+"int_double", []*cel.Type{cel.IntType, cel.DoubleType}, cel.DoubleType),
 			cel.Overload(name+"double_int", []*cel.Type{cel.DoubleType, cel.IntType}, cel.DoubleType)))
 	}
-	return out
+	var without []*env.Function
+	for _, name := range []string{operators.Equals, operators.NotEquals} {
+		without = append(without, &env.Function{Name: name})
+		with = append(with, cel.Function(name, cel.Overload(name+"any", []*cel.Type{cel.DynType, cel.DynType}, cel.BoolType)))
+	}
+	return newCompilerOf(Version, vars, without, with)
 }
 
 // mix makes floats of two numbers where one of them is.

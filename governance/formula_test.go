@@ -41,6 +41,7 @@ func TestFormulasOverData(t *testing.T) {
 		`state.coins / 2.0`:         float(1.5),
 		`1 - share`:                 float(0.75),
 		`share * tick`:              float(1.75),
+		`share == 1 || tick != 0.5`: boolean(true),
 		`tick / 2`:                  integer(3),
 		`share > 0 ? 1.5 : share`:   float(1.5),
 		`state.none`:                {},

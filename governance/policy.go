@@ -137,9 +137,14 @@ type compiler struct {
 	functions map[string]*functions.Overload // of the library, by their names
 }
 
-func newCompiler(version string, vars []variable, more ...cel.EnvOption) (*compiler, error) {
+func newCompiler(version string, vars []variable) (*compiler, error) {
+	return newCompilerOf(version, vars, nil, nil)
+}
+
+// newCompilerOf is newCompiler where functions of the library are left out, and others are there.
+func newCompilerOf(version string, vars []variable, without []*env.Function, with []cel.EnvOption) (*compiler, error) {
 	opts := []cel.EnvOption{
-		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{
+		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: append(without, []*env.Function{
 			{Name: "timestamp"},
 			{Name: "duration"},
 			{Name: "getFullYear"},
@@ -152,7 +157,7 @@ func newCompiler(version string, vars []variable, more ...cel.EnvOption) (*compi
 			{Name: "getMinutes"},
 			{Name: "getSeconds"},
 			{Name: "getMilliseconds"},
-		}})),
+		}...)})),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(MaxPolicyLen),
 		cel.RegexProgramSizeLimit(MaxRegexSize),
@@ -161,12 +166,12 @@ func newCompiler(version string, vars []variable, more ...cel.EnvOption) (*compi
 	for _, v := range vars {
 		opts = append(opts, cel.Variable(v.name, v.typ))
 	}
-	opts = append(opts, more...)
+	opts = append(opts, with...)
 	e, err := cel.NewCustomEnv(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("governance: policy language: %w", err)
 	}
-	c := &compiler{env: e, vars: vars, version: version, mixed: len(more) > 0, functions: make(map[string]*functions.Overload)}
+	c := &compiler{env: e, vars: vars, version: version, mixed: len(with) > 0, functions: make(map[string]*functions.Overload)}
 	for name, f := range e.Functions() { // order cannot show: a map is built from a map
 		all, err := f.Bindings()
 		if err != nil {

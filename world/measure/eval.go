@@ -1,0 +1,281 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Cells are the cells of a world at a moment, of which a *world.Moment is one, and so is
+// a *world.World.
+type Cells interface {
+	// States yields the names, reducer/key, and the canonical states of the cells that have
+	// one, in no order.
+	States() iter.Seq2[string, journal.Data]
+	// Unread returns the error that ended States, if one did.
+	Unread() error
+}
+
+// Row is what is measured at a tick, beside Columns: int64, float64, bool, string, or nil
+// where there is no such value.
+type Row []any
+
+// Error says where a measure failed.
+type Error struct {
+	Measure string
+	Expr    string // that was evaluated; empty: none
+	Cell    string // empty: it is of no cell
+	Tick    manifest.Tick
+	Err     error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "measure %s", e.Measure)
+	if e.Expr != "" {
+		fmt.Fprintf(&b, ": %s", e.Expr)
+	}
+	if e.Cell != "" {
+		fmt.Fprintf(&b, ", of cell %s", e.Cell)
+	}
+	fmt.Fprintf(&b, ", at tick %d: %v", e.Tick, e.Err)
+	return b.String()
+}
+
+// Unwrap returns why.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Eval measures. It goes through the cells once. The error is an *Error of the first
+// measure that failed and, where several cells failed it, of the first of them by name; or
+// that of reading the cells.
+func (s *Set) Eval(cells Cells, tick manifest.Tick) (Row, error) {
+	p, ok := s.free.Get().(*pass)
+	if !ok {
+		p = s.newPass()
+	}
+	defer s.free.Put(p)
+	p.begin(tick)
+	for name, state := range cells.States() {
+		p.take(name, state)
+	}
+	if err := cells.Unread(); err != nil {
+		return nil, fmt.Errorf("measure: the cells at tick %d: %w", tick, err)
+	}
+	return p.end()
+}
+
+// pass is one time through the cells.
+type pass struct {
+	*Set
+	tick    manifest.Tick
+	vars    *governance.Values
+	results []result         // beside Set.of, for the cell that is looked at
+	samples []tally          // beside specs
+	of      map[string][]int // specs, by the reducers of their cells
+	ones    map[string][]int // likewise, by the cell
+	held    uint64           // values in memory
+	row     *governance.Values
+}
+
+// result is what a formula gave.
+type result struct {
+	known bool
+	value governance.Value
+	err   error
+}
+
+// tally is what a spec has come to in a pass.
+type tally struct {
+	sample
+	counts map[any]int64 // of Count
+	bins   []int64       // below, those of Hist, above
+	one    governance.Value
+	failed *Error
+}
+
+func (s *Set) newPass() *pass {
+	p := &pass{
+		Set: s, vars: s.cell.Values(), row: s.row.Values(), results: make([]result, len(s.of)), samples: make([]tally, len(s.specs)),
+		of: make(map[string][]int), ones: make(map[string][]int),
+	}
+	for i := range s.specs {
+		spec, t := &s.specs[i], &p.samples[i]
+		for _, word := range spec.Take {
+			t.spread = t.spread || word == "sd" || word == "variance"
+			t.ranked = t.ranked || ranks(word)
+		}
+		if len(spec.Count) > 0 {
+			t.counts = make(map[any]int64, len(spec.Count))
+		}
+		if spec.Hist != nil {
+			t.bins = make([]int64, spec.Hist.Bins+2)
+		}
+		if spec.Cell != "" {
+			p.ones[spec.Cell] = append(p.ones[spec.Cell], i)
+		}
+	}
+	return p
+}
+
+func (p *pass) begin(tick manifest.Tick) {
+	p.tick, p.held = tick, 0
+	now := governance.Value{Type: governance.TypeInt, Int: int64(min(tick, math.MaxInt64))}
+	p.vars.Set(varTick, now)
+	p.row.Set(0, now)
+	for i := range p.samples {
+		t := &p.samples[i]
+		t.reset()
+		t.one, t.failed = governance.Value{}, nil
+		clear(t.counts)
+		clear(t.bins)
+	}
+}
+
+// take looks at one cell.
+func (p *pass) take(name string, state journal.Data) {
+	reducer, key, _ := strings.Cut(name, "/")
+	of, known := p.of[reducer]
+	if !known {
+		of = p.about(reducer)
+		p.of[strings.Clone(reducer)] = of
+	}
+	var ones []int
+	if len(p.ones) > 0 {
+		ones = p.ones[name]
+	}
+	if len(of)+len(ones) == 0 {
+		return
+	}
+	clear(p.results)
+	p.vars.SetData(varState, state)
+	p.vars.SetText(varKey, key)
+	p.vars.SetText(varReducer, reducer)
+	p.vars.SetText(varID, name)
+	for _, i := range of {
+		p.cell(i, name)
+	}
+	for _, i := range ones {
+		v, err := p.eval(p.plans[i].value)
+		if p.samples[i].one = v; err != nil {
+			p.fail(i, p.specs[i].Value, name, err)
+		}
+	}
+}
+
+// about returns the specs that the cells of a reducer concern.
+func (p *pass) about(reducer string) (out []int) {
+	for i := range p.specs {
+		s := &p.specs[i]
+		all := len(s.Cells) == 0 && s.Cell == "" && s.Expr == ""
+		for _, name := range s.Cells {
+			all = all || name == reducer
+		}
+		if all {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// eval returns what a formula gives of the cell that is looked at.
+func (p *pass) eval(formula int) (governance.Value, error) {
+	r := &p.results[formula]
+	if !r.known {
+		r.known = true
+		r.value, r.err = p.Set.of[formula].Eval(p.vars)
+	}
+	return r.value, r.err
+}
+
+// fail notes what failed of a spec: of its cells, the first by name.
+func (p *pass) fail(i int, expr, cell string, err error) {
+	if t := &p.samples[i]; t.failed == nil || cell < t.failed.Cell {
+		t.failed = &Error{p.specs[i].Name, expr, strings.Clone(cell), p.tick, err}
+	}
+}
+
+var (
+	errNoCondition = errors.New("it gives no boolean")
+	errNoNumber    = errors.New("it gives no number")
+	errNotFinite   = errors.New("it gives no finite number")
+)
+
+// cell has a spec take the cell that is looked at.
+func (p *pass) cell(i int, name string) {
+	spec, plan, t := &p.specs[i], &p.plans[i], &p.samples[i]
+	if plan.where >= 0 {
+		v, err := p.eval(plan.where)
+		switch {
+		case err == nil && v.Type != governance.TypeBool:
+			err = errNoCondition
+			fallthrough
+		case err != nil:
+			p.fail(i, spec.Where, name, err)
+			return
+		case !v.Bool:
+			return
+		}
+	}
+	if plan.value < 0 {
+		t.n++
+		return
+	}
+	v, err := p.eval(plan.value)
+	if err == nil && v.Type != governance.TypeNull {
+		err = p.add(t, spec, plan, v)
+	}
+	if err != nil {
+		p.fail(i, spec.Value, name, err)
+	}
+}
+
+// add has a spec take a value.
+func (p *pass) add(t *tally, spec *Spec, plan *plan, v governance.Value) error {
+	if t.counts != nil {
+		switch v.Type {
+		case governance.TypeText:
+			t.counts[v.Text]++
+		case governance.TypeInt:
+			t.counts[v.Int]++
+		case governance.TypeBool:
+			t.counts[v.Bool]++
+		default:
+		}
+	}
+	if !spec.numeric() {
+		return nil
+	}
+	var n number
+	var about float64
+	switch v.Type {
+	case governance.TypeInt:
+		n, about = ofInt(v.Int), float64(v.Int)
+	case governance.TypeFloat:
+		if math.IsInf(v.Float, 0) || math.IsNaN(v.Float) {
+			return errNotFinite
+		}
+		n, about = ofFloat(v.Float), v.Float
+	case governance.TypeBool:
+		if v.Bool {
+			n, about = ofInt(1), 1
+		}
+	default:
+		return errNoNumber
+	}
+	if t.ranked {
+		if p.held++; p.held > p.limits.Values {
+			return fmt.Errorf("percentiles and Gini coefficients have more than %d values in memory: raise limits.values", p.limits.Values)
+		}
+	}
+	if t.bins != nil {
+		t.bins[bin(plan.edges, about)]++
+	}
+	t.add(n, about)
+	return nil
+}
