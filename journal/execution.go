@@ -2,8 +2,10 @@ package journal
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
+	"maps"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/receipt"
@@ -91,6 +93,49 @@ func (x *Execution) Add(body Body) error {
 	return nil
 }
 
+// Step is Add for what a step has come to.
+func (x *Execution) Step(cell string, n uint64, outcome receipt.Outcome) {
+	x.flush()
+	x.stepped(cell, n, outcome)
+}
+
+// Skip takes a record that is of no kind that Executes names.
+func (x *Execution) Skip() { x.flush() }
+
+// Clone returns one that has seen the same records.
+func (x *Execution) Clone() *Execution {
+	c := *x
+	sum, _ := x.sum.(hash.Cloner).Clone() // that of package crypto/sha256 has no error
+	c.sum, c.text, c.steps = sum, nil, maps.Clone(x.steps)
+	return &c
+}
+
+// ExecutionOf returns the Execution of a history up to a record, and that. The error is
+// that of reading it.
+func ExecutionOf(h History, to Seq) (*Execution, error) {
+	x := NewExecution()
+	for s, err := range h.Scan(0) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return nil, err
+		}
+		if s.ID > to {
+			break
+		}
+		if !Executes(s.Record.Kind) {
+			x.Skip()
+			continue
+		}
+		body, err := s.Record.LoadBody(h)
+		if err == nil {
+			err = x.Add(body)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
 // flush writes the line that was kept back.
 func (x *Execution) flush() {
 	if x.last == "" {
@@ -125,7 +170,8 @@ func (x *Execution) line(parts ...string) {
 	x.sum.Write(x.text)
 }
 
-// Hash returns the execution hash of the records added. It is called last.
+// Hash returns the execution hash of the records added, as if they were the last: clone one
+// that goes on.
 func (x *Execution) Hash() Hash {
 	x.flush()
 	return Hash(x.sum.Sum(nil))

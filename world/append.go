@@ -172,7 +172,7 @@ func (w *World) Checkpoint() error {
 			return err
 		}
 	}
-	if err := w.readable(); err != nil || w.k.last == w.saved {
+	if err := w.readable(); err != nil || w.k.last == w.saved || w.k.execution != nil {
 		return err
 	}
 	img, err := w.k.image()

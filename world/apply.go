@@ -161,7 +161,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error)
 		return 0, 0, err
 	}
 	b.Manifest, b.Base, b.Actor = p.Candidate, p.Base, journal.Text(b.Actor)
-	id, _ := k.write(journal.KindApplied, 0, b.Append(k.body[:0]))
+	id := k.note(journal.KindApplied, 0, &b)
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
 		return 0, 0, fmt.Errorf("world: %w", err)
 	}

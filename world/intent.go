@@ -140,8 +140,7 @@ func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decisi
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
 	}
-	id, _ := k.write(journal.KindIntent, cause, b.Append(k.body[:0]))
-	return id
+	return k.note(journal.KindIntent, cause, &b)
 }
 
 func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause journal.Seq) journal.Seq {

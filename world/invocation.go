@@ -91,7 +91,7 @@ func (k *kernel) genuine(data []byte) (*receipt.Receipt, error) {
 // journal is to hold of it.
 func (k *kernel) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	b := journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
-	id, _ := k.write(journal.KindFinished, 0, b.Append(k.body[:0]))
+	id := k.note(journal.KindFinished, 0, &b)
 	e := k.ledger.Finish(r, uint64(id))
 	k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
 	if err := k.follows(e, r, id); err != nil {

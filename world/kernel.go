@@ -87,7 +87,7 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 // create writes record 1.
 func (k *kernel) create(c journal.Created) {
 	k.id, k.seed = c.World, c.Seed
-	k.since, _ = k.write(journal.KindCreated, 0, c.Append(k.body[:0]))
+	k.since = k.note(journal.KindCreated, 0, &c)
 }
 
 // submit takes an event from outside. It goes into mailboxes at once, or at

@@ -25,7 +25,11 @@ const (
 	DefaultMemory            = 1 << 30 // of package local, in bytes
 )
 
-// Config is what a World works with. Journal, History and NewHost are needed.
+// Config is what a World works with. Journal, History and NewHost are needed, but for a
+// World of which nothing is kept: without a Journal, Create makes one that computes the same
+// states and the same execution hash, for an experiment that wants nothing else. Its records
+// have numbers, but neither bytes nor roots, so it cannot be forked, rolled back or given
+// other rules: ErrNotKept.
 type Config struct {
 	Journal  journal.Journal
 	History  journal.History // what Journal holds
@@ -94,6 +98,10 @@ func Create(cfg Config, g Genesis) (*World, error) {
 	}
 	k := newKernel(cfg.Keys, cfg.Paranoid)
 	k.shelf.images = cfg.Images
+	if cfg.Journal == nil {
+		nothing := nowhere{journal.BlobList(blobs)}
+		cfg.Journal, cfg.History, k.execution = nothing, nothing, journal.NewExecution()
+	}
 	if k.rules, err = compile(g.Manifest, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, nil); err != nil {
 		return nil, err
 	}
@@ -154,6 +162,9 @@ func Adopt(ctx context.Context, cfg Config, b Bounds) error {
 func open(cfg Config) (*World, error) { return openWithin(cfg, nil) }
 
 func openWithin(cfg Config, g *guard) (*World, error) {
+	if cfg.History == nil {
+		return nil, notKept(1)
+	}
 	img, err := lastImage(cfg)
 	if err != nil {
 		return nil, err

@@ -33,6 +33,11 @@ type recorder struct {
 	volume  uint64 // of all that was written, and what is held for it
 	body    []byte // scratch: the payload of the record being written
 
+	// Where nobody keeps records, they are numbered, and nothing is computed of them but
+	// this; nil: they are kept.
+	execution *journal.Execution
+	failed    error // the first of computing that
+
 	// In a replay a root is computed when somebody asks for it: mostly, whoever reads
 	// the journal ahead has done so by then.
 	late   bool
@@ -49,16 +54,28 @@ func (r *recorder) head() journal.Head { return journal.Head{ID: r.last, Root: r
 
 // note appends a record and returns its id.
 func (r *recorder) note(kind journal.Kind, cause journal.Seq, b journal.Body) journal.Seq {
+	if r.execution != nil {
+		r.last++
+		if err := r.execution.Add(b); err != nil && r.failed == nil {
+			r.failed = err
+		}
+		return r.last
+	}
 	id, _ := r.write(kind, cause, journal.Append(r.body[:0], b))
 	return id
 }
 
-// write is note for the frequent kinds, whose payload the caller has appended to the
-// empty r.body: so the struct of it needs no memory of its own. It returns the stable
-// bytes that the payload ends with, too: records and blobs do not move.
+// write is note for the frequent kinds of which the execution hash says nothing, whose
+// payload the caller has appended to the empty r.body: so the struct of it needs no memory
+// of its own. It returns the stable bytes that the payload ends with, too: records and
+// blobs do not move.
 func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id journal.Seq, payload []byte) {
 	r.body = body
 	r.last++
+	if r.execution != nil {
+		r.execution.Skip()
+		return r.last, r.stable(body)
+	}
 	e := canon.Envelope{ID: uint64(r.last), Time: uint64(r.now), Kind: string(kind), CausedBy: uint64(cause)}
 	if len(r.body) > journal.MaxInlineBytes {
 		payload = slices.Clone(r.body)
@@ -85,6 +102,27 @@ func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id 
 	}
 	r.records = append(r.records, s)
 	return r.last, payload
+}
+
+// stable returns a copy of what mailboxes keep parts of.
+func (r *recorder) stable(b []byte) []byte {
+	if cap(r.arena)-len(r.arena) < len(b) {
+		r.arena = make([]byte, 0, max(arenaBytes, len(b)))
+	}
+	start := len(r.arena)
+	r.arena = append(r.arena, b...)
+	return r.arena[start:len(r.arena):len(r.arena)]
+}
+
+// stepped is write for what a step came to.
+func (r *recorder) stepped(cause journal.Seq, b *journal.Stepped) journal.Seq {
+	if r.execution == nil {
+		id, _ := r.write(journal.KindStepped, cause, b.Append(r.body[:0]))
+		return id
+	}
+	r.last++
+	r.execution.Step(b.Cell, b.N, b.Outcome)
+	return r.last
 }
 
 // root returns the chain root with everything written so far.
@@ -127,8 +165,8 @@ func tail(payload []byte, data journal.Data) journal.Data {
 	return journal.Data(payload[len(payload)-max(len(data), 1):])
 }
 
-// pending reports how many records have been written and not taken.
-func (r *recorder) pending() int { return len(r.records) }
+// pending reports how many records have been written and not taken; in a fold it means nothing.
+func (r *recorder) pending() int { return int(r.last - r.taken.ID) }
 
 // take returns what has been written and starts anew. The caller owns the
 // result; into's memory is reused.

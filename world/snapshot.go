@@ -19,6 +19,9 @@ func (w *World) Snapshot(ctx context.Context, name, label, actor string) (snapsh
 	if actor == "" {
 		return snapshot.Snapshot{}, refuse(ErrNoReason, "actor", "say who makes the snapshot")
 	}
+	if w.k.execution != nil {
+		return snapshot.Snapshot{}, notKept(w.k.last)
+	}
 	if err := w.snapshot(journal.SnapshotCreated{Name: name, Label: label, Actor: actor}); err != nil {
 		return snapshot.Snapshot{}, err
 	}
@@ -102,7 +105,10 @@ func (k *kernel) snapshot(b journal.SnapshotCreated) error {
 		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Label, b.Actor = journal.BodyVersion, journal.Text(b.Label), journal.Text(b.Actor)
-	b.At, b.ChainRoot, b.StateRoot = k.last, k.root(), k.stateRoot()
+	b.At, b.ChainRoot = k.last, k.root()
+	if k.execution == nil { // else nobody can return to it
+		b.StateRoot = k.stateRoot()
+	}
 	b.Cells = uint64(k.cells.born())
 	k.catalog.SetMax(k.maxSnapshots())
 	b.Pruned = named(k.catalog.Add(snapshot.Snapshot{

@@ -241,7 +241,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	if len(k.out.Effects) > 0 {
 		b.Outcome = receipt.OutcomeSuccess
 	}
-	step, _ := k.write(journal.KindStepped, x.record, b.Append(k.body[:0]))
+	step := k.stepped(x.record, &b)
 	if len(c.state) == 0 {
 		c.state = nil
 		gone := journal.Deleted{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n}

@@ -40,6 +40,7 @@ var ours = house{
 		{"internal/inlog"},                 // likewise: where tests have worlds lie
 		{"internal/testlog"},               // likewise: worlds of tests on PostgreSQL
 		{"host/..."},                       // 4, heavy adapters: host does not know them
+		{"world/memory"},                   // between 4 and 5: worlds without a disk
 		{"world/local", "world/worldtest"}, // 5
 		{"world/shared"},                   // between 5 and 6: worlds in a store
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs

@@ -1,11 +1,9 @@
 package worldtest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"testing"
 
@@ -14,13 +12,14 @@ import (
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/memory"
 )
 
-// Journal is a journal.Journal and journal.History in memory. What has been waited
-// for survives a Crash, what has not is lost. The zero value is empty; it is
-// not safe for concurrent use.
+// Journal is a journal in memory that can fail. What has been waited for survives a
+// Crash, what has not is lost. The zero value is empty; it is not safe for concurrent
+// use.
 type Journal struct {
-	journal.Images // implement Image and Part; see shown
+	memory.Journal // what is durable
 
 	// FailAppend, if set, is asked before every append, with the number of those
 	// that came before; an error refuses the append.
@@ -34,9 +33,7 @@ type Journal struct {
 	Slow bool
 
 	appends int
-	durable []journal.Stored
-	blobs   map[journal.Hash][]byte
-	queue   []*pending
+	queue   []*pending // what is not
 }
 
 type pending struct {
@@ -49,15 +46,6 @@ type pending struct {
 
 // ErrInjected is what a failing journal of a simulation fails with.
 var ErrInjected = errors.New("worldtest: injected failure")
-
-// Head returns the head of what is durable.
-func (j *Journal) Head() journal.Head {
-	if len(j.durable) == 0 {
-		return journal.Head{}
-	}
-	last := j.durable[len(j.durable)-1]
-	return journal.Head{ID: last.ID, Root: last.Root}
-}
 
 // Append implements journal.Journal.
 func (j *Journal) Append(b journal.Batch) (journal.Pending, error) {
@@ -78,10 +66,7 @@ func (j *Journal) Append(b journal.Batch) (journal.Pending, error) {
 	if err := checkChain(b); err != nil {
 		return nil, err
 	}
-	b.Records = slices.Clone(b.Records)
-	for i := range b.Records {
-		b.Records[i].Bytes = bytes.Clone(b.Records[i].Bytes)
-	}
+	b.Records = slices.Clone(b.Records) // their bytes do not move
 	p := &pending{j: j, n: n, batch: b}
 	j.queue = append(j.queue, p)
 	return p, nil
@@ -119,7 +104,9 @@ func (p *pending) Wait() error {
 		if len(p.j.queue) == 0 {
 			return journal.ErrUnknown // lost in a crash
 		}
-		p.j.makeDurable(p.j.queue[0])
+		if err := p.j.makeDurable(p.j.queue[0]); err != nil {
+			return err
+		}
 		p.j.queue = p.j.queue[1:]
 	}
 	return failed
@@ -128,50 +115,25 @@ func (p *pending) Wait() error {
 // Done implements journal.Pending: nobody has to wait for memory that is not slow.
 func (p *pending) Done() bool { return p.done || !p.j.Slow }
 
-// Notify implements journal.Journal.
-func (j *Journal) Notify(func()) {}
-
-func (j *Journal) makeDurable(p *pending) {
+func (j *Journal) makeDurable(p *pending) error {
 	p.done = true
-	j.durable = append(j.durable, p.batch.Records...)
-	if j.blobs == nil {
-		j.blobs = make(map[journal.Hash][]byte)
-	}
-	for _, b := range p.batch.Blobs {
-		j.blobs[b.Hash] = b.Bytes
+	if _, err := j.Journal.Append(p.batch); err != nil {
+		return err
 	}
 	if p.image != nil {
-		j.Add(p.image)
+		return j.Journal.Checkpoint(p.image)
 	}
+	return nil
 }
 
 // Crash loses what is not durable.
 func (j *Journal) Crash() { j.queue = nil }
 
 // Clone returns a copy of what is durable, as another journal.
-func (j *Journal) Clone() *Journal {
-	return &Journal{Images: j.Images.Clone(), durable: slices.Clone(j.durable), blobs: maps.Clone(j.blobs)}
-}
+func (j *Journal) Clone() *Journal { return &Journal{Journal: *j.Journal.Clone()} }
 
-// Truncate returns a copy that ends with record n, without checkpoints.
-func (j *Journal) Truncate(n journal.Seq) *Journal {
-	c := j.Clone()
-	c.durable = c.durable[:n]
-	c.Images = journal.Images{}
-	return c
-}
-
-// Destroy loses the payloads of records of a kind that are blobs, as redaction does.
-func (j *Journal) Destroy(kind journal.Kind) {
-	for _, s := range j.durable {
-		if rec, err := journal.DecodeRecord(s.Bytes); err == nil && rec.Kind == kind {
-			delete(j.blobs, rec.Blob)
-		}
-	}
-}
-
-// Records returns what is durable. The caller must not change it.
-func (j *Journal) Records() []journal.Stored { return j.durable }
+// Truncate returns a copy that ends with record n, without images.
+func (j *Journal) Truncate(n journal.Seq) *Journal { return &Journal{Journal: *j.Journal.Truncate(n)} }
 
 // Bodies returns the bodies of a journal's records that are of one type, in order.
 func Bodies[B journal.Body](t testing.TB, j *Journal) (out []B) {
@@ -274,17 +236,6 @@ func (j *Journal) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion
 	return shown.IntentVersions(at)
 }
 
-// Scan implements journal.History.
-func (j *Journal) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
-	return func(yield func(journal.Scanned, error) bool) {
-		for _, s := range j.durable[min(int(after), len(j.durable)):] {
-			if !yield(journal.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
-				return
-			}
-		}
-	}
-}
-
 // Chained is a history that computes the chain as it reads.
 type Chained struct{ journal.History }
 
@@ -299,21 +250,4 @@ func (c Chained) ScanChain(after journal.Head) iter.Seq2[journal.Scanned, error]
 			}
 		}
 	}
-}
-
-// Record implements journal.History.
-func (j *Journal) Record(id journal.Seq) ([]byte, error) {
-	if id == 0 || int(id) > len(j.durable) {
-		return nil, fmt.Errorf("record #%d: %w", id, journal.ErrNotFound)
-	}
-	return j.durable[id-1].Bytes, nil
-}
-
-// Blob implements journal.Blobs.
-func (j *Journal) Blob(h journal.Hash) ([]byte, error) {
-	b, ok := j.blobs[h]
-	if !ok {
-		return nil, fmt.Errorf("blob %s: %w", h, journal.ErrNotFound)
-	}
-	return b, nil
 }

@@ -168,8 +168,7 @@ func (p *placed) open(open func(string, store.Options) (*store.Store, error), be
 	}
 	s, err := open(p.dirs[node], opts)
 	require.NoError(p.t, err)
-	cfg := config(p.t, Options{ID: "test", Answer: fate, CheckpointRecords: 30})
-	cfg.Journal, cfg.History, cfg.Images = s, s, s
+	cfg := world.Config{Journal: s, History: s, Images: s, Keys: Keyring(p.t, "test"), Paranoid: true, CheckpointRecords: 30}
 	cfg.NewHost = func(id string, _ *manifest.Manifest) (world.Host, error) {
 		return &waking{scripted{world: id, keys: cfg.Keys, answer: fate}, make(chan struct{}, 1)}, nil
 	}

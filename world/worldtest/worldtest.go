@@ -32,6 +32,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/memory"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -130,12 +131,9 @@ func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o
 	if o.Journal == nil {
 		o.Journal = new(Journal)
 	}
-	m = m.WithDefaults()
-	w := &World{Journal: o.Journal, t: t, cfg: config(t, o)}
-	var err error
-	w.World, err = world.Create(w.cfg, world.Genesis{ID: o.ID, Seed: m.Seed, Manifest: &m, Contents: contents})
+	made, err := memory.New(&m, contents, o.inMemory(t))
 	require.NoError(t, err)
-	return w
+	return o.world(t, made)
 }
 
 // Fork makes another world, which shares the past of w up to now. o.ID is needed;
@@ -143,57 +141,45 @@ func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o
 func (w *World) Fork(effects journal.ForkEffects, o Options) *World {
 	w.t.Helper()
 	o.Journal = w.Journal.Clone()
-	f := &World{Journal: o.Journal, t: w.t, cfg: config(w.t, o)}
-	require.NoError(w.t, world.Fork(w.t.Context(), f.cfg, journal.Forked{World: o.ID, Effects: effects, Actor: "worldtest", Seed: o.Seed}, nil))
-	var err error
-	f.World, err = world.Open(f.cfg)
+	made, err := memory.Fork(w.t.Context(), effects, "worldtest", nil, o.inMemory(w.t))
 	require.NoError(w.t, err)
-	return f
+	return o.world(w.t, made)
 }
 
-// config returns what a world works with.
-func config(t testing.TB, o Options) world.Config {
+// world returns a world that was made, for a test.
+func (o Options) world(t testing.TB, made *memory.World) *World {
+	t.Cleanup(func() { require.NoError(t, made.Close()) })
+	return &World{World: made.World, Journal: o.Journal, t: t, cfg: made.Config()}
+}
+
+// inMemory returns what a world works with.
+func (o Options) inMemory(t testing.TB) memory.Options {
 	t.Helper()
 	keys, dir := Keyring(t, o.ID), ""
 	if o.Adapters != nil {
 		dir = t.TempDir()
 	}
-	var now func() int64
-	if o.Clock != nil {
-		now = o.Clock.UnixNano
-	}
-	var last *host.Host
-	t.Cleanup(func() {
-		if last != nil {
-			require.NoError(t, last.Close())
-		}
-	})
-	return world.Config{
-		Journal: o.Journal, History: o.Journal, Images: o.Journal, Memory: o.Memory, Keys: keys, Registry: o.Reducers, Paranoid: true,
-		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords, Now: now,
-		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
-			if o.Outside != nil {
-				o.Outside.open(id, keys)
+	m := memory.Options{
+		ID: o.ID, Seed: o.Seed, Reducers: o.Reducers, Keys: keys, Paranoid: true, Journal: o.Journal,
+		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords, Memory: o.Memory,
+		Host: func(cfg host.Config) (world.Host, error) {
+			switch {
+			case o.Outside != nil:
+				o.Outside.open(cfg.World, keys)
 				return o.Outside, nil
+			case o.Answer != nil:
+				return &scripted{world: cfg.World, keys: keys, answer: o.Answer}, nil
 			}
-			if o.Answer != nil {
-				return &scripted{world: id, keys: keys, answer: o.Answer}, nil
-			}
-			if last != nil { // of the process that crashed
-				require.NoError(t, last.Close())
-			}
-			cfg := host.Config{World: id, Manifest: m, Content: o.Journal.Blob, Keys: keys, Adapters: o.Adapters, Verifiers: o.Verifiers}
-			if o.Adapters != nil {
+			if cfg.Adapters, cfg.Verifiers = o.Adapters, o.Verifiers; o.Adapters != nil {
 				cfg.Dir, cfg.EffectLog = dir, filepath.Join(dir, "effects")
 			}
-			var err error
-			last, err = host.New(cfg)
-			if err != nil {
-				return nil, err
-			}
-			return last, nil
+			return memory.Performer(cfg)
 		},
 	}
+	if o.Clock != nil {
+		m.Now = o.Clock.UnixNano
+	}
+	return m
 }
 
 // Keyring returns the keyring of a world in memory: its secret is made of the
