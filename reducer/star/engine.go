@@ -65,7 +65,7 @@ func (e *engine) load(p *Program, limits manifest.ReducerLimits, bounds *reducer
 	}
 	e.loading = nil
 	e.loaded = e.heaviest
-	e.reduce = globals[entry].(*starlark.Function)
+	e.reduce = globals[p.entry].(*starlark.Function)
 	e.take, _ = globals[migration].(*starlark.Function)
 	return given, nil
 }

@@ -74,6 +74,7 @@ type Setting struct {
 // Program is a compiled reducer. It is immutable and safe for concurrent use.
 type Program struct {
 	language
+	entry    string // the function that is called
 	compiled *starlark.Program
 	modules  map[string]*starlark.Program
 	setting  Setting
@@ -86,18 +87,22 @@ func Compile(version, file string, source []byte) (*Program, error) {
 
 // CompileCode parses and checks a program for one of [Versions]. The error is a
 // *SyntaxError, the first there is.
-func CompileCode(version string, code Code) (program *Program, err error) {
+func CompileCode(version string, code Code) (*Program, error) {
+	return compileCode(version, code, entry, checkEntry)
+}
+
+func compileCode(version string, code Code, entry string, check func(string, *syntax.File) error) (program *Program, err error) {
 	defer func() { // a program is data, and no data may end the process
 		if r := recover(); r != nil {
 			program, err = nil, &SyntaxError{File: code.File, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
 		}
 	}()
 	l := linker{language: languageOf(version), code: code, done: make(map[string]*starlark.Program)}
-	compiled, err := l.compile(code.File, code.Source, checkEntry)
+	compiled, err := l.compile(code.File, code.Source, check)
 	if err != nil {
 		return nil, err
 	}
-	return &Program{language: l.language, compiled: compiled, modules: l.done}, nil
+	return &Program{language: l.language, entry: entry, compiled: compiled, modules: l.done}, nil
 }
 
 // With returns the program as a manifest sets it. The error says that it is of a
@@ -137,19 +142,25 @@ type Used struct {
 
 // Within is Reducer within bounds, nil: none.
 func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, used Used, err error) {
-	e := &engine{file: p.compiled.Filename(), meter: meter{language: p.language}}
-	e.ctx.init(e)
-	given, err := e.load(p, manifest.ReducerLimits{Gas: topGas, Value: topValue, Memory: topMemory}, bounds)
-	if used = (Used{Gas: e.thread.Steps, Memory: given + e.filled}); !p.exact {
-		used.Memory = used.Gas * bytesMadePerStep
-	}
-	if err != nil {
+	e, used, err := p.within(bounds)
+	switch {
+	case err != nil:
 		return nil, used, err
-	}
-	if e.take != nil {
+	case e.take != nil:
 		return migrator{e}, used, nil
 	}
 	return e, used, nil
+}
+
+func (p *Program) within(bounds *reducer.Bounds) (*engine, Used, error) {
+	e := &engine{file: p.compiled.Filename(), meter: meter{language: p.language}}
+	e.ctx.init(e)
+	given, err := e.load(p, manifest.ReducerLimits{Gas: topGas, Value: topValue, Memory: topMemory}, bounds)
+	used := Used{Gas: e.thread.Steps, Memory: given + e.filled}
+	if !p.exact {
+		used.Memory = used.Gas * bytesMadePerStep
+	}
+	return e, used, err
 }
 
 // checkEntry reports a program that does not define reduce(ctx, state, event), or

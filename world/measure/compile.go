@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,22 +11,31 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 // Env is what measures are compiled for. The zero value knows no reducers, and bounds
 // nothing but by its defaults.
 type Env struct {
 	Reducers []string // that the worlds have; nil: nobody knows
-	Limits   Limits
+	// Code returns the program of a file that a measure names; nil: there are none.
+	Code   func(file string) (star.Code, error)
+	Limits Limits
 }
 
 // Limits bound one evaluation. A zero is the default.
 type Limits struct {
 	Values uint64 // of cells that are in memory for percentiles and Gini coefficients, of all measures
+	Gas    uint64 // steps of one call of a program
+	Memory uint64 // bytes that one call of a program makes
 }
 
-// DefaultValues is that of Limits.Values: 8 bytes each.
-const DefaultValues = 1 << 24
+// The defaults of Limits.
+const (
+	DefaultValues = 1 << 24 // of 8 bytes each
+	DefaultGas    = 1 << 32
+	DefaultMemory = 4 << 30
+)
 
 // Set are measures that are compiled. It is immutable and safe for concurrent use.
 type Set struct {
@@ -45,6 +55,7 @@ type Set struct {
 type plan struct {
 	where, value int // in Set.of; -1: none
 	expr         *governance.Formula
+	function     *star.Function
 	edges        []float64
 }
 
@@ -80,10 +91,9 @@ func (e *DocumentError) Error() string {
 
 // Compile compiles specs. The error is a *DocumentError where something is wrong with them.
 func Compile(specs []Spec, env Env) (*Set, error) {
-	s := &Set{specs: specs, limits: env.Limits}
-	if s.limits.Values == 0 {
-		s.limits.Values = DefaultValues
-	}
+	s := &Set{specs: specs, limits: Limits{
+		Values: cmp.Or(env.Limits.Values, DefaultValues), Gas: cmp.Or(env.Limits.Gas, DefaultGas), Memory: cmp.Or(env.Limits.Memory, DefaultMemory),
+	}}
 	var err error
 	if s.cell, err = governance.NewFormulas(cellVariables()...); err != nil {
 		return nil, err
@@ -91,7 +101,7 @@ func Compile(specs []Spec, env Env) (*Set, error) {
 	var faults []Fault
 	for i := range specs {
 		spec := &specs[i]
-		if fault := s.add(spec, env.Reducers); fault != nil {
+		if fault := s.add(spec, &env); fault != nil {
 			faults = append(faults, Fault{spec.At, spec.Name, fault.Error()})
 		}
 	}
@@ -106,10 +116,10 @@ func Compile(specs []Spec, env Env) (*Set, error) {
 }
 
 // add compiles one more spec, and returns what is wrong with it.
-func (s *Set) add(spec *Spec, reducers []string) error {
+func (s *Set) add(spec *Spec, env *Env) error {
 	p := plan{where: -1, value: -1}
 	of := governance.TypeAny
-	err := knownReducers(spec, reducers)
+	err := knownReducers(spec, env.Reducers)
 	if spec.Where != "" {
 		var fault error
 		p.where, fault = s.formula("where", spec.Where)
@@ -133,6 +143,11 @@ func (s *Set) add(spec *Spec, reducers []string) error {
 		}
 		err = errors.Join(err, fault)
 	}
+	if spec.Star != "" {
+		var fault error
+		p.function, fault = env.function(spec.Star)
+		err = errors.Join(err, fault)
+	}
 	if spec.Hist != nil {
 		p.edges = spec.Hist.edges()
 	}
@@ -145,6 +160,24 @@ func (s *Set) add(spec *Spec, reducers []string) error {
 		s.columns = append(s.columns, c)
 	}
 	return err
+}
+
+var errNoCode = errors.New("there are no programs here: write the measures in CEL")
+
+// function returns the program of a file.
+func (env *Env) function(file string) (*star.Function, error) {
+	if env.Code == nil {
+		return nil, errNoCode
+	}
+	code, err := env.Code(file)
+	if err != nil {
+		return nil, err
+	}
+	f, err := star.CompileFunction(star.Version, code, "measure", "cells", "tick")
+	if err == nil {
+		_, err = f.Instance() // whose top level may fail
+	}
+	return f, err
 }
 
 // numeric reports whether the values of the measure have to be numbers.

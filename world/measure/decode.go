@@ -60,6 +60,8 @@ func (d *decoder) spec(n *yaml.Node) (s Spec) {
 		"count": func(n *yaml.Node) { s.Count = d.count(n) },
 		"hist":  func(n *yaml.Node) { s.Hist = d.hist(n) },
 		"expr":  func(n *yaml.Node) { s.Expr = d.text(n) },
+		"star":  func(n *yaml.Node) { s.Star = d.text(n) },
+		"gives": func(n *yaml.Node) { s.Gives = d.gives(n) },
 		"type":  func(n *yaml.Node) { s.Type = d.columnType(n) },
 	})
 	if fault := s.check(); fault != "" {
@@ -73,6 +75,14 @@ func (s *Spec) check() string {
 	ofCells := len(s.Cells) > 0 || s.Cell != "" || s.Where != "" || s.Value != ""
 	given := len(s.Take) > 0 || len(s.Count) > 0 || s.Hist != nil
 	switch {
+	case len(s.Gives) > 0 && s.Star == "":
+		return "gives is what a program returns: star: FILE"
+	case s.Star != "" && (s.Expr != "" || s.Cell != "" || s.Where != "" || s.Value != "" || given):
+		return "star is a program that sees cells: it has no cell, where, value, take, count, hist or expr"
+	case s.Star != "" && len(s.Gives) > 0 && s.Type != "":
+		return "each field that a program gives has its type there: want no other"
+	case s.Star != "":
+		return ""
 	case s.Expr != "" && (ofCells || given):
 		return "expr is over other measures: it has no cells, where, value, take, count or hist"
 	case s.Expr != "":
@@ -87,13 +97,13 @@ func (s *Spec) check() string {
 		}
 		return ""
 	case s.Type != "":
-		return "type is that of expr, or of the value of one cell"
+		return "type is that of expr, of the value of one cell, or of what a program gives"
 	case given && s.Value == "":
 		return "take, count and hist are of a value: value: state.FIELD"
 	case s.Value != "" && !given:
 		return "say what is taken of the value: take: mean, count: [VALUE], or hist: {from: 0, to: 100, bins: 10}"
 	case !ofCells:
-		return "want cells, cell or expr"
+		return "want cells, cell, expr or star"
 	}
 	return ""
 }
@@ -246,6 +256,22 @@ func (d *decoder) count(n *yaml.Node) (out []any) {
 		names[fmt.Sprint(v)] = true
 		out = append(out, v)
 	})
+	return out
+}
+
+func (d *decoder) gives(n *yaml.Node) (out []Field) {
+	d.entries(n, func(key, value *yaml.Node) {
+		switch {
+		case !label.MatchString(key.Value) || len(key.Value) > MaxNameBytes:
+			d.fault(key, "want a name of letters, digits, _ and -, at most %d", MaxNameBytes)
+		case len(out) == MaxCounts:
+			d.fault(key, "gives more than %d fields", MaxCounts)
+		}
+		out = append(out, Field{key.Value, d.columnType(value)})
+	})
+	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+		d.fault(n, "want at least one field: NAME: float")
+	}
 	return out
 }
 

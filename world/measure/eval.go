@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 // Cells are the cells of a world at a moment, of which a *world.Moment is one, and so is
@@ -18,7 +20,9 @@ type Cells interface {
 	// States yields the names, reducer/key, and the canonical states of the cells that have
 	// one, in no order.
 	States() iter.Seq2[string, journal.Data]
-	// Unread returns the error that ended States, if one did.
+	// SortedStates is States by name, which only programs go through.
+	SortedStates() iter.Seq2[string, journal.Data]
+	// Unread returns the error that ended one of them, if one did.
 	Unread() error
 }
 
@@ -60,7 +64,8 @@ func (s *Set) Eval(cells Cells, tick manifest.Tick) (Row, error) {
 		p = s.newPass()
 	}
 	defer s.free.Put(p)
-	p.begin(tick)
+	p.begin(cells, tick)
+	defer func() { p.cells = nil }()
 	for name, state := range cells.States() {
 		p.take(name, state)
 	}
@@ -73,6 +78,7 @@ func (s *Set) Eval(cells Cells, tick manifest.Tick) (Row, error) {
 // pass is one time through the cells.
 type pass struct {
 	*Set
+	cells   Cells
 	tick    manifest.Tick
 	vars    *governance.Values
 	results []result         // beside Set.of, for the cell that is looked at
@@ -97,6 +103,7 @@ type tally struct {
 	bins   []int64       // below, those of Hist, above
 	one    governance.Value
 	failed *Error
+	called *star.Instance // of the program; nil: it was not called yet
 }
 
 func (s *Set) newPass() *pass {
@@ -123,8 +130,8 @@ func (s *Set) newPass() *pass {
 	return p
 }
 
-func (p *pass) begin(tick manifest.Tick) {
-	p.tick, p.held = tick, 0
+func (p *pass) begin(cells Cells, tick manifest.Tick) {
+	p.cells, p.tick, p.held = cells, tick, 0
 	now := governance.Value{Type: governance.TypeInt, Int: int64(min(tick, math.MaxInt64))}
 	p.vars.Set(varTick, now)
 	p.row.Set(0, now)
@@ -172,11 +179,10 @@ func (p *pass) take(name string, state journal.Data) {
 func (p *pass) about(reducer string) (out []int) {
 	for i := range p.specs {
 		s := &p.specs[i]
-		all := len(s.Cells) == 0 && s.Cell == "" && s.Expr == ""
-		for _, name := range s.Cells {
-			all = all || name == reducer
+		if s.Cell != "" || s.Expr != "" || s.Star != "" {
+			continue
 		}
-		if all {
+		if len(s.Cells) == 0 || slices.Contains(s.Cells, reducer) {
 			out = append(out, i)
 		}
 	}

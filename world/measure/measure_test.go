@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world/measure"
 )
 
@@ -41,6 +42,19 @@ func (g *given) States() iter.Seq2[string, journal.Data] {
 	return func(yield func(string, journal.Data) bool) {
 		for i, name := range g.names {
 			if !yield(name, g.states[i]) {
+				return
+			}
+		}
+	}
+}
+
+// SortedStates is not in the order of States.
+func (g *given) SortedStates() iter.Seq2[string, journal.Data] {
+	return func(yield func(string, journal.Data) bool) {
+		sorted := slices.Clone(g.names)
+		slices.Sort(sorted)
+		for _, name := range sorted {
+			if !yield(name, g.states[slices.Index(g.names, name)]) {
 				return
 			}
 		}
@@ -190,7 +204,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		`{a-b: {cells: x}}`:              "1:2: measure a-b: a name is of letters, digits and _, at most 64, and begins with no digit",
 		`{state: {cells: x}}`:            "1:2: measure state: state is a word of expressions: want another name",
 		`{a: {cells: x}, a: {cells: x}}`: "1:17: measure a: want a key that is text and there once",
-		`{a: {}}`:                        "1:5: measure a: want cells, cell or expr",
+		`{a: {}}`:                        "1:5: measure a: want cells, cell, expr or star",
 		`{a: {cell: x, value: state}}`:   `1:5: measure a: "x" is not a cell: want REDUCER/KEY`,
 		`{a: {cell: x/y}}`:               "1:5: measure a: cell is one cell: say its value, such as value: state.price",
 		`{a: {cells: x, where: "true", expr: b}}`:                           "1:5: measure a: expr is over other measures: it has no cells, where, value, take, count or hist",
@@ -207,7 +221,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		`{a: {cells: x, value: state, count: [a, a]}}`:                      "1:41: measure a: a is there already",
 		`{a: {cells: x, value: state, count: [1.5]}}`:                       "1:38: measure a: want values that are integers, booleans, or texts of letters, digits, _ and -, at most 64",
 		`{a: {cell: x/y, value: state, type: text}}`:                        "1:37: measure a: want int, float, bool or string",
-		`{a: {cells: x, type: int}}`:                                        "1:5: measure a: type is that of expr, or of the value of one cell",
+		`{a: {cells: x, type: int}}`:                                        "1:5: measure a: type is that of expr, of the value of one cell, or of what a program gives",
 		`{a: ""}`:                                                           "1:5: measure a: want text",
 	} {
 		_, faults := parse(t, text)
@@ -236,6 +250,65 @@ func TestMeasuresThatDoNotCompile(t *testing.T) {
 		require.ErrorAs(t, err, &all, text)
 		require.True(t, strings.HasPrefix(err.Error(), want), "%s\n%s", want, err)
 	}
+}
+
+const segregation = `
+def measure(cells, tick):
+    kinds = {}
+    for c in cells:
+        kinds[c.state["kind"]] = kinds.get(c.state["kind"], 0) + 1
+    return {"kinds": len(kinds), "most": max(kinds.values()) / sum(kinds.values()), "first": sorted(kinds)[0]}
+
+def sum(of):
+    n = 0
+    for x in of:
+        n += x
+    return n
+`
+
+func TestProgramsMeasure(t *testing.T) {
+	files := map[string]string{
+		"s.star": segregation, "one.star": "def measure(cells, tick):\n    return len(list(cells)) + tick", "bad.star": "def measure(cells): pass",
+		"fails.star": "def measure(cells, tick):\n    for c in cells:\n        if c.key == 'b':\n            fail('no b')",
+		"long.star":  "def measure(cells, tick):\n    while True: pass", "list.star": "def measure(cells, tick): return []",
+	}
+	compiled := func(text string, limits measure.Limits) (*measure.Set, error) {
+		specs, faults := parse(t, text)
+		require.Empty(t, faults)
+		return measure.Compile(specs, measure.Env{Limits: limits, Code: func(file string) (star.Code, error) {
+			return star.Code{File: file, Source: []byte(files[file])}, nil
+		}})
+	}
+	cells := cellsOf(t, "agent/b", `{"kind": "x"}`, "agent/a", `{"kind": "y"}`, "bank/a", `1`, "agent/c", `{"kind": "y"}`)
+	set, err := compiled(`{s: {star: s.star, cells: agent, gives: {most: float, kinds: int, first: string, other: bool}}, n: {star: one.star, type: int}, share: s.most * 100}`, measure.Limits{})
+	require.NoError(t, err)
+	for range 2 {
+		row, err := set.Eval(cells, 7)
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{
+			"s.most": 2.0 / 3, "s.kinds": int64(2), "s.first": "x", "s.other": nil, "n": int64(11), "share": 66.66666666666666,
+		}, asMap(set, row))
+	}
+	for text, want := range map[string]string{
+		`m: {star: fails.star}`:                 "measure m, at tick 7: fails.star:4:17: no b",
+		`m: {star: long.star}`:                  "measure m, at tick 7: long.star:1:1: limit exceeded: limits.gas is 5000 steps",
+		`m: {star: list.star}`:                  "measure m, at tick 7: it gives no number, boolean or text: say what it gives: gives: {FIELD: float}",
+		`m: {star: list.star, gives: {a: int}}`: "measure m, at tick 7: it gives no dict of the fields that gives names",
+		`m: {star: s.star, cells: agent, gives: {most: float, kinds: int}}`: `measure m, at tick 7: it gives "first", which is not among gives`,
+		`m: {star: one.star, type: bool}`:                                   "measure m, at tick 7: it gives int, and the column is of type bool: say type: int",
+	} {
+		set, err := compiled(text, measure.Limits{Gas: 5000})
+		require.NoError(t, err)
+		_, err = set.Eval(cells, 7)
+		var fault *measure.Error
+		require.ErrorAs(t, err, &fault, text)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = compiled(`m: {star: bad.star}`, measure.Limits{})
+	require.ErrorContains(t, err, "1:1: measure m: bad.star:1:5: measure takes the parameters (cells, tick)")
+	specs, _ := parse(t, `m: {star: bad.star}`)
+	_, err = measure.Compile(specs, measure.Env{})
+	require.ErrorContains(t, err, "there are no programs here")
 }
 
 func TestWhen(t *testing.T) {

@@ -55,6 +55,12 @@ func (p *pass) appendSpec(row Row, i int) (Row, error) {
 			return nil, &Error{Measure: spec.Name, Expr: spec.Expr, Tick: p.tick, Err: err}
 		}
 		return append(row, v), nil
+	case spec.Star != "":
+		values, err := p.call(i)
+		if err != nil {
+			return nil, &Error{Measure: spec.Name, Tick: p.tick, Err: err}
+		}
+		return append(row, values...), nil
 	case spec.Cell != "":
 		v, err := inColumn(t.one, p.columns[p.first[i]].Type)
 		if err != nil {

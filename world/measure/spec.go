@@ -31,7 +31,7 @@ const (
 	MaxTicks     = 1 << 16 // at which is measured, besides every so many
 )
 
-// Spec is one measure: Expr, or what it makes of cells.
+// Spec is one measure: Expr, Star, or what it makes of cells.
 type Spec struct {
 	Name string
 
@@ -46,9 +46,18 @@ type Spec struct {
 
 	Expr string // CEL over the measures before this one
 
-	Type Type // of Value of Cell, or of Expr where the checker cannot tell; empty: Float
+	Star  string  // the file of a program that defines measure(cells, tick); it sees the Cells
+	Gives []Field // that its result has; none: the result is one value
+
+	Type Type // of Value of Cell, of what Star gives, or of Expr where the checker cannot tell; empty: Float
 
 	At Place // where it stands
+}
+
+// Field is one of what a program gives.
+type Field struct {
+	Name string
+	Type Type
 }
 
 // Hist are bins of equal width: the first has its lower bound, none its upper one.
@@ -134,6 +143,14 @@ func (s *Spec) columns(of governance.Type) (out []Column) {
 	switch {
 	case s.Expr != "":
 		add(s.Name, typeOf(of, s.Type), "%s", s.Expr)
+		return out
+	case s.Star != "":
+		for _, f := range s.Gives {
+			add(s.Name+"."+f.Name, f.Type, "%s of what %s measures%s", f.Name, s.Star, s.which())
+		}
+		if len(s.Gives) == 0 {
+			add(s.Name, typeOf(governance.TypeAny, s.Type), "what %s measures%s", s.Star, s.which())
+		}
 		return out
 	case s.Cell != "":
 		add(s.Name, typeOf(governance.TypeAny, s.Type), "%s of the cell %s", s.Value, s.Cell)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
@@ -85,4 +87,22 @@ func (d *decoder) module(name string) ([]byte, error) {
 		return nil, fmt.Errorf("the file %q is larger than %d bytes", name, MaxCodeBytes)
 	}
 	return data, nil
+}
+
+// ReadCode reads a program from a file, and all modules that it loads. The error is an *Error.
+func ReadCode(file string) (star.Code, error) {
+	name := filepath.Base(file)
+	d := newDecoder(os.DirFS(filepath.Dir(file)), file, nil)
+	code := star.Code{File: name, Modules: make(map[string][]byte)}
+	source, err := d.read(name, MaxCodeBytes)
+	switch {
+	case err != nil:
+		d.here(1, 1, "%s", err)
+	case len(source) > MaxCodeBytes:
+		d.here(1, 1, "is larger than %d bytes", MaxCodeBytes)
+	default:
+		code.Source = source
+		d.modules(new(manifest.Reducer), &code, name, source)
+	}
+	return code, d.err()
 }
