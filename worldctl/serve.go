@@ -65,7 +65,7 @@ something to do and no owner, gives worlds to other nodes until each has about a
 lets go of those that rest. When a node ends others have its worlds at once, and when it is
 lost after 10 s. --node is a name that it keeps: started again under it, it has its worlds at
 once. Give each its own --copies where several run on one machine. worldctl node list
-shows them.
+shows them. Each answers for all worlds of the store; --advertise is where others reach it.
 
 Whoever asks needs a token (worldctl token new). Without --token-file one with all
 scopes is made at the start and printed to stderr, once; that is for loopback addresses

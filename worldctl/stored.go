@@ -109,6 +109,9 @@ func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 		}
 		return nil
 	}
+	if err := c.checkAdvertised(v, s); err != nil {
+		return err
+	}
 	store, err := c.openStore()
 	if err != nil {
 		return err
@@ -122,7 +125,25 @@ func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 		return w.Dir, in, err
 	}
 	n := &node.Node{Service: v, Store: store.Store, Idle: s.idle, Events: v.Events}
-	v.Keep = n.Keep
+	v.Keep, v.Elsewhere = n.Keep, n
+	return nil
+}
+
+// checkAdvertised has a node answer to the name by which others reach it. They pass requests on with
+// the tokens that these have shown to them.
+func (c *cli) checkAdvertised(v *api.Service, s *serving) error {
+	if c.advertise == "" {
+		return nil
+	}
+	u, err := url.Parse(c.advertise)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return usagef("type --advertise http://HOST:PORT", "--advertise %s is no URL at which a process can be reached", c.advertise)
+	}
+	if s.tokens == "" {
+		return usagef("worldctl token new NAME --scope read --file FILE, then give each node that file with --token-file",
+			"--advertise has other nodes pass requests on to this one, and it would not know their tokens")
+	}
+	v.AllowedHosts = append(v.AllowedHosts, u.Host)
 	return nil
 }
 

@@ -45,10 +45,11 @@ func (s *Store) Nodes(ctx context.Context) (all []Node, err error) {
 
 // Owner says who is to be asked about a world.
 type Owner struct {
-	Node string // empty: nobody owns it
-	Here bool   // this process does
-	Live bool
-	URL  string // where a node that lives answers; may be empty
+	Node   string // empty: nobody owns it
+	Here   bool   // this process does
+	Live   bool
+	URL    string // where a node that lives answers; may be empty
+	Wanted bool   // another node, which lives, is to have it next
 }
 
 // Owner looks who owns a world. One that is not there, or not to be used, is refused.
@@ -56,7 +57,7 @@ func (s *Store) Owner(ctx context.Context, id string) (Owner, error) {
 	var o Owner
 	var state journal.State
 	err := s.insist(ctx, func(ctx context.Context) error {
-		return s.row(ctx, sqlOwner, []any{id, s.run}, &state, &o.Node, &o.Here, &o.Live, &o.URL)
+		return s.row(ctx, sqlOwner, []any{id, s.run, s.opts.Node}, &state, &o.Node, &o.Here, &o.Live, &o.URL, &o.Wanted)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -126,7 +126,8 @@ FROM worldkernel.node n ORDER BY n.node`
 
 	// sqlOwner looks who is to be asked about a world.
 	sqlOwner = `
-SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.url, '')
+SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.url, ''),
+       EXISTS (SELECT FROM worldkernel.node x WHERE x.node = w.wanted AND x.node <> $3 AND x.lease_until > now())
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
 WHERE w.id = $1`

@@ -37,6 +37,7 @@ type Config struct {
 	Page         http.Handler   // what they look at, below /ui/; nil: there is none
 	Forks        string         // the directory in which forks are made; empty: none are
 	Limits       Limits
+	Elsewhere    Elsewhere // who serves the worlds that this server does not; nil: nobody
 }
 
 // Server serves worlds. It is safe for concurrent use.
@@ -57,6 +58,7 @@ type Server struct {
 	strangers     *strangers
 	probes        *strangers // who ask /healthz
 	turns         *slots     // of calls that work
+	between       *http.Transport
 
 	life context.Context // ends with the server
 	end  context.CancelFunc
@@ -75,6 +77,7 @@ func New(cfg Config) (*Server, error) {
 		followers: newSlots("followers", l.Followers, l), waits: newSlots("waits", l.Waits, l),
 		verifications: newSlots("verifications", l.Verifications, l),
 		turns:         newSlots("turns", l.Turns, l),
+		between:       newBetween(l),
 		health:        newSlots("health", Slots{All: l.Health, Token: l.Health + 1, World: l.Health}, l),
 	}
 	s.turns.queued = math.MaxInt // who waits for one has a slot of another kind
@@ -126,6 +129,7 @@ func (s *Server) SetTokens(t *Tokens) { s.tokens.Store(t) }
 // http.Server.Shutdown.
 func (s *Server) Close() error {
 	s.end()
+	s.between.CloseIdleConnections()
 	for _, h := range s.worlds.sorted() {
 		h.working.Wait()
 	}

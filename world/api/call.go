@@ -40,6 +40,7 @@ type call struct {
 	free   func()          // gives the slot back; nil: there is none
 	give   func()          // gives the turn back; nil: there is none
 	err    error           // of the route
+	passed string          // the process that answers, for the log; "": this one
 }
 
 func (c *call) pattern() string {

@@ -59,6 +59,7 @@ func document(t testing.TB) (*openapi3.T, routers.Router) {
 // served is a server under test, on loopback.
 type served struct {
 	t       testing.TB
+	cfg     api.Config
 	api     *api.Server
 	http    *httptest.Server
 	router  routers.Router
@@ -93,18 +94,45 @@ func serve(t testing.TB, cfg api.Config) *served {
 		cfg.Tokens, err = api.ParseTokens([]byte(file.String()))
 		require.NoError(t, err)
 	}
-	s.api, err = api.New(cfg)
-	require.NoError(t, err)
 	_, s.router = document(t)
-	s.http = httptest.NewUnstartedServer(nil)
-	s.http.Config = s.api.HTTPServer()
-	s.http.Start()
-	t.Cleanup(func() {
-		require.NoError(t, s.http.Config.Shutdown(context.Background()))
-		s.http.Close()
-		require.NoError(t, s.api.Close())
-	})
+	s.cfg = cfg
+	s.start(cfg)
+	if os.Getenv(throughEnv) != "" {
+		return s.through()
+	}
 	return s
+}
+
+// throughEnv has every request of every test pass through a process that serves no world.
+const throughEnv = "WORLDKERNEL_TEST_THROUGH"
+
+// through is the same through a process that serves no world itself.
+func (s *served) through() *served {
+	front := *s
+	cfg := s.cfg
+	cfg.Worlds, cfg.Elsewhere = nil, elsewhere{s.http.URL}
+	front.start(cfg)
+	front.api = s.api // what tests look at is the owner's
+	return &front
+}
+
+// elsewhere is where all worlds are.
+type elsewhere struct{ url string }
+
+func (e elsewhere) Owner(context.Context, string) (string, error) { return e.url, nil }
+
+func (s *served) start(cfg api.Config) {
+	server, err := api.New(cfg)
+	require.NoError(s.t, err)
+	at := httptest.NewUnstartedServer(nil)
+	at.Config = server.HTTPServer()
+	at.Start()
+	s.api, s.http = server, at
+	s.t.Cleanup(func() {
+		require.NoError(s.t, at.Config.Shutdown(context.Background()))
+		at.Close()
+		require.NoError(s.t, server.Close())
+	})
 }
 
 // answer is what a server has answered, checked against its document.

@@ -147,6 +147,6 @@ func (s *Server) Stop(id string) {
 }
 
 // errMoving says that a world is being given to another process.
-func errMoving() error {
+func errMoving() *failure {
 	return busy("moving", "the world is on its way from one process to another")
 }

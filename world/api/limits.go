@@ -42,6 +42,7 @@ type Limits struct {
 	Shadow    time.Duration // of a shadow; 0: DefaultShadow
 	Idle      time.Duration // between two requests on a connection; 0: DefaultIdle
 	Heartbeat time.Duration // a stream says so often that it lives; 0: DefaultHeartbeat
+	Moving    time.Duration // a call waits so long for a world that is between two processes; 0: DefaultMoving
 	Flush     time.Duration // a follower takes so long at most to read what it is sent; 0: DefaultFlush
 }
 
@@ -75,6 +76,7 @@ const (
 	DefaultShadow    = 30 * time.Second
 	DefaultIdle      = 2 * time.Minute
 	DefaultHeartbeat = 15 * time.Second
+	DefaultMoving    = 15 * time.Second // longer than a process is missed for, before another takes its worlds over
 	DefaultFlush     = 10 * time.Second
 )
 
@@ -110,6 +112,7 @@ func (l Limits) withDefaults() Limits {
 	l.Shadow = orDefault(l.Shadow, DefaultShadow)
 	l.Idle = orDefault(l.Idle, DefaultIdle)
 	l.Heartbeat = orDefault(l.Heartbeat, DefaultHeartbeat)
+	l.Moving = orDefault(l.Moving, DefaultMoving)
 	l.Flush = orDefault(l.Flush, DefaultFlush)
 	return l
 }

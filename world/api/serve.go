@@ -66,6 +66,9 @@ func (s *Server) log(c *call, err error, took time.Duration) {
 	if c.token != nil {
 		attrs = append(attrs, slog.String("token", c.token.name))
 	}
+	if c.passed != "" {
+		attrs = append(attrs, slog.String("passed_to", c.passed))
+	}
 	if level == slog.LevelError {
 		attrs = append(attrs, slog.Any("error", err))
 	}
@@ -141,7 +144,7 @@ func (s *Server) enter(c *call) error {
 		return err
 	}
 	if c.route.ofWorld() {
-		if err := c.find(); err != nil {
+		if err := c.find(); err != nil || c.world == nil {
 			return err
 		}
 		defer c.world.exit()
@@ -157,21 +160,12 @@ func (s *Server) enter(c *call) error {
 			return err
 		}
 	}
-	limit, until := s.cfg.Limits.Answer, now().Add(s.cfg.Limits.Read)
-	if c.route.long {
-		limit = s.cfg.Limits.Verify
-		until = now().Add(limit)
-		c.listen(until)
-	}
-	if c.ContentLength != 0 {
-		c.Body = &paced{ReadCloser: c.Body, call: c, began: now(), until: until}
-	}
+	limit := c.bound()
 	ctx, cancel := context.WithTimeout(c.Context(), limit)
 	defer cancel()
 	if c.route.long && c.world != nil { // nobody waits for that where the world leaves
 		defer context.AfterFunc(c.world.life, cancel)()
 	}
-	c.deadline(limit + s.cfg.Limits.Flush)
 	c.follow = c.Context()
 	c.Request = c.WithContext(ctx)
 	err := c.route.answer(c)
@@ -181,19 +175,23 @@ func (s *Server) enter(c *call) error {
 	return err
 }
 
-// find has the call be about the world that its path names, which stays until exit.
-func (c *call) find() error {
-	h := c.server.worlds.get(c.PathValue("id"))
-	switch {
-	case h == nil || !c.token.sees(h.id):
-		return notFound("there is no such world")
-	case h.stopped.Load():
-		return errStopped
-	case !h.enter():
-		return errMoving()
+// bound bounds how long the request may take to come and its answer to go, and returns how long it
+// may be worked on.
+func (c *call) bound() (limit time.Duration) {
+	l := &c.server.cfg.Limits
+	limit, until := l.Answer, now().Add(l.Read)
+	if c.route.long {
+		limit = l.Verify
+		until = now().Add(limit)
+		c.listen(until)
 	}
-	c.world = h
-	return nil
+	if p, is := c.Body.(*paced); is { // it has not been read
+		p.began, p.until = now(), until
+	} else if c.ContentLength != 0 {
+		c.Body = &paced{ReadCloser: c.Body, call: c, began: now(), until: until}
+	}
+	c.deadline(limit + l.Flush)
+	return limit
 }
 
 // take gives the call a slot of its kind.

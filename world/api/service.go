@@ -176,6 +176,19 @@ func (v *Service) Quiet(w *Running) time.Duration {
 	return 0
 }
 
+// Serves reports whether a world is open here, and answers whoever asks.
+func (v *Service) Serves(id string) bool {
+	h := v.serving.server.worlds.get(id)
+	return h != nil && !h.stopped.Load() && !h.leaving.Load()
+}
+
+// Has reports whether a world is open here.
+func (v *Service) Has(id string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.ContainsFunc(v.worlds, func(w *Running) bool { return w.ID == id })
+}
+
 // close gives the world up.
 func (w *Running) close() error {
 	if w.end != nil {

@@ -29,7 +29,7 @@ const (
 )
 
 // Node keeps a service's worlds: its Keep is that of the service, whose Place says where a world of
-// the store lies. Its fields are set before that.
+// the store lies, and whose Elsewhere the node is. Its fields are set before that.
 type Node struct {
 	Service *api.Service
 	Store   *pglog.Store
@@ -39,9 +39,11 @@ type Node struct {
 	work   sync.WaitGroup
 	places chan struct{} // held by who opens or closes a world
 
-	mu    sync.Mutex
-	under map[string]bool   // worlds that are being opened or closed
-	fails map[string]*pause // worlds that could not be opened
+	mu     sync.Mutex
+	ctx    context.Context          // of Keep; nil: before it
+	closed bool                     // Keep ends: nothing more is begun
+	under  map[string]chan struct{} // worlds that are being opened or closed; closed when that is done
+	fails  map[string]*pause        // worlds that could not be opened
 }
 
 // pause is how long a world is left to others.
@@ -50,10 +52,15 @@ type pause struct {
 	next  time.Duration
 }
 
+func (p *pause) lasts() bool { return p != nil && time.Now().Before(p.until) }
+
 // Keep has the service own the worlds that are its to own, until ctx ends.
 func (n *Node) Keep(ctx context.Context) {
-	n.places, n.under, n.fails = make(chan struct{}, most), map[string]bool{}, map[string]*pause{}
-	defer n.work.Wait()
+	n.mu.Lock()
+	n.places, n.under, n.fails = make(chan struct{}, most), map[string]chan struct{}{}, map[string]*pause{}
+	n.ctx = ctx
+	n.mu.Unlock()
+	defer n.finish()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	lost := false // the store cannot be asked
@@ -74,6 +81,14 @@ func (n *Node) Keep(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// finish waits for what is under way, after which nothing is.
+func (n *Node) finish() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.work.Wait()
 }
 
 // look does once what there is to do.
@@ -111,13 +126,13 @@ func (n *Node) look(ctx context.Context, share bool) error {
 
 // settle gives worlds away that others are to have, and lets go of those that this process has by
 // what the store knows alone: an answer was lost that said so.
-func (n *Node) settle(ctx context.Context, here map[string]*api.Running, under map[string]bool, mine []pglog.Mine) error {
+func (n *Node) settle(ctx context.Context, here map[string]*api.Running, under map[string]chan struct{}, mine []pglog.Mine) error {
 	var unknown []string
 	for _, m := range mine {
 		switch w := here[m.ID]; {
 		case w != nil && m.Wanted != "":
 			n.leave(w, "it is wanted by "+m.Wanted)
-		case w == nil && !under[m.ID]:
+		case w == nil && under[m.ID] == nil:
 			unknown = append(unknown, m.ID)
 		}
 	}
@@ -162,6 +177,9 @@ func (n *Node) open(ctx context.Context, id string) {
 		n.Events.Info("owns a world", "world", id)
 		return
 	}
+	if refused := (*pglog.RefusedError)(nil); errors.As(err, &refused) && refused.State == pglog.Owned {
+		return // another node was faster
+	}
 	wait := n.fail(id)
 	err = errors.Join(err, n.Store.LetGo(context.WithoutCancel(ctx), id))
 	n.Events.Error("a world cannot be opened here, and is left to others", "world", id, "for", wait, "error", err)
@@ -186,7 +204,7 @@ func (n *Node) failing() (ids []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for id, p := range n.fails { // order cannot show: it is a set
-		if time.Now().Before(p.until) {
+		if p.lasts() {
 			ids = append(ids, id)
 		}
 	}
@@ -217,15 +235,24 @@ func (n *Node) giveUp(w *api.Running, why string) {
 func (n *Node) do(ctx context.Context, id string, work func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.under[id] {
-		return
+	if !n.closed {
+		n.doLocked(ctx, id, work)
 	}
-	n.under[id] = true
+}
+
+// doLocked is do with the lock held. What it returns is closed when nothing is under way any more.
+func (n *Node) doLocked(ctx context.Context, id string, work func()) <-chan struct{} {
+	if n.under[id] != nil {
+		return n.under[id]
+	}
+	done := make(chan struct{})
+	n.under[id] = done
 	n.work.Go(func() {
 		defer func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			delete(n.under, id)
+			close(done)
 		}()
 		select {
 		case n.places <- struct{}{}:
@@ -234,10 +261,11 @@ func (n *Node) do(ctx context.Context, id string, work func()) {
 		case <-ctx.Done():
 		}
 	})
+	return done
 }
 
 // allUnder are the worlds that are being opened or closed.
-func (n *Node) allUnder() map[string]bool {
+func (n *Node) allUnder() map[string]chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return maps.Clone(n.under)

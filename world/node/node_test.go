@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,16 @@ func options() local.Options {
 	return local.Options{Passphrase: func() ([]byte, error) { return []byte("open"), nil }}
 }
 
+// ada is a token that all nodes know.
+var ada = sync.OnceValues(func() (string, *api.Tokens) {
+	secret, hash := api.NewToken()
+	tokens, err := api.ParseTokens([]byte("ada read,submit,approve,admin,work " + hash + " *\n"))
+	if err != nil {
+		panic(err)
+	}
+	return secret, tokens
+})
+
 // running is a node under test.
 type running struct {
 	t           *testing.T
@@ -34,20 +45,23 @@ type running struct {
 	end         func() // drains it
 }
 
-func run(t *testing.T, url, name string, idle time.Duration) *running {
+// run starts a node; one without a name has no address that others know.
+func run(t *testing.T, url, name string, idle time.Duration, with ...func(*api.Service)) *running {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	store, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir(), Node: name, URL: "http://" + listener.Addr().String()})
+	at := shared.Options{Copies: t.TempDir(), Node: name}
+	if name != "" {
+		at.URL = "http://" + listener.Addr().String()
+	}
+	store, err := shared.Open(t.Context(), url, at)
 	require.NoError(t, err)
-	secret, hash := api.NewToken()
-	tokens, err := api.ParseTokens([]byte("ada read,submit,admin " + hash + " *\n"))
-	require.NoError(t, err)
-	at, ended := make(chan string, 1), make(chan error, 1)
+	secret, tokens := ada()
+	serving, ended := make(chan string, 1), make(chan error, 1)
 	events := slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", name)
 	v := &api.Service{
 		Config: api.Config{Tokens: tokens}, Events: events,
-		Serving: func(url string) error { at <- url; return nil },
+		Serving: func(url string) error { serving <- url; return nil },
 		Place: func(id string) (string, local.Options, error) {
 			w, err := store.World(id)
 			opts := options()
@@ -56,11 +70,14 @@ func run(t *testing.T, url, name string, idle time.Duration) *running {
 		},
 	}
 	n := &node.Node{Service: v, Store: store.Store, Idle: idle, Events: events}
-	v.Keep = n.Keep
+	v.Keep, v.Elsewhere = n.Keep, n
+	for _, with := range with {
+		with(v)
+	}
 	require.NoError(t, v.Open(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
 	go func() { ended <- v.Serve(ctx, listener) }()
-	r := &running{t: t, store: store, service: v, url: <-at, secret: secret}
+	r := &running{t: t, store: store, service: v, url: <-serving, secret: secret}
 	done := false
 	r.end = func() {
 		if done {

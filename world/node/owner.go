@@ -1,0 +1,64 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// Owner implements api.Elsewhere: a world that nobody owns who lives is opened here, unless another
+// node is to have it.
+func (n *Node) Owner(ctx context.Context, id string) (url string, err error) {
+	o, err := n.Store.Owner(ctx, id)
+	var refused *pglog.RefusedError
+	switch {
+	case errors.As(err, &refused) && (refused.State == pglog.NoWorld || refused.State == pglog.WorldMade || refused.State == pglog.WorldMoved):
+		return "", api.ErrNoWorld
+	case err != nil:
+		return "", &api.NotNowError{Why: "the store does not answer", Err: err}
+	case o.Live && !o.Here && o.URL == "":
+		return "", &api.NotNowError{Why: "node " + o.Node + " has the world, and no address at which others reach it: worldctl serve --advertise"}
+	case o.Live && !o.Here:
+		return o.URL, nil
+	case n.Service.Serves(id):
+		return "", nil
+	case o.Wanted && !o.Here:
+		return "", errMoving("another node is about to have the world")
+	}
+	return "", n.bring(ctx, id)
+}
+
+func errMoving(why string) error { return &api.NotNowError{Why: why} }
+
+// bring has the world opened here, and waits for that, or for what is under way with it.
+func (n *Node) bring(ctx context.Context, id string) error {
+	done, err := n.begin(id)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	if !n.Service.Serves(id) {
+		return errMoving("the world is being opened")
+	}
+	return nil
+}
+
+// begin has a world opened, and returns what is closed when that, or what is under way with it, is done.
+func (n *Node) begin(id string) (done <-chan struct{}, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.ctx == nil || n.closed:
+		return nil, errMoving("this node is starting or ending")
+	case n.fails[id].lasts():
+		return nil, errMoving("the world could not be opened by this node, whose log says why")
+	case n.under[id] == nil && n.Service.Has(id):
+		return nil, errMoving("the world has stopped in this process")
+	}
+	return n.doLocked(n.ctx, id, func() { n.open(n.ctx, id) }), nil
+}
