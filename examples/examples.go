@@ -20,7 +20,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 )
 
-//go:embed agent counter go research support town ville
+//go:embed agent commons counter go research schelling sir support town ville
 var worlds embed.FS
 
 // ErrUnknown says that there is no example of a name.
