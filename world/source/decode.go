@@ -23,6 +23,7 @@ type decoder struct {
 	check       func(*Loaded) []manifest.Fault // see WithCheck; nil: none
 	withoutCode bool                           // see WithoutCode
 	opened      func(name string)              // see WithOpened
+	wants       string                         // what a file that is empty lacks
 	clock       manifest.Clock                 // of the world
 	contents    map[manifest.Hash][]byte
 	faults      []Fault
@@ -36,6 +37,7 @@ func newDecoder(fsys fs.FS, path string, data []byte) *decoder {
 		adapters: builtIn(),
 		contents: make(map[manifest.Hash][]byte),
 		refused:  make(map[*yaml.Node]bool),
+		wants:    "a mapping with at least world and reducers",
 	}
 }
 

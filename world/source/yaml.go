@@ -34,7 +34,7 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	}
 	switch {
 	case document.IsZero() && errors.Is(err, io.EOF):
-		d.here(1, 1, "is empty: want a mapping with at least world and reducers")
+		d.here(1, 1, "is empty: want %s", d.wants)
 		return nil
 	case err == nil:
 		d.here(second.Line, second.Column, "a second document: want only one")
