@@ -90,6 +90,25 @@ func CreateNew(dir string, files map[string][]byte, b Birth, opts Options, begin
 	})
 }
 
+// CreateCopy makes a world of what was read in a directory that is empty or not there, with
+// the files that a world in another directory has beside .world, and lets begin use it. After
+// a crash or an error there is no directory.
+func CreateCopy(loaded *source.Loaded, from, dir string, b Birth, opts Options, begin func(*World) error) error {
+	return whole(dir, from, func(making string) error {
+		if err := copyFiles(making, from); err != nil {
+			return err
+		}
+		if err := CreateOf(loaded, making, b, opts); err != nil {
+			return err
+		}
+		lw, err := Open(making, opts)
+		if err != nil {
+			return err
+		}
+		return errors.Join(begin(lw), lw.Close())
+	})
+}
+
 // Validate checks a world file as Create would. The error is a *source.Error
 // that holds all faults, or says that the file cannot be read.
 func Validate(file string, opts Options) (*manifest.Manifest, error) {
