@@ -46,6 +46,7 @@ var ours = house{
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs
 		{"world/view"},                     // likewise: what is shown of a world
 		{"world/scenario"},                 // likewise: tries what worlds do
+		{"experiment"},                     // likewise: one world many times
 		{"world/notify"},                   // likewise: who is told of what waits
 		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/ui"},                       // likewise: the page that people look at them with

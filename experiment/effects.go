@@ -1,0 +1,371 @@
+package experiment
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// The file of answers has a JSON line before each attempt outside, synced, and one after it.
+// An attempt that was begun and has no answer was under way when the process was killed:
+// nobody can tell what came of it, and it is never made again. An attempt is known by its
+// run's rules and seed, and by its intent: its step, which says what the cell has seen, its
+// kind and params, and its number. So an experiment with other runs finds those that it
+// shares with this one.
+
+// answersFile is the name of the file in a directory of results.
+const answersFile = "effects"
+
+// BudgetError says that the budget of an experiment is used up. Runs that need more have no
+// result.
+type BudgetError struct {
+	Unit string // "calls", "tokens" or "micros"
+	Most uint64
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the budget of the experiment is used up: effects.budget.%s is %d; raise it and type the same again: what is recorded costs nothing", e.Unit, e.Most)
+}
+
+// EffectError says that nothing answers an effect of a run.
+type EffectError struct {
+	Kind, Cell string
+	Params     canon.Raw
+	Mode       string
+}
+
+func (e *EffectError) Error() string {
+	next := "effects: {mode: live, budget: {calls: N}} performs it, or have the adapter stub or recorded answer it in world.yaml"
+	if e.Mode == EffectsRecorded {
+		next = "effects: {mode: live} performs and records it"
+	}
+	return fmt.Sprintf("nothing answers %s of %s: %s", e.Kind, e.Cell, next)
+}
+
+// answers are what the outside has answered to all runs.
+type answers struct {
+	mode   string
+	budget Budget
+	worlds host.Config // that adapters are made with, but for the manifest
+
+	mu    sync.Mutex                      // guards what follows
+	made  map[canon.Hash]*host.Performers // by what a manifest says of effects
+	file  *os.File                        // nil: nothing is asked of the outside
+	known map[canon.Hash]*answered
+	used  Budget
+	holds Budget // of attempts under way
+}
+
+// answered is what came of an attempt; without Result nobody knows.
+type answered struct {
+	Key    canon.Hash `json:"key"`
+	Run    RunID      `json:"run"`
+	Cell   string     `json:"cell,omitempty"`
+	Kind   string     `json:"kind,omitempty"`
+	Begun  bool       `json:"begun,omitempty"` // it is the line before the attempt
+	Doubt  string     `json:"doubt,omitempty"`
+	Result *answer    `json:"result,omitempty"`
+}
+
+// answer is a host.Result as it is kept.
+type answer struct {
+	Status      receipt.Status       `json:"status"`
+	Class       receipt.Outcome      `json:"class,omitempty"`
+	Unsent      bool                 `json:"unsent,omitempty"`
+	Payload     []byte               `json:"payload"` // canonical
+	Cost        receipt.Cost         `json:"cost"`
+	Exact       bool                 `json:"exact,omitempty"`
+	ExternalRef string               `json:"external_ref,omitempty"`
+	StateChange *receipt.StateChange `json:"state_change,omitempty"`
+}
+
+// openAnswers opens the file of answers of an experiment whose results are in a directory.
+func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
+	a := &answers{mode: s.Effects.Mode, budget: s.Effects.Budget, known: make(map[canon.Hash]*answered), made: make(map[canon.Hash]*host.Performers)}
+	a.worlds = host.Config{Dir: s.dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers}
+	if a.worlds.Secrets == nil {
+		a.worlds.Secrets = host.Secrets(filepath.Join(s.dir, ".world", "secrets"))
+	}
+	if a.mode == EffectsStub {
+		return a, nil
+	}
+	path := filepath.Join(dir, answersFile)
+	if s.Effects.Record != "" {
+		path = s.Effects.Record
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the person's own
+	if err != nil {
+		return nil, err
+	}
+	a.file = f
+	if err := a.read(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return a, nil
+}
+
+// read reads what was asked and answered, and leaves out what a kill has cut off.
+func (a *answers) read() error {
+	lines := bufio.NewReader(a.file)
+	var size int64
+	begun := uint64(0) // and without an end
+	for n := 1; ; n++ {
+		text, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			a.used.Calls += begun
+			if err := a.file.Truncate(size); err != nil {
+				return err
+			}
+			_, err := a.file.Seek(size, io.SeekStart)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		x := new(answered)
+		if err := json.Unmarshal(text, x); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		if x.Begun {
+			x.Doubt = "the process ended while the attempt was under way"
+			begun++
+		} else {
+			begun--
+			a.count(x)
+		}
+		a.known[x.Key] = x
+		size += int64(len(text))
+	}
+}
+
+func (a *answers) spent() Budget {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used
+}
+
+func (a *answers) close() error {
+	var err error
+	for _, p := range a.made {
+		err = errors.Join(err, p.Close())
+	}
+	if a.file != nil {
+		err = errors.Join(err, a.file.Close())
+	}
+	return err
+}
+
+// instead returns what answers the effects of a run that the adapters stub and recorded do
+// not.
+func (a *answers) instead(p Planned, r *rules) (map[string]host.Adapter, error) {
+	out := make(map[string]host.Adapter)
+	for kind, e := range r.manifest.Effects {
+		if e.Adapter != "stub" && e.Adapter != "recorded" {
+			out[kind] = nil
+		}
+	}
+	if len(out) == 0 {
+		return out, nil
+	}
+	hash, err := hashOf(r.manifest)
+	if err != nil {
+		return nil, err
+	}
+	var performers *host.Performers
+	if a.mode == EffectsLive {
+		if performers, err = a.performers(r); err != nil {
+			return nil, err
+		}
+	}
+	for kind := range out {
+		out[kind] = &outside{answers: a, run: p, rules: hash, performers: performers, most: r.manifest.Effects[kind].MaxCost}
+	}
+	return out, nil
+}
+
+// performers returns what performs the effects of a manifest: one for all runs whose
+// manifests say the same of effects.
+func (a *answers) performers(r *rules) (*host.Performers, error) {
+	encoded, err := canon.Marshal([]any{r.manifest.Effects, r.manifest.Engines})
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := canon.Sum(encoded)
+	if p, ok := a.made[key]; ok {
+		return p, nil
+	}
+	cfg := a.worlds
+	cfg.Manifest = r.manifest
+	cfg.Content = r.content
+	p, err := host.NewPerformers(cfg)
+	if err == nil {
+		a.made[key] = p
+	}
+	return p, err
+}
+
+// outside answers the effects of one kind of a run.
+type outside struct {
+	*answers
+	run        Planned
+	rules      manifest.Hash
+	performers *host.Performers // nil: nothing is performed
+	most       manifest.MaxCost // of one attempt
+}
+
+// Deterministic implements host.Deterministic: a run hears the same each time.
+func (*outside) Deterministic() bool { return true }
+
+// Perform implements host.Adapter.
+func (o *outside) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+	in := &call.Permit.Intent
+	if o.mode == EffectsStub {
+		return host.Result{}, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
+	}
+	key := o.key(&call.Permit)
+	o.mu.Lock()
+	x, ok := o.known[key]
+	o.mu.Unlock()
+	switch {
+	case ok && x.Result == nil:
+		return host.Result{}, &host.DoubtError{Reason: x.Doubt}
+	case ok:
+		return x.Result.result(), nil
+	case o.mode == EffectsRecorded:
+		return host.Result{}, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
+	}
+	return o.ask(ctx, key, call)
+}
+
+func (o *outside) key(p *receipt.Permit) canon.Hash {
+	b := append([]byte("worldkernel/experiment/effect/v1"), o.rules[:]...)
+	b = append(strconv.AppendUint(b, o.run.Seed, 10), 0)
+	b = append(append(b, p.Step...), 0)
+	b = append(append(b, p.Kind...), 0)
+	b = append(strconv.AppendUint(b, p.Attempt, 10), 0)
+	return canon.Sum(append(b, p.Params...))
+}
+
+// ask makes an attempt outside, once.
+func (o *outside) ask(ctx context.Context, key canon.Hash, call host.Call) (host.Result, error) {
+	in := &call.Permit.Intent
+	x := &answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true}
+	held, err := o.begin(x, reserved(&o.most))
+	if err != nil {
+		return host.Result{}, err
+	}
+	result, failed := o.performers.Perform(ctx, call)
+	done := &answered{Key: key, Run: o.run.ID}
+	if failed != nil {
+		done.Doubt = failed.Error()
+	} else {
+		done.Result = answerOf(&result)
+	}
+	if err := o.finish(done, held); err != nil {
+		return host.Result{}, err
+	}
+	if failed != nil {
+		return host.Result{}, &host.DoubtError{Reason: done.Doubt}
+	}
+	return result, nil
+}
+
+// reserved is what an attempt holds of the budget while it is under way.
+func reserved(most *manifest.MaxCost) Budget {
+	b := Budget{Calls: max(most.Calls, 1)}
+	if most.Tokens != nil {
+		b.Tokens = *most.Tokens
+	}
+	if most.Micros != nil {
+		b.Micros = *most.Micros
+	}
+	return b
+}
+
+// begin holds a part of the budget and writes that an attempt begins.
+func (a *answers) begin(x *answered, hold Budget) (Budget, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, u := range []struct {
+		unit                  string
+		used, held, new, most uint64
+	}{
+		{"calls", a.used.Calls, a.holds.Calls, hold.Calls, a.budget.Calls},
+		{"tokens", a.used.Tokens, a.holds.Tokens, max(hold.Tokens, 1), a.budget.Tokens},
+		{"micros", a.used.Micros, a.holds.Micros, max(hold.Micros, 1), a.budget.Micros},
+	} {
+		bounds := u.most > 0 || u.unit == "calls" // what is not named of the others is not bounded
+		if bounds && u.used+u.held+u.new > u.most {
+			return Budget{}, &BudgetError{u.unit, u.most}
+		}
+	}
+	if err := a.write(x); err != nil {
+		return Budget{}, err
+	}
+	a.holds.Calls += hold.Calls
+	a.holds.Tokens += hold.Tokens
+	a.holds.Micros += hold.Micros
+	return hold, nil
+}
+
+// finish writes what came of an attempt, and gives back what it did not use.
+func (a *answers) finish(x *answered, held Budget) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.holds.Calls -= held.Calls
+	a.holds.Tokens -= held.Tokens
+	a.holds.Micros -= held.Micros
+	a.count(x)
+	a.known[x.Key] = x
+	return a.write(x)
+}
+
+// count adds what an attempt has cost that has ended.
+func (a *answers) count(x *answered) {
+	a.used.Calls++
+	if x.Result != nil {
+		a.used.Tokens += x.Result.Cost.Tokens
+		a.used.Micros += x.Result.Cost.Micros
+	}
+}
+
+// write appends a line, durable.
+func (a *answers) write(x *answered) error {
+	text, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	if _, err := a.file.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	return a.file.Sync()
+}
+
+func answerOf(r *host.Result) *answer {
+	return &answer{
+		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost, Exact: r.Exact,
+		ExternalRef: r.ExternalRef, StateChange: r.StateChange,
+	}
+}
+
+func (x *answer) result() host.Result {
+	return host.Result{
+		Status: x.Status, Class: x.Class, Unsent: x.Unsent, Payload: x.Payload, Cost: x.Cost, Exact: x.Exact,
+		ExternalRef: x.ExternalRef, StateChange: x.StateChange,
+	}
+}

@@ -1,0 +1,212 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
+)
+
+// ErrOtherRun says that a run came to something else than the results have.
+var ErrOtherRun = errors.New("the run is not what it was")
+
+// Kept is a run that was made again as a world on disk.
+type Kept struct {
+	Run           RunID      `json:"run"`
+	Variant       string     `json:"variant"`
+	Seed          uint64     `json:"seed"`
+	Tick          uint64     `json:"ticks"`
+	Stopped       string     `json:"stopped"`
+	Error         string     `json:"error,omitempty"`
+	ExecutionHash canon.Hash `json:"execution_hash"`
+	StateRoot     canon.Hash `json:"state_root"`
+	Recorded      bool       `json:"recorded"` // the results have it, and it is the same
+}
+
+// Keep makes a run again as a world in a directory that is empty or not there, and compares
+// it with the results in o.Dir, where these have it: ErrOtherRun, and no world, where it came
+// to something else. Effects are answered by what was recorded; nothing is performed.
+func Keep(ctx context.Context, s *Spec, id RunID, o Options, dir string) (kept *Kept, err error) {
+	r, err := lookAt(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if r.plan.Hash != s.Hash {
+		return nil, fmt.Errorf("%s: %w", o.Dir, ErrOtherSpec)
+	}
+	was, err := r.get(id)
+	if err != nil {
+		return nil, err
+	}
+	again := *s
+	if again.Effects.Mode == EffectsLive {
+		again.Effects.Mode = EffectsRecorded
+	}
+	a, err := openAnswers(&again, o.Dir, o.Worlds)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	k := &keeper{spec: &again, plan: s.Planned(id), answers: a, opts: o.Worlds}
+	err = k.make(ctx, dir, func(result *Result) error {
+		kept = keptOf(&again, result)
+		if was == nil {
+			return nil
+		}
+		kept.Recorded = true
+		return same(was, result)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
+func keptOf(s *Spec, r *Result) *Kept {
+	return &Kept{
+		Run: r.ID, Variant: s.Variants[r.Variant], Seed: r.Seed, Tick: r.Tick, Stopped: r.Stopped, Error: r.Error,
+		ExecutionHash: r.ExecutionHash, StateRoot: r.StateRoot,
+	}
+}
+
+// same reports what of a run is not what it was.
+func same(was, is *Result) error {
+	switch {
+	case was.Error != is.Error:
+		return fmt.Errorf("run %d: %w: it failed with %q, and now with %q", is.ID, ErrOtherRun, was.Error, is.Error)
+	case was.ExecutionHash != is.ExecutionHash:
+		return fmt.Errorf("run %d: %w: its execution hash was %s, and is %s", is.ID, ErrOtherRun, was.ExecutionHash, is.ExecutionHash)
+	case was.StateRoot != is.StateRoot:
+		return fmt.Errorf("run %d: %w: its state root was %s, and is %s", is.ID, ErrOtherRun, was.StateRoot, is.StateRoot)
+	}
+	return nil
+}
+
+// keeper makes a run on disk.
+type keeper struct {
+	spec    *Spec
+	plan    Planned
+	answers *answers
+	opts    local.Options
+}
+
+// make makes the world, lives it, and has its result judged.
+func (k *keeper) make(ctx context.Context, dir string, judge func(*Result) error) error {
+	rules, err := k.spec.rulesOf(k.plan.Variant, k.plan.Point)
+	if err != nil {
+		return err
+	}
+	if k.opts.Instead, err = k.answers.instead(k.plan, &rules); err != nil {
+		return err
+	}
+	begin := func(lw *local.World) error {
+		result, err := k.live(ctx, lw)
+		if err != nil {
+			return err
+		}
+		return judge(result)
+	}
+	v := &k.spec.Rules[k.plan.Variant]
+	from := k.spec.dir
+	if v.file != "" {
+		from = filepath.Dir(v.file)
+	}
+	loaded := &source.Loaded{Manifest: rules.manifest, Contents: rules.contents}
+	return local.CreateCopy(loaded, from, dir, local.Birth{Seed: &k.plan.Seed}, k.opts, func(lw *local.World) error {
+		return errors.Join(begin(lw), k.source(lw, v))
+	})
+}
+
+// live drives the world on disk as the one in memory was.
+func (k *keeper) live(ctx context.Context, lw *local.World) (*Result, error) {
+	c, err := k.spec.newCourse(k.plan)
+	if err != nil {
+		return nil, err
+	}
+	result, err := local.Change(lw, func(w *world.World) (*Result, error) { return c.live(ctx, w) })
+	return result, errors.Join(err, lw.Sync())
+}
+
+// source leaves a world.yaml that says what is in force, or none: a world needs none.
+func (k *keeper) source(lw *local.World, v *Variant) error {
+	path := filepath.Join(lw.Dir(), local.ManifestFile)
+	if v.file != "" {
+		if err := k.write(path, v); err != nil {
+			return err
+		}
+		if lw.CheckSource() == nil {
+			return nil
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// write writes the world file of a variant with the params of the run.
+func (k *keeper) write(path string, v *Variant) error {
+	data, err := os.ReadFile(v.file)
+	if err != nil {
+		return err
+	}
+	set := k.spec.params(&k.plan)
+	if len(set) > 0 {
+		if data, err = withYAML(data, set); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, data, 0o666) //nolint:gosec // as others of a world's directory
+}
+
+// withYAML returns a world file with params set.
+func withYAML(data []byte, set map[string]any) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, err
+	}
+	for name, value := range set {
+		reducer, path, _ := splitParam(name)
+		at := doc.Content[0]
+		for _, step := range append([]string{"reducers", reducer, "params"}, path...) {
+			at = childOf(at, step)
+			if at == nil {
+				return data, nil // the file says it otherwise: whoever reads it will see
+			}
+		}
+		var node yaml.Node
+		if err := node.Encode(plain(value)); err != nil {
+			return nil, err
+		}
+		*at = node
+	}
+	return yaml.Marshal(&doc)
+}
+
+func childOf(n *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// plain returns a value as YAML has it.
+func plain(v any) any {
+	if text, err := canon.Marshal(v); err == nil {
+		if decoded, err := canon.Decode(text); err == nil {
+			return decoded
+		}
+	}
+	return v
+}

@@ -1,0 +1,336 @@
+package experiment
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
+)
+
+// loader reads one experiment.
+type loader struct {
+	*source.Document
+	spec *Spec
+	dir  string        // of the file: what it names is relative to it
+	opts local.Options // that worlds are read with
+	mode string        // of effects, whatever the document says
+	base rules         // of the world, or in force at the moment where runs begin
+	at   map[string]*yaml.Node
+}
+
+// LoadOptions say how an experiment is read.
+type LoadOptions struct {
+	Worlds  local.Options // Go reducers, adapters and secrets
+	Effects string        // what answers effects, whatever the document says; empty: what it says
+}
+
+// Load reads an experiment and all that it names, and makes its plan. What is wrong is
+// reported at once, each with its line and column, as a *source.Error; any other error
+// says that a file or a world cannot be read.
+func Load(file string, o LoadOptions) (*Spec, error) {
+	data, err := os.ReadFile(file) //nolint:gosec // the person's own
+	if err != nil {
+		return nil, err
+	}
+	document, err := source.NewDocument(file, "a mapping with at least experiment, version, world, seeds and measures", data)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{
+		Document: document, opts: o.Worlds, mode: o.Effects, dir: filepath.Dir(file), at: make(map[string]*yaml.Node),
+		spec: &Spec{Plan: Plan{File: file}, Effects: Effects{Mode: EffectsStub}},
+	}
+	if err := l.read(); err != nil {
+		return nil, err
+	}
+	return l.spec, nil
+}
+
+// read reads the document: first what it is of, then what it does with that.
+func (l *loader) read() error {
+	keep := func(name string) func(*yaml.Node) { return func(n *yaml.Node) { l.at[name] = n } }
+	known := map[string]func(*yaml.Node){
+		"experiment": l.Text(&l.spec.Experiment),
+		"version":    func(*yaml.Node) {}, // version has read it
+		"limits": func(n *yaml.Node) {
+			l.Mapping(n, map[string]func(*yaml.Node){
+				"runs": l.Count(&l.spec.Limits.Runs), "ticks": l.Count(&l.spec.Limits.Ticks),
+				"rows": l.Count(&l.spec.Limits.Rows), "bytes": l.Size(&l.spec.Limits.Bytes),
+			})
+		},
+	}
+	for _, name := range []string{"world", "variants", "params", "sample", "seeds", "inputs", "stop", "measures", "at", "effects"} {
+		known[name] = keep(name)
+	}
+	l.version()
+	if err := l.Err(); err != nil { // another version may have other keys
+		return err
+	}
+	l.Mapping(l.Root(), known)
+	l.spec.Limits = l.spec.Limits.withDefaults()
+	if l.spec.Experiment == "" && !l.Refused(l.Root()) {
+		l.Fault(l.Root(), "experiment: want the name of the experiment")
+	}
+	if err := l.world(); err != nil {
+		return err
+	}
+	if l.base.manifest == nil { // then nothing of the rest can be told
+		return l.Err()
+	}
+	l.params()
+	l.variants()
+	l.seeds()
+	l.stop()
+	l.effects()
+	if err := l.input(); err != nil {
+		return err
+	}
+	l.measures()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	l.count()
+	l.rehearse()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	return l.seal()
+}
+
+// version refuses documents of another version before anything else is said of them.
+func (l *loader) version() {
+	var found *yaml.Node
+	l.Entries(l.Root(), func(key, value *yaml.Node) {
+		if key.Value == "version" {
+			found = value
+		}
+	})
+	var version uint64
+	switch {
+	case l.Refused(l.Root()):
+	case found == nil:
+		l.Fault(l.Root(), "version: want version: %d, the only one that there is", Version)
+	default:
+		if l.Number(&version)(found); version != Version && !l.Refused(found) {
+			l.Fault(found, "version %d is none that this program reads: write version: %d, or use a program that knows it", version, Version)
+		}
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, x := range []struct {
+		have     *uint64
+		fallback uint64
+	}{{&l.Runs, DefaultRuns}, {&l.Ticks, DefaultTicks}, {&l.Rows, DefaultRows}, {&l.Bytes, DefaultBytes}} {
+		if *x.have == 0 {
+			*x.have = x.fallback
+		}
+	}
+	return l
+}
+
+// path returns the path of a file that the document names.
+func (l *loader) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(l.dir, name)
+}
+
+// world reads what the runs begin with.
+func (l *loader) world() error {
+	n := l.at["world"]
+	if n == nil {
+		l.Fault(l.Root(), "world: want the directory of a world.yaml, or such a file")
+		return nil
+	}
+	name := "."
+	if l.Text(&name)(n); l.Refused(n) {
+		return nil
+	}
+	file := worldFile(l.path(name))
+	loaded, err := local.Load(file, l.opts)
+	if err != nil {
+		if errors.As(err, new(*source.Error)) {
+			l.Fault(n, "the world is not valid: worldctl validate %s says where: %s", file, firstLine(err))
+			return nil
+		}
+		l.Fault(n, "there is no world.yaml in %q: name a directory that has one, or the file", name)
+		return nil
+	}
+	l.base, l.spec.dir = rules{loaded.Manifest, loaded.Contents}, filepath.Dir(file)
+	if loaded.Manifest.Clock.Real() {
+		l.Fault(n, "the clock of the world is real: runs take clock.mode simulated; write a world.yaml that has it")
+	}
+	return nil
+}
+
+// worldFile returns the world file that is meant by a path to it or to its directory.
+func worldFile(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return filepath.Join(path, local.ManifestFile)
+	}
+	return path
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// seeds reads the seeds: a list of them, how many from 1 on, or a range.
+func (l *loader) seeds() {
+	n := l.at["seeds"]
+	if n == nil {
+		l.Fault(l.Root(), "seeds: want how many, such as seeds: 50, a list of them, or {first: 1, count: 50}")
+		return
+	}
+	most := l.spec.Limits.Runs
+	first, count := uint64(1), uint64(0)
+	switch n.Kind {
+	case yaml.SequenceNode:
+		seen := make(map[uint64]bool)
+		for _, item := range l.Items(n) {
+			var seed uint64
+			if l.Number(&seed)(item); seen[seed] && !l.Refused(item) {
+				l.Fault(item, "the seed %d is there twice: its runs would be the same", seed)
+			}
+			seen[seed] = true
+			l.spec.Seeds = append(l.spec.Seeds, seed)
+		}
+		if len(l.spec.Seeds) == 0 && !l.Refused(n) {
+			l.Fault(n, "seeds: want at least one")
+		}
+		return
+	case yaml.MappingNode:
+		l.Mapping(n, map[string]func(*yaml.Node){"first": l.Number(&first), "count": l.Count(&count)})
+		if count == 0 && !l.Refused(n) {
+			l.Fault(n, "count: want how many seeds")
+			return
+		}
+	default:
+		l.Count(&count)(n)
+	}
+	switch {
+	case l.Refused(n):
+		return
+	case count > most:
+		l.Fault(n, "%d seeds are more than the %d runs of an experiment: limits.runs raises that", count, most)
+		return
+	case first+count < first:
+		l.Fault(n, "%d seeds from %d on are beyond 64 bits", count, first)
+		return
+	}
+	for i := range count {
+		l.spec.Seeds = append(l.spec.Seeds, first+i)
+	}
+}
+
+// stop reads when a run ends.
+func (l *loader) stop() {
+	n := l.at["stop"]
+	if n == nil {
+		l.spec.Stop = Stop{Ticks: l.spec.Limits.Ticks, Idle: true}
+		return
+	}
+	s := &l.spec.Stop
+	l.Mapping(n, map[string]func(*yaml.Node){
+		"ticks": l.Count(&s.Ticks), "idle": l.Boolean(&s.Idle),
+		"when": func(w *yaml.Node) { l.at["when"] = w; l.Expression(&s.When)(w) },
+	})
+	switch {
+	case l.Refused(n):
+	case s.Ticks == 0 && !s.Idle && s.When == "":
+		l.Fault(n, "stop: want at least one of ticks, idle: true and when")
+	case s.Ticks > l.spec.Limits.Ticks:
+		l.Fault(n, "stop.ticks is %d, more than the %d of a run: limits.ticks raises that", s.Ticks, l.spec.Limits.Ticks)
+	case s.Ticks == 0:
+		s.Ticks = l.spec.Limits.Ticks
+		s.Idle = true // there is nothing to wait for where it is idle
+	}
+}
+
+// effects reads what answers effects.
+func (l *loader) effects() {
+	n := l.at["effects"]
+	e := &l.spec.Effects
+	defer func() { e.Mode = cmp.Or(l.mode, e.Mode) }()
+	if n == nil {
+		return
+	}
+	modes := []string{EffectsStub, EffectsRecorded, EffectsLive}
+	l.Mapping(n, map[string]func(*yaml.Node){
+		"mode": func(m *yaml.Node) {
+			if l.Text(&e.Mode)(m); !slices.Contains(modes, e.Mode) && !l.Refused(m) {
+				l.Fault(m, "want one of %s, not %q", strings.Join(modes, ", "), e.Mode)
+			}
+		},
+		"record": func(r *yaml.Node) {
+			if l.Text(&e.Record)(r); e.Record != "" {
+				e.Record = l.path(e.Record)
+			}
+		},
+		"budget": func(b *yaml.Node) {
+			l.Mapping(b, map[string]func(*yaml.Node){
+				"calls": l.Count(&e.Budget.Calls), "tokens": l.Count(&e.Budget.Tokens), "micros": l.Count(&e.Budget.Micros),
+			})
+		},
+	})
+}
+
+// count refuses what is too many runs, or too many rows of one.
+func (l *loader) count() {
+	s := l.spec
+	runs := uint64(1)
+	for _, factor := range []int{len(s.Seeds), len(s.Rules), len(s.Values)} {
+		if runs *= uint64(factor); runs > s.Limits.Runs {
+			l.Fault(l.Root(), "it has %d seeds, %d variants and %d points of params: more than the %d runs of an experiment; limits.runs raises that",
+				len(s.Seeds), len(s.Rules), len(s.Values), s.Limits.Runs)
+			return
+		}
+	}
+}
+
+// rehearse makes the rules of each variant and point once, so that what they refuse is
+// known before the first run.
+func (l *loader) rehearse() {
+	for v := range l.spec.Rules {
+		for p := range l.spec.Values {
+			if _, err := l.spec.rulesOf(v, p); err != nil {
+				l.Fault(l.variantNode(l.spec.Rules[v].Name), "the variant %s is not valid: %s", l.spec.Rules[v].Name, oneLine(err))
+				break
+			}
+		}
+	}
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// variantNode returns where a variant stands.
+func (l *loader) variantNode(name string) *yaml.Node {
+	found := l.Root()
+	if n := l.at["variants"]; n != nil {
+		l.Entries(n, func(key, _ *yaml.Node) {
+			if key.Value == name {
+				found = key
+			}
+		})
+	}
+	return found
+}
+
+// valid reports why a manifest is not valid.
+func valid(m *manifest.Manifest) error {
+	if faults := m.Validate(); len(faults) > 0 {
+		return &manifest.FaultsError{Faults: faults}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package experiment
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/internal/file"
+)
+
+// Names in a directory of results.
+const (
+	experimentFile = "experiment.json"
+	logFile        = "log"
+	lockFile       = "lock"
+	dictionaryFile = "dictionary.json"
+)
+
+// Why a directory of results cannot be used.
+var (
+	ErrNoResults   = errors.New("no results here")
+	ErrOtherSpec   = errors.New("the results are those of another experiment")
+	ErrResultsUsed = errors.New("another process works on these results")
+)
+
+// ReadPlan returns the plan whose results are in a directory: ErrNoResults where there are
+// none.
+func ReadPlan(dir string) (*Plan, error) {
+	path := filepath.Join(dir, experimentFile)
+	data, err := os.ReadFile(path) //nolint:gosec // the person's own
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoResults)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := new(Plan)
+	if err := json.Unmarshal(data, p); err != nil || p.Format != planFormat {
+		return nil, fmt.Errorf("%s is not what this program has written", path)
+	}
+	return p, nil
+}
+
+// results is a directory of results that this process works on.
+type results struct {
+	dir    string
+	plan   *Plan
+	most   uint64    // bytes of the log
+	lock   io.Closer // nil: they are only read
+	log    *os.File
+	size   int64
+	at     map[RunID]int64 // where the line of a run begins
+	failed map[RunID]string
+	doubts map[RunID]uint64
+}
+
+// openResults opens the results of an experiment, or begins them.
+func openResults(dir string, s *Spec) (*results, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	held, err := vfs.Default.Lock(filepath.Join(dir, lockFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, ErrResultsUsed)
+	}
+	r := &results{dir: dir, plan: &s.Plan, most: s.Limits.Bytes, lock: held, at: make(map[RunID]int64), failed: make(map[RunID]string), doubts: make(map[RunID]uint64)}
+	if err := r.begin(); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+// lookAt opens results to be read.
+func lookAt(dir string) (*results, error) {
+	plan, err := ReadPlan(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &results{dir: dir, plan: plan, at: make(map[RunID]int64), failed: make(map[RunID]string), doubts: make(map[RunID]uint64)}
+	if r.log, err = os.Open(filepath.Join(dir, logFile)); err != nil {
+		return nil, err
+	}
+	if r.size, err = r.read(); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+// begin says whose results these are, or finds that they are, and reads what there is.
+func (r *results) begin() error {
+	there, err := ReadPlan(r.dir)
+	switch {
+	case errors.Is(err, ErrNoResults):
+		plan, err := r.plan.absolute()
+		if err != nil {
+			return err
+		}
+		data, err := json.MarshalIndent(plan, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := file.Put(filepath.Join(r.dir, experimentFile), append(data, '\n'), 0o666); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case there.Hash != r.plan.Hash:
+		return fmt.Errorf("%s: %w: of %s, hash %.12s, and this is hash %.12s", r.dir, ErrOtherSpec, there.Experiment, there.Hash.String(), r.plan.Hash.String())
+	}
+	path := filepath.Join(r.dir, logFile)
+	if r.log, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil { //nolint:gosec // the person's own
+		return err
+	}
+	if r.size, err = r.read(); err != nil {
+		return err
+	}
+	return r.log.Truncate(r.size) // what a kill has cut off
+}
+
+// read finds the lines of the log, and returns where the last whole one ends.
+func (r *results) read() (size int64, err error) {
+	lines := bufio.NewReaderSize(io.NewSectionReader(r.log, 0, 1<<62), 1<<20)
+	for n := 1; ; n++ {
+		text, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return size, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		result, err := r.plan.decodeResult(text)
+		if err != nil {
+			if rest, _ := lines.Peek(1); len(rest) == 0 { // a power failure may leave anything of the last
+				return size, nil
+			}
+			return 0, fmt.Errorf("%s:%d: %w", filepath.Join(r.dir, logFile), n, err)
+		}
+		r.note(result, size)
+		size += int64(len(text))
+	}
+}
+
+// LimitError says that results would grow beyond a limit.
+type LimitError struct {
+	Name string // of the key
+	Most uint64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the results are more than %d bytes: %s raises that, or measure at fewer ticks", e.Most, e.Name)
+}
+
+// add appends a result.
+func (r *results) add(result *Result) error {
+	text, err := result.encode()
+	if err != nil {
+		return err
+	}
+	if uint64(r.size)+uint64(len(text)) > r.most {
+		return &LimitError{"limits.bytes", r.most}
+	}
+	if _, err := r.log.WriteAt(text, r.size); err != nil {
+		return err
+	}
+	r.note(result, r.size)
+	r.size += int64(len(text))
+	return nil
+}
+
+// note remembers a result whose line begins at an offset.
+func (r *results) note(result *Result, at int64) {
+	r.at[result.ID] = at
+	if result.Error != "" {
+		r.failed[result.ID] = result.Error
+	}
+	if result.InDoubt > 0 {
+		r.doubts[result.ID] = result.InDoubt
+	}
+}
+
+// get reads the result of a run; nil: there is none.
+func (r *results) get(id RunID) (*Result, error) {
+	at, ok := r.at[id]
+	if !ok {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	text, err := bufio.NewReaderSize(io.NewSectionReader(r.log, at, r.size-at), 64<<10).ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	return r.plan.decodeResult(text)
+}
+
+// all yields the results that there are, in the order of runs.
+func (r *results) all(visit func(*Result) error) error {
+	for id := RunID(1); uint64(id) <= r.plan.Runs(); id++ {
+		result, err := r.get(id)
+		if err == nil && result != nil {
+			err = visit(result)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *results) close() error {
+	var err error
+	if r.log != nil {
+		err = r.log.Close()
+	}
+	if r.lock != nil {
+		err = errors.Join(err, r.lock.Close())
+	}
+	return err
+}

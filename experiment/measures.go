@@ -1,0 +1,125 @@
+package experiment
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/world/measure"
+)
+
+// Type is the type of a column.
+type Type string
+
+// The types of columns.
+const (
+	Int   Type = "int"   // 64 bits, signed
+	Uint  Type = "uint"  // 64 bits
+	Float Type = "float" // 64 bits, finite
+	Bool  Type = "bool"
+	Text  Type = "string"
+)
+
+// Column is one of a table of results.
+type Column struct {
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+	Doc  string `json:"description"`
+	Null string `json:"null,omitempty"` // when there is no value; empty: there always is one
+}
+
+// measures are what runs are measured by.
+type measures struct {
+	set  *measure.Set
+	at   measure.When
+	when *measure.Condition // stops a run; nil: none does
+}
+
+// noValue is why a measure may have no value.
+const noValue = "the measure is of no values, or the run has failed"
+
+func (m *measures) columns() (out []Column) {
+	for _, c := range m.set.Columns() {
+		out = append(out, Column{Name: c.Name, Type: Type(c.Type), Doc: c.Doc, Null: noValue})
+	}
+	return out
+}
+
+// measures reads what is measured, when, and the condition that stops a run.
+func (l *loader) measures() {
+	n := l.at["measures"]
+	if n == nil {
+		l.Fault(l.Root(), "measures: want at least one: NAME: {cells: REDUCER}")
+		return
+	}
+	specs, faults := measure.Decode(n)
+	m := &l.spec.measures
+	if at := l.at["at"]; at == nil {
+		m.at = measure.When{End: true}
+	} else {
+		var more []measure.Fault
+		m.at, more = measure.DecodeWhen(at)
+		faults = append(faults, more...)
+	}
+	if len(faults) == 0 {
+		var err error
+		m.set, err = measure.Compile(specs, measure.Env{Reducers: slices.Sorted(maps.Keys(l.base.manifest.Reducers))})
+		var wrong *measure.DocumentError
+		if errors.As(err, &wrong) {
+			faults = wrong.Faults
+		} else if err != nil {
+			l.Fault(n, "%s", oneLine(err))
+		}
+	}
+	for _, f := range faults {
+		l.faultAt(n, f)
+	}
+	if l.Err() == nil {
+		l.condition()
+		l.collisions(n)
+	}
+}
+
+// faultAt records what is wrong with a measure.
+func (l *loader) faultAt(n *yaml.Node, f measure.Fault) {
+	at := *n
+	if f.Line > 0 {
+		at.Line, at.Column = f.Line, f.Column
+	}
+	text := f.Msg
+	if f.Measure != "" {
+		text = "measure " + f.Measure + ": " + text
+	}
+	l.Fault(&at, "%s", text)
+}
+
+// condition reads stop.when.
+func (l *loader) condition() {
+	n, m := l.at["when"], &l.spec.measures
+	if n == nil || l.spec.Stop.When == "" {
+		return
+	}
+	if m.at.Every == 0 && len(m.at.Ticks) == 0 {
+		l.Fault(n, "stop.when is asked at the ticks that are measured, and there are none: say at: every 1")
+		return
+	}
+	var err error
+	if m.when, err = m.set.Condition(l.spec.Stop.When); err != nil {
+		l.Fault(n, "%s", oneLine(err))
+	}
+}
+
+// collisions refuses measures that have the name of another column.
+func (l *loader) collisions(n *yaml.Node) {
+	taken := make(map[string]bool)
+	for _, c := range slices.Concat(l.spec.Params, runHead(), runTail(), tickHead()) {
+		taken[c.Name] = true
+	}
+	for _, c := range l.spec.measures.columns() {
+		if taken[c.Name] {
+			l.Fault(n, "the column %s of a measure has the name of another column of the results: call the measure otherwise", c.Name)
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// axis is what one param takes: values, or an interval that a sample draws from.
+type axis struct {
+	name     string
+	node     *yaml.Node
+	values   []any
+	from, to any  // of an interval: *big.Int both, or float64 both
+	drawn    bool // it is an interval
+}
+
+// params reads the varied params and makes their points: the product of the lists and
+// ranges, each with each draw of the sample.
+func (l *loader) params() {
+	var axes []axis
+	if n := l.at["params"]; n != nil {
+		l.Entries(n, func(key, value *yaml.Node) {
+			a := axis{name: key.Value, node: value}
+			if !l.declared(key, &l.base, key.Value) {
+				return
+			}
+			l.axis(&a)
+			for _, v := range append(a.values, a.from) {
+				l.fits(value, a.name, v)
+			}
+			axes = append(axes, a)
+		})
+	}
+	points := []Point{{}}
+	drawn := 0
+	for i := range axes {
+		l.spec.Params = append(l.spec.Params, axes[i].column())
+		if axes[i].drawn {
+			drawn++
+		}
+	}
+	draws := l.sample(axes, drawn)
+	if l.Err() != nil {
+		return
+	}
+	points = l.product(axes, points, draws)
+	l.spec.Values = points
+}
+
+// product makes the points, the last axis fastest.
+func (l *loader) product(axes []axis, points []Point, draws [][]any) []Point {
+	most := l.spec.Limits.Runs
+	grow := func(with func(Point) []Point) {
+		var next []Point
+		for _, p := range points {
+			if next = append(next, with(p)...); uint64(len(next)) > most {
+				l.Fault(l.at["params"], "the params have more points than the %d runs of an experiment: limits.runs raises that", most)
+				return
+			}
+		}
+		points = next
+	}
+	if draws != nil {
+		grow(func(Point) (out []Point) {
+			for _, d := range draws {
+				out = append(out, Point{slices.Clone(d)})
+			}
+			return out
+		})
+	} else {
+		points = []Point{{make([]any, len(axes))}}
+	}
+	for i := range axes {
+		if axes[i].drawn {
+			continue
+		}
+		grow(func(p Point) (out []Point) {
+			for _, v := range axes[i].values {
+				values := slices.Clone(p.Values)
+				values[i] = v
+				out = append(out, Point{values})
+			}
+			return out
+		})
+	}
+	return points
+}
+
+// axis reads what a param takes.
+func (l *loader) axis(a *axis) {
+	n := a.node
+	switch n.Kind {
+	case yaml.SequenceNode:
+		seen := make(map[string]bool)
+		for _, item := range l.Items(n) {
+			v := l.scalar(item)
+			if text := fmt.Sprint(v); seen[text] && !l.Refused(item) {
+				l.Fault(item, "the value %s is there twice: its runs would be the same", text)
+			} else {
+				seen[text] = true
+			}
+			a.values = append(a.values, v)
+		}
+		if len(a.values) == 0 && !l.Refused(n) {
+			l.Fault(n, "%s: want at least one value", a.name)
+		}
+	case yaml.MappingNode:
+		l.interval(a)
+	default:
+		l.Fault(n, "%s: want a list of values, {from: 1, to: 9, step: 2}, or {between: [0, 1]} for a sample; a value that is the same in all runs belongs into world.yaml or a variant", a.name)
+	}
+}
+
+// scalar reads a value that a param can have in a point.
+func (l *loader) scalar(n *yaml.Node) any {
+	v := l.Value(n)
+	switch v.(type) {
+	case bool, *big.Int, float64, string:
+		return v
+	}
+	if !l.Refused(n) {
+		l.Fault(n, "want a number, a text, true or false: what is more than that belongs into a variant")
+	}
+	return nil
+}
+
+func (l *loader) interval(a *axis) {
+	var from, to, step, between *yaml.Node
+	node := func(to **yaml.Node) func(*yaml.Node) { return func(n *yaml.Node) { *to = n } }
+	l.Mapping(a.node, map[string]func(*yaml.Node){"from": node(&from), "to": node(&to), "step": node(&step), "between": node(&between)})
+	switch {
+	case l.Refused(a.node):
+	case between != nil && from == nil && to == nil && step == nil:
+		ends := l.Items(between)
+		if len(ends) != 2 {
+			l.Fault(between, "between: want the two ends of an interval")
+			return
+		}
+		a.drawn = true
+		a.from, a.to = l.numbers(ends[0], ends[1])
+		if a.from != nil && !less(a.from, a.to) {
+			l.Fault(between, "between: the first end is not less than the second")
+		}
+	case between == nil && from != nil && to != nil && step != nil:
+		l.steps(a, from, to, step)
+	default:
+		l.Fault(a.node, "%s: want from, to and step, or between", a.name)
+	}
+}
+
+// numbers reads two numbers of one kind.
+func (l *loader) numbers(a, b *yaml.Node) (any, any) {
+	x, y := l.Value(a), l.Value(b)
+	_, integer := x.(*big.Int)
+	_, integer2 := y.(*big.Int)
+	if integer && integer2 {
+		return x, y
+	}
+	f, ok := asFloat(x)
+	g, ok2 := asFloat(y)
+	if !ok || !ok2 {
+		l.Fault(a, "want numbers")
+		return nil, nil
+	}
+	return f, g
+}
+
+func asFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case *big.Int:
+		f, _ := new(big.Float).SetInt(v).Float64()
+		return f, true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+func less(a, b any) bool {
+	x, _ := asFloat(a)
+	y, _ := asFloat(b)
+	return x < y
+}
+
+// steps makes the values of a range, its end included.
+func (l *loader) steps(a *axis, from, to, step *yaml.Node) {
+	x, y := l.numbers(from, to)
+	s, _ := l.numbers(step, step)
+	if x == nil || s == nil {
+		return
+	}
+	first, _ := asFloat(x)
+	last, _ := asFloat(y)
+	by, _ := asFloat(s)
+	if by <= 0 || last < first {
+		l.Fault(a.node, "%s: want a step above 0 and an end that is not before the beginning", a.name)
+		return
+	}
+	n := (last-first)/by + 1e-9 // which float steps may miss the end by
+	if n >= float64(l.spec.Limits.Runs) {
+		l.Fault(a.node, "%s: it has more values than the %d runs of an experiment: limits.runs raises that", a.name, l.spec.Limits.Runs)
+		return
+	}
+	start, integer := x.(*big.Int)
+	stride, whole := s.(*big.Int)
+	for i := range int64(n) + 1 {
+		if integer && whole {
+			a.values = append(a.values, new(big.Int).Add(start, new(big.Int).Mul(big.NewInt(i), stride)))
+		} else {
+			a.values = append(a.values, first+float64(i)*by)
+		}
+	}
+}
+
+// sample draws points from the intervals: Latin hypercube, so that of N points each Nth of
+// an interval has one.
+func (l *loader) sample(axes []axis, drawn int) [][]any {
+	n := l.at["sample"]
+	if n == nil {
+		for i := range axes {
+			if axes[i].drawn {
+				l.Fault(axes[i].node, "%s: an interval needs sample: {latin: N, seed: 1}, which draws N points", axes[i].name)
+			}
+		}
+		return nil
+	}
+	var points, seed uint64
+	l.Mapping(n, map[string]func(*yaml.Node){"latin": l.Count(&points), "seed": l.Number(&seed)})
+	switch {
+	case l.Refused(n):
+	case points == 0:
+		l.Fault(n, "latin: want how many points are drawn")
+	case drawn == 0:
+		l.Fault(n, "there is nothing to draw from: no param has {between: [A, B]}")
+	case points > l.spec.Limits.Runs:
+		l.Fault(n, "%d points are more than the %d runs of an experiment: limits.runs raises that", points, l.spec.Limits.Runs)
+	}
+	if l.Err() != nil {
+		return nil
+	}
+	out := make([][]any, points)
+	for p := range out {
+		out[p] = make([]any, len(axes))
+	}
+	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a sample of params, the same for a seed on every machine
+	for i := range axes {
+		if !axes[i].drawn {
+			continue
+		}
+		for p, stratum := range rng.Perm(int(points)) {
+			out[p][i] = axes[i].draw((float64(stratum) + rng.Float64()) / float64(points))
+		}
+	}
+	return out
+}
+
+// draw returns the value of an interval at a part of it in [0, 1).
+func (a *axis) draw(part float64) any {
+	if from, ok := a.from.(*big.Int); ok {
+		span, _ := asFloat(new(big.Int).Sub(a.to.(*big.Int), from))
+		offset, _ := big.NewFloat(part * (span + 1)).Int(nil) // both ends are as likely as what is between
+		v := new(big.Int).Add(from, offset)
+		if v.Cmp(a.to.(*big.Int)) > 0 {
+			v = a.to.(*big.Int)
+		}
+		return v
+	}
+	from, to := a.from.(float64), a.to.(float64)
+	return from + part*(to-from)
+}
+
+// splitParam parts REDUCER.NAME, where NAME may go deeper by further dots.
+func splitParam(name string) (reducer string, path []string, ok bool) {
+	reducer, rest, ok := strings.Cut(name, ".")
+	return reducer, strings.Split(rest, "."), ok && rest != "" && reducer != ""
+}
+
+// declared reports whether the manifest declares a param and a reducer may read it; where
+// not it is a fault at a node.
+func (l *loader) declared(n *yaml.Node, r *rules, name string) bool {
+	reducer, path, ok := splitParam(name)
+	if !ok {
+		l.Fault(n, "the param %q is not REDUCER.NAME: params belong to a reducer of world.yaml", name)
+		return false
+	}
+	declared, ok := r.manifest.Reducers[reducer]
+	if !ok {
+		l.Fault(n, "no reducer reads the param %q: there is no reducer %q in world.yaml; want one of %s",
+			name, reducer, strings.Join(slices.Sorted(maps.Keys(r.manifest.Reducers)), ", "))
+		return false
+	}
+	tree, err := paramsOf(&declared)
+	if err == nil {
+		_, ok = lookUp(tree, path)
+	}
+	if err != nil || !ok {
+		l.Fault(n, "no reducer reads the param %q: declare it in world.yaml, under reducers.%s.params%s", name, reducer, nearestParam(tree, path))
+		return false
+	}
+	if !reads(&declared, r.contents, path[0]) {
+		l.Fault(n, "no reducer reads the param %q: the source of %s takes no %q from ctx.params", name, reducer, path[0])
+		return false
+	}
+	return true
+}
+
+func nearestParam(tree map[string]any, path []string) string {
+	if len(path) == 1 && len(tree) > 0 {
+		if like := manifest.Nearest(path[0], slices.Sorted(maps.Keys(tree))); like != "" {
+			return fmt.Sprintf("; did you mean %q?", like)
+		}
+		return ", beside " + strings.Join(slices.Sorted(maps.Keys(tree)), ", ")
+	}
+	return ""
+}
+
+// fits reports a value of another kind than the one that world.yaml declares.
+func (l *loader) fits(n *yaml.Node, name string, value any) {
+	if value == nil {
+		return
+	}
+	reducer, path, _ := splitParam(name)
+	declared := l.base.manifest.Reducers[reducer]
+	tree, _ := paramsOf(&declared)
+	was, _ := lookUp(tree, path)
+	if a, b := kindOf(was), kindOf(value); a != "nothing" && a != b {
+		l.Fault(n, "%s is %s in world.yaml, and not %s", name, a, b)
+	}
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nothing"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a text"
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	}
+	return "a number"
+}
+
+// paramsOf returns the params of a reducer, as canon.Decode has them.
+func paramsOf(r *manifest.Reducer) (map[string]any, error) {
+	if len(r.Params) == 0 {
+		return map[string]any{}, nil
+	}
+	tree, err := canon.Decode(r.Params)
+	if err != nil {
+		return nil, err
+	}
+	params, _ := tree.(map[string]any)
+	return params, nil
+}
+
+func lookUp(tree map[string]any, path []string) (any, bool) {
+	v, ok := tree[path[0]]
+	if len(path) == 1 || !ok {
+		return v, ok
+	}
+	below, _ := v.(map[string]any)
+	return lookUp(below, path[1:])
+}
+
+// setParam returns m with a param set, which it declares.
+func setParam(m *manifest.Manifest, name string, value any) (*manifest.Manifest, error) {
+	reducer, path, _ := splitParam(name)
+	next := *m
+	next.Reducers = maps.Clone(m.Reducers)
+	r := next.Reducers[reducer]
+	tree, err := paramsOf(&r)
+	if err != nil {
+		return nil, err
+	}
+	at := tree
+	for _, name := range path[:len(path)-1] {
+		at, _ = at[name].(map[string]any)
+		if at == nil {
+			return nil, fmt.Errorf("%s: world.yaml declares no such param", name)
+		}
+	}
+	at[path[len(path)-1]] = value
+	if r.Params, err = canon.Marshal(tree); err != nil {
+		return nil, err
+	}
+	next.Reducers[reducer] = r
+	return &next, nil
+}

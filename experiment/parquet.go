@@ -1,0 +1,87 @@
+package experiment
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+)
+
+// parquetRows is how many rows are written together.
+const parquetRows = 4096
+
+// parquetWriter writes Parquet: optional columns, 64 bits, text as UTF-8, zstd.
+type parquetWriter struct {
+	out  *parquet.GenericWriter[any]
+	rows []parquet.Row
+}
+
+func newParquet(w io.Writer, t *table) *parquetWriter {
+	p := new(parquetWriter)
+	fields := make([]reflect.StructField, len(t.columns)) // which keep their order, as a parquet.Group does not
+	for i, c := range t.columns {
+		fields[i] = reflect.StructField{
+			Name: fmt.Sprintf("C%d", i), Type: parquetType(c.Type), Tag: reflect.StructTag(fmt.Sprintf(`parquet:"%s,optional"`, c.Name)),
+		}
+	}
+	schema := parquet.NewSchema(t.name, parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface()))
+	p.out = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("worldkernel", "1", ""))
+	return p
+}
+
+func parquetType(t Type) reflect.Type {
+	switch t {
+	case Int:
+		return reflect.TypeFor[int64]()
+	case Uint:
+		return reflect.TypeFor[uint64]()
+	case Float:
+		return reflect.TypeFor[float64]()
+	case Bool:
+		return reflect.TypeFor[bool]()
+	default:
+		return reflect.TypeFor[string]()
+	}
+}
+
+func (p *parquetWriter) write(row []any) error {
+	out := make(parquet.Row, len(row))
+	for i, v := range row {
+		value := parquet.NullValue()
+		defined := 1
+		switch v := v.(type) {
+		case nil:
+			defined = 0
+		case int64:
+			value = parquet.Int64Value(v)
+		case uint64:
+			value = parquet.Int64Value(int64(v)) // as the format has unsigned ones
+		case float64:
+			value = parquet.DoubleValue(v)
+		case bool:
+			value = parquet.BooleanValue(v)
+		case string:
+			value = parquet.ByteArrayValue([]byte(v))
+		}
+		out[i] = value.Level(0, defined, i)
+	}
+	if p.rows = append(p.rows, out); len(p.rows) == parquetRows {
+		return p.flush()
+	}
+	return nil
+}
+
+func (p *parquetWriter) flush() error {
+	_, err := p.out.WriteRows(p.rows)
+	p.rows = p.rows[:0]
+	return err
+}
+
+func (p *parquetWriter) close() error {
+	if err := p.flush(); err != nil {
+		return err
+	}
+	return p.out.Close()
+}

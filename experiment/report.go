@@ -1,0 +1,230 @@
+package experiment
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+)
+
+//go:embed page
+var page embed.FS
+
+// maxLinePoints is how many ticks a line of a plot has at most: of more, evenly chosen ones.
+const maxLinePoints = 400
+
+// Report is what the page of a report draws.
+type Report struct {
+	Summary
+	Variants []string     `json:"variants"`
+	Points   [][]any      `json:"points"`
+	Columns  []Column     `json:"columns"` // of measures that are drawn
+	Ends     []reportEnd  `json:"ends"`
+	Lines    []reportLine `json:"lines"`
+}
+
+// reportEnd is what the runs of a group have come to, seed by seed: null where nothing is.
+type reportEnd struct {
+	Variant int        `json:"v"`
+	Point   int        `json:"p"`
+	Measure int        `json:"m"`
+	Values  []*float64 `json:"x"`
+}
+
+// reportLine is one measure of one variant over ticks, of all points and seeds together.
+type reportLine struct {
+	Variant int        `json:"v"`
+	Measure int        `json:"m"`
+	Ticks   []uint64   `json:"t"`
+	Mean    []*float64 `json:"mean"`
+	Low     []*float64 `json:"low"` // of the interval of the mean
+	High    []*float64 `json:"high"`
+	Tenth   []*float64 `json:"p10"` // so much of the runs lies below
+	Most    []*float64 `json:"p90"`
+}
+
+// WriteReport writes a page with what the results in a directory come to: one file, which
+// asks nobody for anything.
+func WriteReport(w io.Writer, dir string) (err error) {
+	r, err := lookAt(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	x, err := r.ends()
+	if err != nil {
+		return err
+	}
+	report := &Report{Summary: *x.summary(), Variants: r.plan.Variants, Points: r.plan.Points}
+	for _, column := range r.plan.numeric() {
+		report.Columns = append(report.Columns, r.plan.Columns[column])
+	}
+	report.Ends = x.drawn()
+	if report.Lines, err = r.lines(); err != nil {
+		return err
+	}
+	return report.write(w)
+}
+
+func (x *ends) drawn() (out []reportEnd) {
+	for v := range x.values {
+		for point := range x.values[v] {
+			for i, seeds := range x.values[v][point] {
+				end := reportEnd{Variant: v, Point: point, Measure: i}
+				for _, f := range seeds {
+					end.Values = append(end.Values, finite(f))
+				}
+				out = append(out, end)
+			}
+		}
+	}
+	return out
+}
+
+// finite returns a float as JSON has it.
+func finite(f float64) *float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	return &f
+}
+
+// lines computes the lines over ticks.
+func (r *results) lines() ([]reportLine, error) {
+	ticks, err := r.ticks()
+	if err != nil || len(ticks) < 2 {
+		return nil, err
+	}
+	at := make(map[uint64]int, len(ticks))
+	for i, tick := range ticks {
+		at[tick] = i
+	}
+	columns := r.plan.numeric()
+	samples := make([][][][]float64, len(r.plan.Variants)) // [variant][measure][tick]
+	for v := range samples {
+		samples[v] = make([][][]float64, len(columns))
+		for i := range columns {
+			samples[v][i] = make([][]float64, len(ticks))
+		}
+	}
+	err = r.all(func(result *Result) error {
+		for _, row := range result.Rows {
+			tick, drawn := at[row.Tick]
+			if !drawn {
+				continue
+			}
+			for i, column := range columns {
+				if f, ok := number(row.Values[column]); ok {
+					samples[result.Variant][i][tick] = append(samples[result.Variant][i][tick], f)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []reportLine
+	for v := range samples {
+		for i := range columns {
+			out = append(out, lineOf(v, i, ticks, samples[v][i]))
+		}
+	}
+	return out, nil
+}
+
+func lineOf(variant, measure int, ticks []uint64, samples [][]float64) reportLine {
+	l := reportLine{Variant: variant, Measure: measure, Ticks: ticks}
+	for _, x := range samples {
+		m := momentsOf(x)
+		slices.Sort(x)
+		l.Mean, l.Low, l.High = append(l.Mean, m.Mean), append(l.Low, m.Low), append(l.High, m.High)
+		l.Tenth, l.Most = append(l.Tenth, partOf(x, 0.1)), append(l.Most, partOf(x, 0.9))
+	}
+	return l
+}
+
+// partOf returns the least value of a sorted sample that so much of it is not above.
+func partOf(x []float64, part float64) *float64 {
+	if len(x) == 0 {
+		return nil
+	}
+	return &x[max(int(math.Ceil(part*float64(len(x)))), 1)-1]
+}
+
+// ticks returns the ticks that are drawn.
+func (r *results) ticks() ([]uint64, error) {
+	seen := make(map[uint64]bool)
+	err := r.all(func(result *Result) error {
+		for _, row := range result.Rows {
+			seen[row.Tick] = true
+		}
+		return nil
+	})
+	all := make([]uint64, 0, len(seen))
+	for tick := range seen {
+		all = append(all, tick)
+	}
+	slices.Sort(all)
+	if len(all) <= maxLinePoints {
+		return all, err
+	}
+	out := make([]uint64, maxLinePoints)
+	for i := range out {
+		out[i] = all[i*(len(all)-1)/(maxLinePoints-1)]
+	}
+	return out, err
+}
+
+// write writes the page.
+func (x *Report) write(w io.Writer) error {
+	data, err := json.Marshal(x) // which has no < in it
+	if err != nil {
+		return err
+	}
+	read := func(name string) []byte {
+		text, failed := page.ReadFile("page/" + name)
+		err = errors.Join(err, failed)
+		return text
+	}
+	script := bytes.Join([][]byte{read("vendor/d3.js"), read("vendor/plot.js"), read("report.js")}, []byte("\n"))
+	style, text := read("report.css"), read("report.html")
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(script)
+	t, err := template.New("report").Funcs(template.FuncMap{"number": showNumber}).Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("experiment: the page: %w", err)
+	}
+	return t.Execute(w, map[string]any{
+		"Report": x, "Style": template.CSS(style), "Script": template.JS(script), "Data": template.JS(data), //nolint:gosec // our own, and JSON
+		"ScriptHash": "sha256-" + base64.StdEncoding.EncodeToString(sum[:]),
+	})
+}
+
+// showNumber prints a statistic for people: four figures.
+func showNumber(f *float64) string {
+	if f == nil {
+		return ""
+	}
+	return ShowNumber(*f)
+}
+
+// ShowNumber prints a statistic for people: four significant figures, and of integers all.
+func ShowNumber(f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return fmt.Sprintf("%.0f", f)
+	}
+	if a := math.Abs(f); a >= 1000 && a < 1e15 {
+		return fmt.Sprintf("%.0f", f)
+	}
+	return fmt.Sprintf("%.4g", f)
+}

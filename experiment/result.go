@@ -1,0 +1,149 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Why a run has ended.
+const (
+	StoppedTicks  = "ticks"  // all of them were run
+	StoppedIdle   = "idle"   // nothing could happen any more
+	StoppedWhen   = "when"   // the condition of stop was true
+	StoppedFailed = "failed" // an error says why
+)
+
+// Result is what is kept of one run.
+type Result struct {
+	Planned
+	Tick          uint64 // in which it ended
+	Stopped       string
+	Parked        uint64 // cells that have stopped because a step of theirs failed
+	InDoubt       uint64 // effects of which nobody can tell what came of them
+	ExecutionHash canon.Hash
+	StateRoot     canon.Hash
+	Last          []any // measured at its end, by Measures.Columns; nil: it has failed
+	Rows          []Row
+	Error         string // why it has failed; empty: it has not
+}
+
+// Row is what was measured at one tick.
+type Row struct {
+	Tick   uint64
+	Values []any
+}
+
+// line is a Result in the log.
+type line struct {
+	Run       RunID               `json:"run"`
+	Tick      uint64              `json:"tick"`
+	Stopped   string              `json:"stopped"`
+	Parked    uint64              `json:"parked"`
+	InDoubt   uint64              `json:"in_doubt"`
+	Execution canon.Hash          `json:"execution_hash"`
+	State     canon.Hash          `json:"state_root"`
+	Last      []json.RawMessage   `json:"last"`
+	Rows      [][]json.RawMessage `json:"rows"` // the tick, and the values
+	Error     string              `json:"error,omitempty"`
+}
+
+// encode returns the line of a result, with its end.
+func (r *Result) encode() ([]byte, error) {
+	x := line{
+		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Parked: r.Parked, InDoubt: r.InDoubt, Execution: r.ExecutionHash, State: r.StateRoot,
+		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error,
+	}
+	var err error
+	if x.Last, err = encodeValues(nil, r.Last); err != nil {
+		return nil, err
+	}
+	for i, row := range r.Rows {
+		tick := json.RawMessage(strconv.FormatUint(row.Tick, 10))
+		if x.Rows[i], err = encodeValues([]json.RawMessage{tick}, row.Values); err != nil {
+			return nil, err
+		}
+	}
+	b, err := json.Marshal(&x)
+	return append(b, '\n'), err
+}
+
+func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error) {
+	for _, v := range values {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, b)
+	}
+	return to, nil
+}
+
+// decodeResult parses a line of the log.
+func (p *Plan) decodeResult(text []byte) (*Result, error) {
+	var x line
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&x); err != nil {
+		return nil, err
+	}
+	if x.Run == 0 || uint64(x.Run) > p.Runs() {
+		return nil, fmt.Errorf("the experiment has no run %d", x.Run)
+	}
+	r := &Result{
+		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Parked: x.Parked, InDoubt: x.InDoubt,
+		ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error,
+	}
+	var err error
+	if x.Last != nil {
+		if r.Last, err = decodeValues(x.Last, p.Columns); err != nil {
+			return nil, err
+		}
+	}
+	for _, raw := range x.Rows {
+		if len(raw) == 0 {
+			return nil, fmt.Errorf("run %d: a row without a tick", x.Run)
+		}
+		var row Row
+		if row.Tick, err = strconv.ParseUint(string(raw[0]), 10, 64); err != nil {
+			return nil, err
+		}
+		if row.Values, err = decodeValues(raw[1:], p.Columns); err != nil {
+			return nil, err
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
+func decodeValues(raw []json.RawMessage, columns []Column) ([]any, error) {
+	if len(raw) != len(columns) {
+		return nil, fmt.Errorf("%d values, and %d measures", len(raw), len(columns))
+	}
+	out := make([]any, len(raw))
+	for i, text := range raw {
+		if string(text) == "null" {
+			continue
+		}
+		var err error
+		switch columns[i].Type {
+		case Int:
+			out[i], err = strconv.ParseInt(string(text), 10, 64)
+		case Float:
+			out[i], err = strconv.ParseFloat(string(text), 64)
+		case Bool:
+			out[i], err = strconv.ParseBool(string(text))
+		default:
+			var s string
+			err = json.Unmarshal(text, &s)
+			out[i] = s
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", columns[i].Name, err)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,218 @@
+package experiment
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// confidence is that of intervals.
+const confidence = 0.95
+
+// Summary is what the results of an experiment come to.
+type Summary struct {
+	Experiment string      `json:"experiment"`
+	Hash       string      `json:"hash"`
+	Begin      string      `json:"begin"`
+	Runs       uint64      `json:"runs"`   // of the experiment
+	Done       uint64      `json:"done"`   // that have a result, failed ones too
+	Failed     uint64      `json:"failed"` // of those, which no statistic counts
+	Seeds      int         `json:"seeds"`
+	Params     []string    `json:"params"`
+	Statistics []Statistic `json:"statistics"`
+	Pairs      []Pair      `json:"pairs"`
+}
+
+// Group is the runs of one variant at one point of the params: they differ in their seeds.
+type Group struct {
+	Variant string `json:"variant"`
+	Point   []any  `json:"point"` // by Summary.Params
+}
+
+// Statistic is what one measure has come to at the end of the runs of a group.
+type Statistic struct {
+	Group
+	Measure string `json:"measure"`
+	Moments
+	Median *float64 `json:"median"`
+}
+
+// Pair is how much one measure differs at the end of runs of equal seeds and params, of a
+// variant less the first.
+type Pair struct {
+	Group
+	Less    string `json:"less"` // the first variant
+	Measure string `json:"measure"`
+	Moments
+}
+
+// Moments are those of a sample: nil where there are too few.
+type Moments struct {
+	N    int      `json:"n"`
+	Mean *float64 `json:"mean"` // of one
+	SD   *float64 `json:"sd"`   // of two: the unbiased variance's root
+	Low  *float64 `json:"low"`  // of two: the ends of the interval that has the mean with 95%, by Student's t
+	High *float64 `json:"high"`
+}
+
+// momentsOf computes them.
+func momentsOf(x []float64) Moments {
+	m := Moments{N: len(x)}
+	if len(x) == 0 {
+		return m
+	}
+	mean := stat.Mean(x, nil)
+	m.Mean = &mean
+	if len(x) == 1 {
+		return m
+	}
+	sd := stat.StdDev(x, nil)
+	n := float64(len(x))
+	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile((1+confidence)/2) * sd / math.Sqrt(n)
+	low, high := mean-half, mean+half
+	m.SD, m.Low, m.High = &sd, &low, &high
+	return m
+}
+
+// medianOf returns the middle of a sample, which it sorts; nil: there is none.
+func medianOf(x []float64) *float64 {
+	if len(x) == 0 {
+		return nil
+	}
+	slices.Sort(x)
+	median := x[len(x)/2]
+	if len(x)%2 == 0 {
+		median = (x[len(x)/2-1] + median) / 2
+	}
+	return &median
+}
+
+// numeric are the places of the measures that statistics are made of.
+func (p *Plan) numeric() (out []int) {
+	for i, c := range p.Columns {
+		if c.Type != Text {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// number returns a value as a float; false: there is none.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	case bool:
+		if v {
+			return 1, true
+		}
+		return 0, true
+	}
+	return 0, false
+}
+
+// ends are what was measured at the end of runs: by variant and point, then by seed. NaN
+// stands for no value.
+type ends struct {
+	plan   *Plan
+	values [][][][]float64 // [variant][point][measure][seed], by Plan.numeric
+	done   uint64
+	failed uint64
+}
+
+func (r *results) ends() (*ends, error) {
+	p := r.plan
+	x := &ends{plan: p, values: make([][][][]float64, len(p.Variants))}
+	columns := p.numeric()
+	for v := range x.values {
+		x.values[v] = make([][][]float64, len(p.Points))
+		for point := range x.values[v] {
+			x.values[v][point] = make([][]float64, len(columns))
+			for i := range columns {
+				seeds := make([]float64, len(p.Seeds))
+				for s := range seeds {
+					seeds[s] = math.NaN()
+				}
+				x.values[v][point][i] = seeds
+			}
+		}
+	}
+	err := r.all(func(result *Result) error {
+		x.done++
+		if result.Error != "" {
+			x.failed++
+			return nil
+		}
+		seed := int(uint64(result.ID-1) / uint64(len(p.Points)) / uint64(len(p.Variants)))
+		for i, column := range columns {
+			if f, ok := number(result.Last[column]); ok {
+				x.values[result.Variant][result.Point][i][seed] = f
+			}
+		}
+		return nil
+	})
+	return x, err
+}
+
+// present returns the values that there are.
+func present(x []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(x), math.IsNaN)
+}
+
+// differences returns a less b, seed by seed, where there are both.
+func differences(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = a[i] - b[i]
+	}
+	return present(out)
+}
+
+// Summarise returns what the results in a directory come to.
+func Summarise(dir string) (s *Summary, err error) {
+	r, err := lookAt(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	x, err := r.ends()
+	if err != nil {
+		return nil, err
+	}
+	return x.summary(), nil
+}
+
+func (x *ends) summary() *Summary {
+	p := x.plan
+	s := &Summary{
+		Experiment: p.Experiment, Hash: p.Hash.String(), Begin: p.Begin, Runs: p.Runs(), Done: x.done, Failed: x.failed, Seeds: len(p.Seeds),
+		Params: []string{}, Statistics: []Statistic{}, Pairs: []Pair{},
+	}
+	for _, c := range p.Params {
+		s.Params = append(s.Params, c.Name)
+	}
+	for i, column := range p.numeric() {
+		measure := p.Columns[column].Name
+		for point := range p.Points {
+			for v, variant := range p.Variants {
+				values := present(x.values[v][point][i])
+				group := Group{variant, p.Points[point]}
+				s.Statistics = append(s.Statistics, Statistic{group, measure, momentsOf(values), medianOf(values)})
+				if v == 0 {
+					continue
+				}
+				less := differences(x.values[v][point][i], x.values[0][point][i])
+				s.Pairs = append(s.Pairs, Pair{group, p.Variants[0], measure, momentsOf(less)})
+			}
+		}
+	}
+	return s
+}
+
+// Apart reports whether the interval does not hold 0.
+func (m *Moments) Apart() bool { return m.Low != nil && (*m.Low > 0 || *m.High < 0) }

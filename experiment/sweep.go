@@ -1,0 +1,211 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/memory"
+)
+
+// Options say how an experiment is carried out.
+type Options struct {
+	Dir     string                              // of the results, which is made where it is not there
+	Worlds  local.Options                       // Go reducers, adapters and secrets
+	Jobs    int                                 // runs at once; 0: as many as there are cores
+	Runs    uint64                              // only the first so many of the plan; 0: all
+	Formats []string                            // of the tables; nil: all
+	Ended   func(r *Result, done, total uint64) // told of each run that has ended, by one goroutine at a time; nil: nobody is
+	Begun   func(done, total uint64)            // told before the first run how many have ended before; nil: nobody is
+}
+
+// Outcome says what came of carrying out an experiment.
+type Outcome struct {
+	Runs    uint64   `json:"runs"`     // of the experiment
+	Done    uint64   `json:"done"`     // that have a result, failed ones too
+	Before  uint64   `json:"before"`   // of those, that had one before
+	Failed  []Failed `json:"failed"`   // in the order of runs
+	InDoubt uint64   `json:"in_doubt"` // effects of all runs
+	Spent   Budget   `json:"spent"`    // by live effects, of all runs and processes so far
+	Files   []string `json:"files"`    // of tables
+}
+
+// Failed is a run that has failed.
+type Failed struct {
+	Run   RunID  `json:"run"`
+	Error string `json:"error"`
+}
+
+// Run carries out an experiment: all runs that have no result yet. What has ended is kept
+// whatever ends the process, and the same call goes on. The tables hold what has ended, in the
+// order of runs: where all has, they are the same, byte for byte, however it came to that.
+// A run that fails keeps no other back, and is in the Outcome; the error says why the
+// experiment could not go on.
+func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
+	r, err := openResults(o.Dir, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	answers, err := openAnswers(s, o.Dir, o.Worlds)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, answers.close()) }()
+	w := &sweep{spec: s, opts: o, results: r, answers: answers, total: s.Runs()}
+	if o.Runs > 0 {
+		w.total = min(w.total, o.Runs)
+	}
+	out = &Outcome{Runs: s.Runs(), Before: uint64(len(r.at))}
+	err = w.all(ctx)
+	formats := o.Formats
+	if formats == nil {
+		formats = Formats()
+	}
+	files, failed := r.writeTables(formats)
+	out.Files, err = files, errors.Join(err, failed)
+	out.Done, out.Spent = uint64(len(r.at)), answers.spent()
+	for id := RunID(1); uint64(id) <= s.Runs(); id++ {
+		if text, ok := r.failed[id]; ok {
+			out.Failed = append(out.Failed, Failed{id, text})
+		}
+		out.InDoubt += r.doubts[id]
+	}
+	return out, err
+}
+
+// sweep is an experiment while it is carried out.
+type sweep struct {
+	spec    *Spec
+	opts    Options
+	answers *answers
+	total   uint64
+
+	mu      sync.Mutex // guards what follows
+	results *results
+	next    RunID
+	failed  error // why it does not go on
+}
+
+// all makes the runs that have no result.
+func (w *sweep) all(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	jobs := w.opts.Jobs
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	if w.opts.Begun != nil {
+		w.opts.Begun(w.done(), w.total)
+	}
+	var running sync.WaitGroup
+	for range jobs {
+		running.Go(func() {
+			for id := w.take(); id > 0 && ctx.Err() == nil; id = w.take() {
+				if err := w.one(ctx, w.spec.Planned(id)); err != nil {
+					w.fail(err)
+					cancel()
+				}
+			}
+		})
+	}
+	running.Wait()
+	if w.failed != nil {
+		return w.failed
+	}
+	return context.Cause(ctx)
+}
+
+// take returns a run that has no result yet, each once; 0: there is none.
+func (w *sweep) take() RunID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uint64(w.next) < w.total {
+		w.next++
+		if _, ok := w.results.at[w.next]; !ok {
+			return w.next
+		}
+	}
+	return 0
+}
+
+func (w *sweep) done() (n uint64) {
+	for id := range w.results.at {
+		if uint64(id) <= w.total {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *sweep) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil || errors.Is(w.failed, context.Canceled) {
+		w.failed = err
+	}
+}
+
+// one makes one run and keeps its result.
+func (w *sweep) one(ctx context.Context, p Planned) error {
+	result, err := w.spec.run(ctx, p, w.opts.Worlds, w.answers)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.results.add(result); err != nil {
+		return err
+	}
+	if w.opts.Ended != nil {
+		w.opts.Ended(result, w.done(), w.total)
+	}
+	return nil
+}
+
+// run makes a run in memory.
+func (s *Spec) run(ctx context.Context, p Planned, opts local.Options, a *answers) (result *Result, err error) {
+	c, err := s.newCourse(p)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.inMemory(p, opts, a)
+	if err != nil {
+		return nil, fmt.Errorf("run %d: %w", p.ID, err)
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	return c.live(ctx, w.World)
+}
+
+// live drives a world to its end. The error is one that leaves no result.
+func (c *course) live(ctx context.Context, w *world.World) (*Result, error) {
+	err := c.drive(ctx, w)
+	var failed *RunError
+	if err != nil && (!errors.As(err, &failed) || errors.As(err, new(*BudgetError))) {
+		return nil, err
+	}
+	return c.result(&w.Moment, err)
+}
+
+// inMemory makes the world of a run.
+func (s *Spec) inMemory(p Planned, opts local.Options, a *answers) (*memory.World, error) {
+	rules, err := s.rulesOf(p.Variant, p.Point)
+	if err != nil {
+		return nil, err
+	}
+	mo := memory.Options{Seed: &p.Seed, Reducers: opts.Reducers, Paranoid: opts.Paranoid}
+	instead, err := a.instead(p, &rules)
+	if err != nil {
+		return nil, err
+	}
+	mo.Host = func(cfg host.Config) (world.Host, error) {
+		cfg.Instead = instead
+		return host.New(cfg)
+	}
+	return memory.New(rules.manifest, rules.contents, mo)
+}

@@ -1,0 +1,199 @@
+package experiment
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/file"
+)
+
+// Formats of tables of results.
+const (
+	FormatCSV     = "csv"
+	FormatLines   = "jsonl"
+	FormatParquet = "parquet"
+)
+
+// Formats returns all formats of tables.
+func Formats() []string { return []string{FormatCSV, FormatLines, FormatParquet} }
+
+// rowWriter writes one table.
+type rowWriter interface {
+	write(row []any) error
+	close() error
+}
+
+// writeTables writes the results that there are as tables and a dictionary, each file whole
+// or not at all, and returns their paths.
+func (r *results) writeTables(formats []string) (paths []string, err error) {
+	tables := r.plan.tables()
+	for i := range tables {
+		for _, format := range formats {
+			path := filepath.Join(r.dir, tables[i].name+"."+format)
+			if err := file.Replace(path, 0o666, func(w io.Writer) error { return r.writeTable(w, &tables[i], format) }); err != nil {
+				return nil, err
+			}
+			paths = append(paths, path)
+		}
+	}
+	path := filepath.Join(r.dir, dictionaryFile)
+	data, err := r.plan.dictionary(formats)
+	if err == nil {
+		err = file.Put(path, data, 0o666)
+	}
+	return append(paths, path), err
+}
+
+func (r *results) writeTable(w io.Writer, t *table, format string) error {
+	buffered := bufio.NewWriterSize(w, 1<<20)
+	var out rowWriter
+	switch format {
+	case FormatCSV:
+		out = newCSV(buffered, t)
+	case FormatLines:
+		out = newLines(buffered, t)
+	case FormatParquet:
+		out = newParquet(buffered, t)
+	default:
+		return fmt.Errorf("%q is none of %s", format, strings.Join(Formats(), ", "))
+	}
+	err := r.all(func(x *Result) error { return t.rows(x, out.write) })
+	if err != nil {
+		return err
+	}
+	if err := out.close(); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// csvWriter writes RFC 4180 with \n; nothing stands for no value.
+type csvWriter struct {
+	out    *csv.Writer
+	header []string
+	row    []string
+}
+
+func newCSV(w io.Writer, t *table) *csvWriter {
+	c := &csvWriter{out: csv.NewWriter(w)}
+	for _, column := range t.columns {
+		c.header = append(c.header, column.Name)
+	}
+	return c
+}
+
+func (c *csvWriter) start() error {
+	if c.header == nil {
+		return nil
+	}
+	err := c.out.Write(c.header)
+	c.header = nil
+	return err
+}
+
+func (c *csvWriter) write(row []any) error {
+	if err := c.start(); err != nil {
+		return err
+	}
+	c.row = c.row[:0]
+	for _, v := range row {
+		c.row = append(c.row, text(v))
+	}
+	return c.out.Write(c.row)
+}
+
+func (c *csvWriter) close() error {
+	err := c.start()
+	c.out.Flush()
+	if err == nil {
+		err = c.out.Error()
+	}
+	return err
+}
+
+// text is a value as CSV has it: of floats the shortest text that reads as the same float.
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return fmt.Sprint(v)
+}
+
+// linesWriter writes an object a line, its fields in the order of the columns.
+type linesWriter struct {
+	out     io.Writer
+	names   [][]byte
+	scratch bytes.Buffer
+}
+
+func newLines(w io.Writer, t *table) *linesWriter {
+	l := &linesWriter{out: w}
+	for _, c := range t.columns {
+		name, _ := json.Marshal(c.Name) // text
+		l.names = append(l.names, name)
+	}
+	return l
+}
+
+func (l *linesWriter) write(row []any) error {
+	l.scratch.Reset()
+	for i, v := range row {
+		value, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		l.scratch.WriteByte("{,"[min(i, 1)])
+		l.scratch.Write(l.names[i])
+		l.scratch.WriteByte(':')
+		l.scratch.Write(value)
+	}
+	l.scratch.WriteString("}\n")
+	_, err := l.out.Write(l.scratch.Bytes())
+	return err
+}
+
+func (*linesWriter) close() error { return nil }
+
+// Dictionary is what dictionary.json says: what the columns of the tables are.
+type Dictionary struct {
+	Format     string            `json:"format"`
+	Experiment string            `json:"experiment"`
+	Hash       string            `json:"hash"`
+	Begin      string            `json:"begin"`
+	Variants   []string          `json:"variants"`
+	Tables     []DictionaryTable `json:"tables"`
+}
+
+// DictionaryTable is what a Dictionary says of one table.
+type DictionaryTable struct {
+	Name    string   `json:"name"`
+	Doc     string   `json:"description"`
+	Files   []string `json:"files"`
+	Columns []Column `json:"columns"`
+}
+
+func (p *Plan) dictionary(formats []string) ([]byte, error) {
+	d := Dictionary{Format: "worldkernel.dictionary.v1", Experiment: p.Experiment, Hash: p.Hash.String(), Begin: p.Begin, Variants: p.Variants}
+	for _, t := range p.tables() {
+		x := DictionaryTable{Name: t.name, Doc: t.doc, Columns: slices.Clone(t.columns)}
+		for _, format := range formats {
+			x.Files = append(x.Files, t.name+"."+format)
+		}
+		d.Tables = append(d.Tables, x)
+	}
+	data, err := json.MarshalIndent(&d, "", "  ")
+	return append(data, '\n'), err
+}
