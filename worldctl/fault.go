@@ -117,7 +117,7 @@ func shellWord(text string) string {
 // worldless reports whether a verb is about no world, or names its worlds itself.
 func worldless(verb string) bool {
 	switch verb {
-	case "init", "validate", "restore", "move", "import", "serve", "worker", "token", "store", "node", "version", "help", "completion":
+	case "init", "validate", "sweep", "restore", "move", "import", "serve", "worker", "token", "store", "node", "version", "help", "completion":
 		return true
 	}
 	return false

@@ -168,6 +168,9 @@ func (c *cli) groups() []verbs {
 		{"past", "snapshots, ways back, and what would have been", []*cobra.Command{
 			newDiffCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newForkCommand(c), newWhatIfCommand(c),
 		}},
+		{"experiments", "one world many times, and what comes out", []*cobra.Command{
+			newSweepCommand(c),
+		}},
 		{"outside", "effects, what answered them, and what a person has to decide", []*cobra.Command{
 			newEffectCommand(c), newIntentCommand(c), newReceiptCommand(c), newBudgetCommand(c), newImportCommand(c),
 		}},

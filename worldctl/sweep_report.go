@@ -1,0 +1,97 @@
+package worldctl
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/experiment"
+	"github.com/worldkernel/worldkernel/internal/file"
+)
+
+// reportFile is the page that sweep report writes.
+const reportFile = "report.html"
+
+func newSweepReportCommand(c *cli) *cobra.Command {
+	var out, html string
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Summarise the results of an experiment, and draw them",
+		Long: `Summarise the results of an experiment: of each measure at the end of the runs the mean,
+standard deviation, 95% interval of the mean and median, by variant and point of the
+params; and how much each variant differs from the first over equal seeds, with the
+interval of that. Intervals are by Student's t. Failed runs are in no figure.
+
+The same is in a page with plots, one file that needs no network: lines over ticks,
+distributions, and of two varied params a heat map.`,
+		Example: `  worldctl sweep report
+  worldctl sweep report --out results -o json`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error { return c.sweepReport(out, html) },
+	}
+	cmd.Flags().StringVar(&out, "out", defaultResults, "the `DIR` of results")
+	cmd.Flags().StringVar(&html, "html", "", "write the page to this `FILE`; if not given it is "+reportFile+" in the directory of results")
+	return cmd
+}
+
+func (c *cli) sweepReport(out, html string) error {
+	dir := c.path(out)
+	s, err := experiment.Summarise(dir)
+	if err != nil {
+		return sweepFault(err, dir)
+	}
+	path := c.path(html)
+	if path == "" {
+		path = filepath.Join(dir, reportFile)
+	}
+	if err := file.Replace(path, 0o666, func(w io.Writer) error { return experiment.WriteReport(w, dir) }); err != nil {
+		return err
+	}
+	err = c.object("sweep-report", s, func() { err = c.showSummary(s) })
+	c.note("the page is %s", relative(path))
+	return err
+}
+
+func (c *cli) showSummary(s *experiment.Summary) error {
+	fmt.Fprintf(c.stdout, "%s: %d of %d runs, %d failed\n", s.Experiment, s.Done, s.Runs, s.Failed)
+	header := func(names ...any) table.Row {
+		row := table.Row{"measure", "variant"}
+		for _, p := range s.Params {
+			row = append(row, p)
+		}
+		return append(row, names...)
+	}
+	err := list(c, "sweep-report", "statistics", all(s.Statistics), columns[experiment.Statistic]{
+		header: header("runs", "mean", "sd", "95% interval", "median"),
+		row: func(x experiment.Statistic) table.Row {
+			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), figure(x.Median))
+		},
+	})
+	if err != nil || len(s.Pairs) == 0 {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "less %s, over equal seeds:\n", s.Pairs[0].Less)
+	return list(c, "sweep-report", "pairs", all(s.Pairs), columns[experiment.Pair]{
+		header: header("pairs", "mean", "sd", "95% interval", "without 0"),
+		row: func(x experiment.Pair) table.Row {
+			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), x.Apart())
+		},
+	})
+}
+
+func figure(f *float64) string {
+	if f == nil {
+		return ""
+	}
+	return experiment.ShowNumber(*f)
+}
+
+func interval(m *experiment.Moments) string {
+	if m.Low == nil {
+		return ""
+	}
+	return figure(m.Low) + " … " + figure(m.High)
+}
