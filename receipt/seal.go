@@ -19,11 +19,16 @@ var (
 )
 
 const (
-	saltBytes = 16
+	// SealSaltBytes is how many of the random bytes of Seal, the first, are the salt. Keyrings that
+	// share it and the passphrase are sealed with the same key.
+	SealSaltBytes = 16
 
 	// SealRandomBytes is how many random bytes Seal needs.
-	SealRandomBytes = saltBytes + chacha20poly1305.NonceSizeX
+	SealRandomBytes = SealSaltBytes + chacha20poly1305.NonceSizeX
 )
+
+// KDF makes a key of a passphrase, as argon2.IDKey does.
+type KDF func(passphrase, salt []byte, passes, memoryKiB uint32, lanes uint8, keyBytes uint32) []byte
 
 // sealedFile is a keyring that opens with a passphrase: a canonical map of
 //
@@ -77,7 +82,7 @@ func Seal(k *Keyring, passphrase, random []byte) ([]byte, error) {
 	f := sealedFile{Seal: sealHeader{
 		Version: sealVersion, KDF: sealKDF, Cipher: sealCipher,
 		Passes: sealPasses, MemoryKiB: sealMemoryKiB, Lanes: sealLanes,
-		Salt: random[:saltBytes], Nonce: random[saltBytes:],
+		Salt: random[:SealSaltBytes], Nonce: random[SealSaltBytes:],
 	}}
 	return f.seal(k, passphrase)
 }
@@ -90,7 +95,7 @@ func (f *sealedFile) seal(k *Keyring, passphrase []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, header, err := f.Seal.open(passphrase)
+	box, header, err := f.Seal.open(passphrase, argon2.IDKey)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +111,16 @@ func Sealed(data []byte) bool { return bytes.HasPrefix(data, []byte(sealedPrefix
 // or the file was changed; [ErrSeal] where the file is none that Seal makes, or
 // asks for more memory or time than it should.
 func Unseal(data, passphrase []byte) (*Keyring, error) {
+	return UnsealBy(argon2.IDKey, data, passphrase)
+}
+
+// UnsealBy is Unseal by a KDF that returns what argon2.IDKey returns, and may remember it.
+func UnsealBy(kdf KDF, data, passphrase []byte) (*Keyring, error) {
 	f, err := decodeSealed(data)
 	if err != nil {
 		return nil, err
 	}
-	box, header, err := f.Seal.open(passphrase)
+	box, header, err := f.Seal.open(passphrase, kdf)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +141,7 @@ func decodeSealed(data []byte) (*sealedFile, error) {
 	switch {
 	case h.Version != sealVersion || h.KDF != sealKDF || h.Cipher != sealCipher:
 		return nil, fmt.Errorf("%w: version %d, %q, %q", ErrSeal, h.Version, h.KDF, h.Cipher)
-	case len(h.Salt) != saltBytes || len(h.Nonce) != chacha20poly1305.NonceSizeX:
+	case len(h.Salt) != SealSaltBytes || len(h.Nonce) != chacha20poly1305.NonceSizeX:
 		return nil, fmt.Errorf("%w: salt of %d bytes, nonce of %d", ErrSeal, len(h.Salt), len(h.Nonce))
 	case !within(h.Passes, maxPasses) || !within(h.MemoryKiB, maxMemoryKiB) || !within(h.Lanes, maxLanes):
 		return nil, fmt.Errorf("%w: it asks for %d passes over %d KiB in %d lanes", ErrSeal, h.Passes, h.MemoryKiB, h.Lanes)
@@ -140,12 +150,12 @@ func decodeSealed(data []byte) (*sealedFile, error) {
 }
 
 // open returns the cipher under the passphrase's key, and the additional data.
-func (h *sealHeader) open(passphrase []byte) (cipher.AEAD, []byte, error) {
+func (h *sealHeader) open(passphrase []byte, kdf KDF) (cipher.AEAD, []byte, error) {
 	header, err := canon.Marshal(h)
 	if err != nil {
 		return nil, nil, err
 	}
-	key := argon2.IDKey(passphrase, h.Salt, uint32(h.Passes), uint32(h.MemoryKiB), uint8(h.Lanes), chacha20poly1305.KeySize)
+	key := kdf(passphrase, h.Salt, uint32(h.Passes), uint32(h.MemoryKiB), uint8(h.Lanes), chacha20poly1305.KeySize)
 	box, err := chacha20poly1305.NewX(key)
 	return box, header, err
 }

@@ -35,7 +35,7 @@ func cheap(t testing.TB, change func(*sealedFile)) []byte {
 	t.Helper()
 	f := sealedFile{Seal: sealHeader{
 		Version: sealVersion, KDF: sealKDF, Cipher: sealCipher, Passes: 1, MemoryKiB: 8, Lanes: 1,
-		Salt: sealRandom()[:saltBytes], Nonce: sealRandom()[saltBytes:],
+		Salt: sealRandom()[:SealSaltBytes], Nonce: sealRandom()[SealSaltBytes:],
 	}}
 	_, err := f.seal(sealKeys(t), []byte("open sesame"))
 	require.NoError(t, err)

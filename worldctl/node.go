@@ -11,9 +11,31 @@ import (
 )
 
 func newNodeCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "node", Short: "Look at the processes that own worlds of a store"},
+	return group(&cobra.Command{Use: "node", Short: "Look at the processes that own worlds of a store, and give them worlds"},
+		newNodeGiveCommand(c),
 		c.storeVerb("node", "list", "List the processes that own worlds of a store",
 			"List the processes that own worlds of a store, with where they answer, for how long they\nare taken to be alive if they are heard of no more, and how many worlds they own.", c.listNodes))
+}
+
+func newNodeGiveCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "give NODE",
+		Short: "Give the world of -w to a node",
+		Long: `Give the world of -w to another of the processes that own worlds of a store. The one that
+has it gives it up when effects under way have ended, and NODE opens it within seconds. To
+have a node give up all its worlds, end it with SIGTERM.`,
+		Example: "  worldctl -w town node give two --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
+		Args:    args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.storeURL() == "" {
+				return errWhichStore()
+			}
+			if _, err := c.place(c.world); err != nil {
+				return err
+			}
+			return c.stored.Give(cmd.Context(), c.world, args[0])
+		},
+	}
 }
 
 // nodeLine is a process that owns worlds.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/node"
@@ -29,7 +30,8 @@ type storeFlags struct {
 	take        bool
 	node        string // the name that this process goes by; empty: one of its own
 	advertise   string // where it answers for its worlds
-	directories bool   // the verb is about directories, whatever the environment says
+	lease       time.Duration
+	directories bool // the verb is about directories, whatever the environment says
 }
 
 func (s *storeFlags) addStore(flags *pflag.FlagSet) {
@@ -42,8 +44,12 @@ func (s *storeFlags) addStore(flags *pflag.FlagSet) {
 func (s *storeFlags) addNode(flags *pflag.FlagSet, idle *time.Duration) {
 	flags.StringVar(&s.node, "node", "", "in a store: the `NAME` of this process among those that own its worlds")
 	flags.StringVar(&s.advertise, "advertise", "", "in a store: the `URL` at which others reach this process")
+	flags.DurationVar(&s.lease, "lease", pglog.DefaultLease, "in a store: have others take the worlds of this process over after they have not heard of it for so `LONG`")
 	flags.DurationVar(idle, "idle", node.DefaultIdle, "in a store: let go of a world after it has rested for so `LONG`")
 }
+
+// minLease is the shortest lease of a node.
+const minLease = time.Second
 
 // storeURL leads to the store in which the world is that is meant; empty: it is in a directory.
 func (c *cli) storeURL() string {
@@ -56,8 +62,11 @@ func (c *cli) storeURL() string {
 // openStore opens the store, once.
 func (c *cli) openStore() (_ *shared.Store, err error) {
 	if c.stored == nil {
+		if c.lease < 0 || c.lease > 0 && c.lease < minLease {
+			return nil, usagef("type --lease 10s", "--lease %v: %v is the least: a process that is slow for a moment would lose its worlds", c.lease, minLease)
+		}
 		c.stored, err = shared.Open(context.Background(), c.storeURL(), shared.Options{
-			Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Version: version().Version,
+			Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Lease: c.lease, Version: version().Version,
 		})
 	}
 	return c.stored, err
@@ -91,7 +100,7 @@ func (c *cli) place(id string) (dir string, err error) {
 // in are the options of the world in a directory, which may be the copy of one in a store.
 func (c *cli) in(dir string, opts local.Options) local.Options {
 	if c.placed != nil && c.placed.Dir == dir {
-		opts.Log = c.placed.Log
+		opts = c.placed.In(opts)
 	}
 	return opts
 }
@@ -120,9 +129,7 @@ func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 	opts.Passphrase = sync.OnceValues(opts.Passphrase) // worlds are opened side by side
 	v.Place = func(id string) (string, local.Options, error) {
 		w, err := store.World(id)
-		in := opts
-		in.Log = w.Log
-		return w.Dir, in, err
+		return w.Dir, w.In(opts), err
 	}
 	n := &node.Node{Service: v, Store: store.Store, Idle: s.idle, Events: v.Events}
 	v.Keep, v.Elsewhere = n.Keep, n

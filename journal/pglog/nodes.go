@@ -146,6 +146,25 @@ func (s *Store) Want(ctx context.Context, of string) (id string, err error) {
 	return id, err
 }
 
+// Crowd returns how many nodes are alive, and how many worlds have an owner or should have one by now.
+func (s *Store) Crowd(ctx context.Context) (nodes, worlds int, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error { return s.row(ctx, sqlCrowd, nil, &nodes, &worlds) })
+	return nodes, worlds, err
+}
+
+// Give has a node that is alive be the next owner of a world: the one that has it gives it up, when what
+// is under way has ended.
+func (s *Store) Give(ctx context.Context, id, node string) error {
+	if _, err := s.World(id, Claim{}).look(ctx); err != nil {
+		return err
+	}
+	err := s.insist(ctx, func(ctx context.Context) error { return s.row(ctx, sqlGive, []any{id, node}, new(int64)) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return refuse(NoNode, "%s", node)
+	}
+	return err
+}
+
 // LetGo gives up worlds that are this process' by what the store knows, and that it has not opened:
 // whoever wants to may have them at once.
 func (s *Store) LetGo(ctx context.Context, ids ...string) error {

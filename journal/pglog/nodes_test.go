@@ -75,6 +75,31 @@ func TestNodesClaimWhatIsDue(t *testing.T) {
 	require.WithinDuration(t, time.Unix(0, int64(soon)), *rows[1].Due, time.Millisecond)
 }
 
+// TestAWorldIsGivenToANodeThatIsAlive, whether it has an owner or not, and to no other.
+func TestAWorldIsGivenToANodeThatIsAlive(t *testing.T) {
+	url := newURL(t)
+	one, two := open(t, url, Options{Node: "one"}), open(t, url, Options{Node: "two"})
+	left(t, one, journal.WakeNever, "asleep", "owned")
+	_, err := one.World("owned", Claim{Key: testKey}).Own(t.Context())
+	require.NoError(t, err)
+	require.True(t, isRefused(one.Give(t.Context(), "owned", "two"), NoNode), "it has not been heard of")
+	require.NoError(t, two.Enter(t.Context()))
+	require.True(t, isRefused(one.Give(t.Context(), "nowhere", "two"), NoWorld))
+	require.NoError(t, one.Give(t.Context(), "asleep", "two"))
+	require.NoError(t, one.Give(t.Context(), "owned", "two"))
+	require.Equal(t, []string{"asleep"}, claims(t, two))
+	mine, err := one.Mine(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []Mine{{ID: "owned", Wanted: "two"}}, mine)
+	require.NoError(t, one.Give(t.Context(), "owned", "one"))
+	mine, err = one.Mine(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []Mine{{ID: "owned"}}, mine, "it is there")
+	nodes, worlds, err := two.Crowd(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, [2]int{2, 2}, [2]int{nodes, worlds})
+}
+
 func TestAWorldThatIsWantedIsGiven(t *testing.T) {
 	url := newURL(t)
 	one, two := open(t, url, Options{Node: "one"}), open(t, url, Options{Node: "two"})

@@ -40,6 +40,7 @@ const (
 	NoKey          State = "no-key"
 	Unsealed       State = "unsealed"
 	NoWorld        State = "no-world"
+	NoNode         State = "no-node"
 	WorldExists    State = "world-exists"
 	WorldMade      State = "world-made"
 	WorldMoved     State = "world-moved"
@@ -75,6 +76,7 @@ func wordsOf() map[State]words {
 		BadWorldID:     {"this cannot be the id of a world", "use letters, digits and - _ . / between them, 128 bytes at most"},
 		NoKey:          {"the world's key is missing or too short to seal with", "open its keyring first"},
 		Unsealed:       {"the keyring has no passphrase, and whoever reads the database would have the keys", "seal it: --passphrase-file FILE, or WORLDCTL_PASSPHRASE; worldctl keys reseal changes the passphrase"},
+		NoNode:         {"there is no such node that is alive", "worldctl node list shows those that there are"},
 		NoWorld:        {"there is no such world in the store", "worldctl init ID makes one; worldctl store status lists them"},
 		WorldExists:    {"the store has a world of this id", "choose another id"},
 		WorldMade:      {"the world is still being made, by a move or a fork", "wait for that to end, or begin it again"},

@@ -165,6 +165,17 @@ UPDATE worldkernel.world SET wanted = $1 WHERE wid = (
 	SELECT wid FROM worldkernel.world WHERE node = $2 AND wanted IS NULL AND state = 'live' LIMIT 1 FOR UPDATE SKIP LOCKED
 ) RETURNING id`
 
+	// sqlCrowd counts the nodes that live, and the worlds that have an owner, or should.
+	sqlCrowd = `
+SELECT (SELECT count(*) FROM worldkernel.node WHERE lease_until > now()),
+       (SELECT count(*) FROM worldkernel.world WHERE node IS NOT NULL)
+       + (SELECT count(*) FROM worldkernel.world WHERE node IS NULL AND due <= now())`
+
+	// sqlGive has a node that lives be the next owner of a world.
+	sqlGive = `
+UPDATE worldkernel.world w SET wanted = CASE WHEN w.node IS DISTINCT FROM $2 THEN $2 END
+FROM worldkernel.node n WHERE w.id = $1 AND w.state = 'live' AND n.node = $2 AND n.lease_until > now() RETURNING w.wid`
+
 	// sqlLetGo gives up what a run of a node has, and does not know.
 	sqlLetGo = `
 UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(), due = '-infinity'

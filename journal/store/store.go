@@ -316,6 +316,9 @@ func (s *Store) Head() journal.Head {
 // Log returns the log that the journal lies in; nil: it lies in the directory.
 func (s *Store) Log() journal.Log { return s.opts.Log }
 
+// Epoch is that of this owner of the log; 0: the journal lies in the directory.
+func (s *Store) Epoch() uint64 { return s.owned.Epoch }
+
 // Stats counts what a store has done since it was opened.
 type Stats struct {
 	JournalSyncs uint64 // of Pebble's log

@@ -228,6 +228,7 @@ func (b Birth) keyring(opts Options) (ring, error) {
 	if opts.Passphrase == nil {
 		return r, ErrNotSealed
 	}
+	r.sealing = opts.Sealing
 	r.passphrase, err = opts.Passphrase()
 	return r, err
 }

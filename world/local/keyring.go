@@ -41,6 +41,7 @@ func (e *KeyringError) Unwrap() error { return e.Err }
 type ring struct {
 	keys       *receipt.Keyring
 	passphrase []byte // it is sealed with; nil: it is not sealed
+	sealing    *Sealing
 	file       []byte // what was read; nil: nothing yet
 }
 
@@ -75,8 +76,8 @@ func decodeKeyring(file []byte, opts Options) (ring, error) {
 	if err != nil {
 		return ring{}, err
 	}
-	keys, err := receipt.Unseal(file, passphrase)
-	return ring{keys: keys, passphrase: passphrase, file: file}, err
+	keys, err := opts.Sealing.unseal(file, passphrase)
+	return ring{keys: keys, passphrase: passphrase, sealing: opts.Sealing, file: file}, err
 }
 
 // encode returns the content of a keyring file, sealed where r is.
@@ -84,7 +85,7 @@ func (r ring) encode() ([]byte, error) {
 	if r.passphrase == nil {
 		return r.keys.Encode()
 	}
-	return receipt.Seal(r.keys, r.passphrase, randomBytes(receipt.SealRandomBytes))
+	return receipt.Seal(r.keys, r.passphrase, r.sealing.random())
 }
 
 // writeKeyring writes a new keyring file, synced.

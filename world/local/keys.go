@@ -108,7 +108,7 @@ func (lw *World) rotate(revoke []uint64) (*receipt.Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keys, lw.replaceKeyring(ring{keys: keys, passphrase: lw.passphrase})
+	return keys, lw.replaceKeyring(ring{keys: keys, passphrase: lw.passphrase, sealing: lw.opts.Sealing})
 }
 
 func (lw *World) seal(ask func() ([]byte, error)) error {
@@ -125,7 +125,7 @@ func (lw *World) seal(ask func() ([]byte, error)) error {
 	if passphrase == nil {
 		passphrase = []byte{} // not unsealed, but refused
 	}
-	return lw.replaceKeyring(ring{keys: lw.keys, passphrase: passphrase})
+	return lw.replaceKeyring(ring{keys: lw.keys, passphrase: passphrase, sealing: lw.opts.Sealing})
 }
 
 func (lw *World) keyringPath() string { return filepath.Join(lw.dir, hiddenDir, keyringFile) }

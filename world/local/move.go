@@ -16,6 +16,8 @@ import (
 type Elsewhere struct {
 	Log   func(id string, key []byte) (journal.Movable, error) // key as in Options
 	Where string                                               // as a person would be told, in one line and without a password
+	// Sealing is what keyrings share that lie there; nil: nothing.
+	Sealing *Sealing
 }
 
 // world says where one of its worlds is.

@@ -24,7 +24,7 @@ import (
 // from before, beside which the world lives: ErrStale.
 func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Moved, error) {
 	opts = opts.inDirectory()
-	opts.moving = to.Where
+	opts.moving, opts.Sealing = to.Where, to.Sealing
 	lw, err := own(dir, opts)
 	if err != nil {
 		return nil, err
@@ -111,6 +111,11 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string
 	}
 	if _, keeps := log.(KeyringLog); keeps && !receipt.Sealed(keyring) { // which would stay behind, where nothing opens
 		return fmt.Errorf("the keyring goes with the world, and %w", ErrNotSealed)
+	}
+	if lw.opts.Sealing != nil && lw.passphrase != nil {
+		if keyring, err = (ring{keys: lw.keys, passphrase: lw.passphrase, sealing: lw.opts.Sealing}).encode(); err != nil {
+			return err
+		}
 	}
 	if err := log.Make(ctx, over); err != nil {
 		return err

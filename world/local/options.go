@@ -44,6 +44,8 @@ type Options struct {
 	// Passphrase is asked for when a sealed keyring has to be opened, or sealed;
 	// nil: ErrSealed. What it returns must not change afterwards.
 	Passphrase func() ([]byte, error)
+	// Sealing is shared by worlds that are sealed with one salt; nil: each has one of its own.
+	Sealing *Sealing
 
 	Secrets    func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
 	Effects    string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do

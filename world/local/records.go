@@ -55,3 +55,6 @@ func (lw *World) Checkpoints(from, to journal.Seq) iter.Seq2[store.Signed, error
 
 // StoreStats counts what the world's store has done.
 func (lw *World) StoreStats() store.Stats { return lw.store.Stats() }
+
+// Epoch says which owner of its log this is, counted; 0: the world lies in a directory.
+func (lw *World) Epoch() uint64 { return lw.store.Epoch() }

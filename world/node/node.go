@@ -60,7 +60,7 @@ func (n *Node) Keep(ctx context.Context) {
 	n.places, n.under, n.fails = make(chan struct{}, most), map[string]chan struct{}{}, map[string]*pause{}
 	n.ctx = ctx
 	n.mu.Unlock()
-	defer n.finish()
+	defer n.drain()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	lost := false // the store cannot be asked
@@ -81,14 +81,6 @@ func (n *Node) Keep(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-}
-
-// finish waits for what is under way, after which nothing is.
-func (n *Node) finish() {
-	n.mu.Lock()
-	n.closed = true
-	n.mu.Unlock()
-	n.work.Wait()
 }
 
 // look does once what there is to do.
@@ -118,7 +110,7 @@ func (n *Node) look(ctx context.Context, share bool) error {
 			n.leave(w, "it rests")
 		}
 	}
-	if err := n.claim(ctx); err != nil || !share {
+	if err := n.claim(ctx, len(mine)); err != nil || !share {
 		return err
 	}
 	return n.share(ctx, len(mine))
@@ -155,26 +147,37 @@ func (n *Node) rests(w *api.Running) bool {
 	return wakes == journal.WakeNever || time.Until(time.Unix(0, int64(wakes))) > idle
 }
 
-// claim claims what has to have an owner, and opens it.
-func (n *Node) claim(ctx context.Context) error {
-	for {
-		ids, err := n.Store.ClaimDue(ctx, together, n.failing())
+// claim claims what has to have an owner, and opens it: one group, and, where there is more, as many
+// as make this node have what falls to it of all. The rest is for others, or for the next look.
+func (n *Node) claim(ctx context.Context, mine int) error {
+	for room, claimed := together, 0; room > 0; {
+		ids, err := n.Store.ClaimDue(ctx, min(room, together), n.failing())
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		for _, id := range ids {
 			n.do(ctx, id, func() { n.open(ctx, id) })
 		}
+		if claimed == 0 && len(ids) == together {
+			nodes, worlds, err := n.Store.Crowd(ctx)
+			if err != nil {
+				return err
+			}
+			room += (worlds+max(nodes, 1)-1)/max(nodes, 1) - mine - together
+		}
+		claimed += len(ids)
+		room -= len(ids)
 	}
+	return nil
 }
 
 func (n *Node) open(ctx context.Context, id string) {
-	_, err := n.Service.Join(ctx, id)
+	w, err := n.Service.Join(ctx, id)
 	if err == nil {
 		n.mu.Lock()
 		delete(n.fails, id)
 		n.mu.Unlock()
-		n.Events.Info("owns a world", "world", id)
+		n.Events.Info("owns a world", "world", id, "epoch", w.Local.Epoch())
 		return
 	}
 	if refused := (*pglog.RefusedError)(nil); errors.As(err, &refused) && refused.State == pglog.Owned {
@@ -226,9 +229,9 @@ func (n *Node) leaveFailed(w *api.Running) {
 func (n *Node) giveUp(w *api.Running, why string) {
 	err := n.Service.Leave(w)
 	if errors.Is(err, journal.ErrFenced) {
-		err = nil // it has another owner
+		why, err = "it has another owner", nil
 	}
-	n.Events.Info("owns a world no more", "world", w.ID, "why", why, "error", err)
+	n.Events.Info("owns a world no more", "world", w.ID, "epoch", w.Local.Epoch(), "why", why, "error", err)
 }
 
 // do opens or closes a world, unless that is under way.

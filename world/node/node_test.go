@@ -64,9 +64,7 @@ func run(t *testing.T, url, name string, idle time.Duration, with ...func(*api.S
 		Serving: func(url string) error { serving <- url; return nil },
 		Place: func(id string) (string, local.Options, error) {
 			w, err := store.World(id)
-			opts := options()
-			opts.Log = w.Log
-			return w.Dir, opts, err
+			return w.Dir, w.In(options()), err
 		},
 	}
 	n := &node.Node{Service: v, Store: store.Store, Idle: idle, Events: events}
@@ -121,9 +119,7 @@ func create(t *testing.T, n int) string {
 		require.NoError(t, s.Create(t.Context(), id, loaded, local.Birth{}, options()))
 		w, err := s.World(id)
 		require.NoError(t, err)
-		opts := options()
-		opts.Log = w.Log
-		lw, err := local.Open(w.Dir, opts)
+		lw, err := local.Open(w.Dir, w.In(options()))
 		require.NoError(t, err)
 		_, err = lw.Submit(t.Context(), "counter.added", map[string]any{"name": "tea", "by": i})
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog"
@@ -24,14 +25,16 @@ type Options struct {
 
 	Node         string // see pglog.Options, as all that follows
 	URL, Version string
+	Lease        time.Duration
 }
 
 // Store is a store of worlds. It is safe for concurrent use.
 type Store struct {
 	*pglog.Store
 
-	copies string
-	take   bool
+	copies  string
+	take    bool
+	sealing *local.Sealing
 }
 
 // Open opens the store on PostgreSQL that a URL leads to; see pglog.Open.
@@ -47,18 +50,25 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := pglog.Open(ctx, url, pglog.Options{Node: o.Node, URL: o.URL, Version: o.Version})
+	s, err := pglog.Open(ctx, url, pglog.Options{Node: o.Node, URL: o.URL, Version: o.Version, Lease: o.Lease})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s, copies, o.Take}, nil
+	return &Store{s, copies, o.Take, local.NewSealing(s.ID())}, nil
 }
 
 // World is where a world of a store lies, for package local: in a directory, which is its copy, and
-// in a log.
+// in a log; and what its keyring shares with others of the store.
 type World struct {
-	Dir string
-	Log func(key []byte) (journal.Log, error)
+	Dir     string
+	Log     func(key []byte) (journal.Log, error)
+	Sealing *local.Sealing
+}
+
+// In are the options with which the world is opened in its Dir.
+func (w World) In(opts local.Options) local.Options {
+	opts.Log, opts.Sealing = w.Log, w.Sealing
+	return opts
 }
 
 // World says where a world lies, without asking whether it is there.
@@ -71,6 +81,7 @@ func (s *Store) World(id string) (World, error) {
 		Log: func(key []byte) (journal.Log, error) {
 			return s.Store.World(id, pglog.Claim{Key: key, Take: s.take}), nil
 		},
+		Sealing: s.sealing,
 	}, nil
 }
 
@@ -90,7 +101,7 @@ func (s *Store) MoveOut(ctx context.Context, id, to string, opts local.Options) 
 
 // elsewhere is the store to a world that moves.
 func (s *Store) elsewhere(c pglog.Claim) local.Elsewhere {
-	return local.Elsewhere{Where: "store " + s.ID(), Log: func(id string, key []byte) (journal.Movable, error) {
+	return local.Elsewhere{Where: "store " + s.ID(), Sealing: s.sealing, Log: func(id string, key []byte) (journal.Movable, error) {
 		claim := c
 		claim.Key = key
 		return s.Store.World(id, claim), nil
@@ -110,6 +121,7 @@ func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b.ID, b.Sealed = id, true
+	opts.Sealing = s.sealing
 	opts.Log = func(key []byte) (journal.Log, error) {
 		if err := s.Make(ctx, id, key, journal.Head{}); err != nil {
 			return nil, err

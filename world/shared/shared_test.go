@@ -50,7 +50,7 @@ func TestAWorldThatWasBegunIsMadeAgain(t *testing.T) {
 
 	w, err := s.World("w")
 	require.NoError(t, err)
-	opts.Log = w.Log
+	opts = w.In(opts)
 	var last journal.Head
 	for range 2 {
 		lw, err := local.Open(w.Dir, opts)

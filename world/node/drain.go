@@ -1,0 +1,14 @@
+package node
+
+// drain gives all worlds up when the node ends, at once, so that other nodes have them: each when its
+// effects under way have ended, or have had the time that their hosts give them.
+func (n *Node) drain() {
+	n.mu.Lock()
+	n.closed = true // nothing more is begun
+	n.mu.Unlock()
+	n.work.Wait()
+	for _, w := range n.Service.Worlds() {
+		n.work.Go(func() { n.giveUp(w, "the node ends") })
+	}
+	n.work.Wait()
+}
