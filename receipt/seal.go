@@ -76,6 +76,11 @@ const (
 // The caller brings SealRandomBytes random bytes, new ones each time. It takes
 // 64 MiB and a part of a second.
 func Seal(k *Keyring, passphrase, random []byte) ([]byte, error) {
+	return SealBy(argon2.IDKey, k, passphrase, random)
+}
+
+// SealBy is Seal by a KDF that returns what argon2.IDKey returns, and may remember it.
+func SealBy(kdf KDF, k *Keyring, passphrase, random []byte) ([]byte, error) {
 	if len(random) != SealRandomBytes {
 		return nil, fmt.Errorf("receipt: keyring: sealing takes %d random bytes, not %d", SealRandomBytes, len(random))
 	}
@@ -84,10 +89,10 @@ func Seal(k *Keyring, passphrase, random []byte) ([]byte, error) {
 		Passes: sealPasses, MemoryKiB: sealMemoryKiB, Lanes: sealLanes,
 		Salt: random[:SealSaltBytes], Nonce: random[SealSaltBytes:],
 	}}
-	return f.seal(k, passphrase)
+	return f.seal(k, passphrase, kdf)
 }
 
-func (f *sealedFile) seal(k *Keyring, passphrase []byte) ([]byte, error) {
+func (f *sealedFile) seal(k *Keyring, passphrase []byte, kdf KDF) ([]byte, error) {
 	if len(passphrase) == 0 {
 		return nil, errors.New("receipt: keyring: an empty passphrase seals nothing")
 	}
@@ -95,7 +100,7 @@ func (f *sealedFile) seal(k *Keyring, passphrase []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, header, err := f.Seal.open(passphrase, argon2.IDKey)
+	box, header, err := f.Seal.open(passphrase, kdf)
 	if err != nil {
 		return nil, err
 	}

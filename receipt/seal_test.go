@@ -37,7 +37,7 @@ func cheap(t testing.TB, change func(*sealedFile)) []byte {
 		Version: sealVersion, KDF: sealKDF, Cipher: sealCipher, Passes: 1, MemoryKiB: 8, Lanes: 1,
 		Salt: sealRandom()[:SealSaltBytes], Nonce: sealRandom()[SealSaltBytes:],
 	}}
-	_, err := f.seal(sealKeys(t), []byte("open sesame"))
+	_, err := f.seal(sealKeys(t), []byte("open sesame"), argon2.IDKey)
 	require.NoError(t, err)
 	if change != nil {
 		change(&f)

@@ -85,7 +85,7 @@ func (r ring) encode() ([]byte, error) {
 	if r.passphrase == nil {
 		return r.keys.Encode()
 	}
-	return receipt.Seal(r.keys, r.passphrase, r.sealing.random())
+	return r.sealing.seal(r.keys, r.passphrase)
 }
 
 // writeKeyring writes a new keyring file, synced.

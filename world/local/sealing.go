@@ -30,13 +30,14 @@ func NewSealing(of string) *Sealing {
 	return &Sealing{salt: sum[:receipt.SealSaltBytes], keys: make(map[[sha256.Size]byte]func() []byte)}
 }
 
-// random is what receipt.Seal takes; of no Sealing all of it is random.
-func (s *Sealing) random() []byte {
-	b := randomBytes(receipt.SealRandomBytes)
-	if s != nil {
-		copy(b, s.salt)
+// seal is receipt.Seal; of no Sealing with a salt that is random.
+func (s *Sealing) seal(k *receipt.Keyring, passphrase []byte) ([]byte, error) {
+	random := randomBytes(receipt.SealRandomBytes)
+	if s == nil {
+		return receipt.Seal(k, passphrase, random)
 	}
-	return b
+	copy(random, s.salt)
+	return receipt.SealBy(s.key, k, passphrase, random)
 }
 
 // unseal is receipt.Unseal.
