@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -132,7 +133,9 @@ func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 		return w.Dir, w.In(opts), err
 	}
 	n := &node.Node{Service: v, Store: store.Store, Idle: s.idle, Events: v.Events}
-	v.Keep, v.Elsewhere = n.Keep, n
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(n.Metrics())
+	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, registry
 	return nil
 }
 

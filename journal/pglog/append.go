@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -193,6 +194,7 @@ type flight struct {
 	bytes   int
 	frames  []frame
 	blobs   []journal.Blob
+	began   time.Time
 }
 
 // flush sends what waits, of all worlds together, until the store is closed.
@@ -238,6 +240,7 @@ func (s *Store) send(worlds []*World) {
 				f.land(nil)
 				continue
 			}
+			s.stats.count(func(n *Stats) { n.Confirms++ })
 			s.work.Go(func() { f.land(s.settle(f, err)) })
 		}
 	}
@@ -256,7 +259,7 @@ func (w *World) board() *flight {
 		w.lane.under = false
 		return nil
 	}
-	f := &flight{world: w, wid: w.wid, token: w.token, epoch: w.epoch, batches: w.lane.waiting[:n:n], bytes: bytes}
+	f := &flight{began: time.Now(), world: w, wid: w.wid, token: w.token, epoch: w.epoch, batches: w.lane.waiting[:n:n], bytes: bytes}
 	f.after, f.head = f.batches[0].batch.After, f.batches[n-1].batch.Head
 	w.lane.waiting = w.lane.waiting[n:]
 	w.lane.bytes -= bytes
@@ -298,6 +301,7 @@ func (f *flight) land(err error) {
 		p.end(err)
 	}
 	w := f.world
+	w.store.stats.count(func(n *Stats) { n.landed(f, err) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

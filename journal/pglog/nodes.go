@@ -110,7 +110,11 @@ func (s *Store) ClaimDue(ctx context.Context, most int, but []string) (ids []str
 			v := stand{token: token}
 			var id string
 			var root []byte
-			err := r.Scan(&id, &v.wid, &v.epoch, &v.head.ID, &root, &v.sealed, &v.seal)
+			var taken bool
+			err := r.Scan(&id, &v.wid, &v.epoch, &v.head.ID, &root, &v.sealed, &v.seal, &taken)
+			if taken {
+				s.stats.count(func(n *Stats) { n.Takeovers++ })
+			}
 			copy(v.head.Root[:], root)
 			ids, found[id] = append(ids, id), v
 			return err

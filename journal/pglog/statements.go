@@ -150,14 +150,14 @@ WITH found AS (
 	UNION
 	(SELECT wid, token FROM worldkernel.world WHERE node = $1 AND run = $2 AND token = $3)
 ), free AS (
-	SELECT w.wid FROM worldkernel.world w JOIN found ON found.wid = w.wid AND found.token = w.token
+	SELECT w.wid, w.node IS NOT NULL AND w.token <> $3 AS taken FROM worldkernel.world w JOIN found ON found.wid = w.wid AND found.token = w.token
 	WHERE w.state = 'live' AND octet_length(w.root) = 32 AND least(w.head, w.sealed, w.epoch) >= 0 AND w.epoch < 1::bigint << 62
 	LIMIT $4 FOR UPDATE OF w SKIP LOCKED
 )
 UPDATE worldkernel.world w
 SET epoch = w.epoch + (w.token <> $3)::int, token = $3, node = $1, run = $2, due = NULL, wanted = NULL
 FROM free WHERE w.wid = free.wid
-RETURNING w.id, w.wid, w.epoch, w.head, w.root, w.sealed, w.seal`
+RETURNING w.id, w.wid, w.epoch, w.head, w.root, w.sealed, w.seal, free.taken`
 
 	// sqlWant has one of another node's worlds be given to this one.
 	sqlWant = `
@@ -170,6 +170,21 @@ UPDATE worldkernel.world SET wanted = $1 WHERE wid = (
 SELECT (SELECT count(*) FROM worldkernel.node WHERE lease_until > now()),
        (SELECT count(*) FROM worldkernel.world WHERE node IS NOT NULL)
        + (SELECT count(*) FROM worldkernel.world WHERE node IS NULL AND due <= now())`
+
+	// sqlFigures counts for who watches.
+	sqlFigures = `
+SELECT (SELECT count(*) FROM worldkernel.node WHERE lease_until > now()),
+       (SELECT count(*) FROM worldkernel.world WHERE state = 'live'),
+       (SELECT count(*) FROM worldkernel.world w LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
+        WHERE w.node IS NOT NULL AND n.run IS NULL AND w.state = 'live'),
+       (SELECT count(*) FROM worldkernel.world WHERE node IS NULL AND due < now() - interval '1 minute' AND state = 'live'),
+       a.begun, a.expired, a.ended
+FROM (
+	SELECT count(*) FILTER (WHERE a.result IS NULL) AS begun,
+	       count(*) FILTER (WHERE a.result IS NULL AND a.lease_until < clock_timestamp()) AS expired,
+	       count(*) FILTER (WHERE a.result IS NOT NULL) AS ended
+	FROM worldkernel.attempt a JOIN worldkernel.world w ON w.wid = a.wid WHERE w.node = $1 AND w.run = $2
+) a`
 
 	// sqlGive has a node that lives be the next owner of a world.
 	sqlGive = `

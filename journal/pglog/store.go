@@ -75,6 +75,8 @@ type Store struct {
 	id   string        // as Status returns it
 	pack *packer
 
+	stats stats
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	queue  *queue

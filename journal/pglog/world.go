@@ -207,6 +207,9 @@ func (w *World) take(ctx context.Context, v stand) (journal.Owned, error) {
 		return journal.Owned{}, err
 	}
 	v.token = token
+	if v.node != "" && !v.alive {
+		s.stats.count(func(n *Stats) { n.Takeovers++ })
+	}
 	return w.own(ctx, v)
 }
 

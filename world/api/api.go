@@ -21,6 +21,8 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -38,6 +40,9 @@ type Config struct {
 	Forks        string         // the directory in which forks are made; empty: none are
 	Limits       Limits
 	Elsewhere    Elsewhere // who serves the worlds that this server does not; nil: nobody
+
+	Health  func() error        // why the server as a whole is not well, for anybody to read; nil: it is
+	Metrics prometheus.Gatherer // told beside those of worlds; nil: none
 }
 
 // Server serves worlds. It is safe for concurrent use.

@@ -112,6 +112,9 @@ func showMetrics(c *call) error {
 		}
 		all = append(all, h.counted.registry)
 	}
+	if c.server.cfg.Metrics != nil {
+		all = append(all, c.server.cfg.Metrics)
+	}
 	families, err := all.Gather()
 	if err != nil {
 		return err

@@ -78,6 +78,9 @@ type Running struct {
 // Ended is closed when the world is not driven any more.
 func (w *Running) Ended() <-chan struct{} { return w.ended }
 
+// Failed returns why the world could not go on, once it has ended; nil: it could.
+func (w *Running) Failed() error { return w.failed }
+
 // OpenError says which world of a Service was not opened, and why.
 type OpenError struct {
 	Dir string // as it was named

@@ -50,5 +50,10 @@ func health(c *call) error {
 			return failed(http.StatusServiceUnavailable, "ended", "a world has ended in this process")
 		}
 	}
+	if of := c.server.cfg.Health; of != nil {
+		if err := of(); err != nil {
+			return failed(http.StatusServiceUnavailable, "ended", err.Error())
+		}
+	}
 	return c.ok(Health{OK: true})
 }

@@ -8,7 +8,7 @@ func (n *Node) drain() {
 	n.mu.Unlock()
 	n.work.Wait()
 	for _, w := range n.Service.Worlds() {
-		n.work.Go(func() { n.giveUp(w, "the node ends") })
+		n.work.Go(func() { n.giveUp(w, givenEnd, "") })
 	}
 	n.work.Wait()
 }

@@ -44,12 +44,16 @@ type Node struct {
 	closed bool                     // Keep ends: nothing more is begun
 	under  map[string]chan struct{} // worlds that are being opened or closed; closed when that is done
 	fails  map[string]*pause        // worlds that could not be opened
+	lost   bool                     // the store cannot be asked
+	opened uint64                   // worlds
+	given  map[string]uint64        // worlds that were given up, by why
 }
 
 // pause is how long a world is left to others.
 type pause struct {
 	until time.Time
 	next  time.Duration
+	why   error
 }
 
 func (p *pause) lasts() bool { return p != nil && time.Now().Before(p.until) }
@@ -58,23 +62,24 @@ func (p *pause) lasts() bool { return p != nil && time.Now().Before(p.until) }
 func (n *Node) Keep(ctx context.Context) {
 	n.mu.Lock()
 	n.places, n.under, n.fails = make(chan struct{}, most), map[string]chan struct{}{}, map[string]*pause{}
-	n.ctx = ctx
+	n.given, n.ctx = map[string]uint64{}, ctx
 	n.mu.Unlock()
 	defer n.drain()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	lost := false // the store cannot be asked
 	for looks := 0; ; looks++ {
 		err := n.look(ctx, looks%shareEvery == 0)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil && !lost:
+		case err != nil && n.Health() == nil:
 			n.Events.Error("the store does not answer: no world comes or goes until it does", "error", err)
-		case err == nil && lost:
+		case err == nil && n.Health() != nil:
 			n.Events.Info("the store answers again")
 		}
-		lost = err != nil
+		n.mu.Lock()
+		n.lost = err != nil
+		n.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
@@ -107,7 +112,7 @@ func (n *Node) look(ctx context.Context, share bool) error {
 	}
 	for _, w := range here {
 		if n.rests(w) {
-			n.leave(w, "it rests")
+			n.leave(w, givenRest, "")
 		}
 	}
 	if err := n.claim(ctx, len(mine)); err != nil || !share {
@@ -123,7 +128,7 @@ func (n *Node) settle(ctx context.Context, here map[string]*api.Running, under m
 	for _, m := range mine {
 		switch w := here[m.ID]; {
 		case w != nil && m.Wanted != "":
-			n.leave(w, "it is wanted by "+m.Wanted)
+			n.leave(w, givenWanted, m.Wanted)
 		case w == nil && under[m.ID] == nil:
 			unknown = append(unknown, m.ID)
 		}
@@ -176,6 +181,7 @@ func (n *Node) open(ctx context.Context, id string) {
 	if err == nil {
 		n.mu.Lock()
 		delete(n.fails, id)
+		n.opened++
 		n.mu.Unlock()
 		n.Events.Info("owns a world", "world", id, "epoch", w.Local.Epoch())
 		return
@@ -183,13 +189,13 @@ func (n *Node) open(ctx context.Context, id string) {
 	if refused := (*pglog.RefusedError)(nil); errors.As(err, &refused) && refused.State == pglog.Owned {
 		return // another node was faster
 	}
-	wait := n.fail(id)
+	wait := n.fail(id, err)
 	err = errors.Join(err, n.Store.LetGo(context.WithoutCancel(ctx), id))
 	n.Events.Error("a world cannot be opened here, and is left to others", "world", id, "for", wait, "error", err)
 }
 
-// fail notes that a world could not be opened, and returns for how long it is left to others.
-func (n *Node) fail(id string) time.Duration {
+// fail notes why a world could not be opened, or not go on, and returns for how long it is left to others.
+func (n *Node) fail(id string, why error) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.fails[id]
@@ -198,6 +204,7 @@ func (n *Node) fail(id string) time.Duration {
 		n.fails[id] = p
 	}
 	wait := p.next
+	p.why = why
 	p.until, p.next = time.Now().Add(wait), min(2*wait, longPause)
 	return wait
 }
@@ -207,31 +214,39 @@ func (n *Node) failing() (ids []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for id, p := range n.fails { // order cannot show: it is a set
-		if p.lasts() {
+		switch left := time.Until(p.until); {
+		case left > 0:
 			ids = append(ids, id)
+		case left < -p.next: // others have it, or nobody
+			delete(n.fails, id)
 		}
 	}
 	return ids
 }
 
-func (n *Node) leave(w *api.Running, why string) {
-	n.do(context.Background(), w.ID, func() { n.giveUp(w, why) })
+func (n *Node) leave(w *api.Running, why, to string) {
+	n.do(context.Background(), w.ID, func() { n.giveUp(w, why, to) })
 }
 
 // leaveFailed is leave for a world that cannot go on: what is wrong with it may be so for a while.
 func (n *Node) leaveFailed(w *api.Running) {
 	n.do(context.Background(), w.ID, func() {
-		n.fail(w.ID)
-		n.giveUp(w, "it cannot go on here")
+		if !errors.Is(w.Failed(), journal.ErrFenced) {
+			n.fail(w.ID, w.Failed())
+		}
+		n.giveUp(w, givenFailed, "")
 	})
 }
 
-func (n *Node) giveUp(w *api.Running, why string) {
+func (n *Node) giveUp(w *api.Running, why, to string) {
 	err := n.Service.Leave(w)
 	if errors.Is(err, journal.ErrFenced) {
-		why, err = "it has another owner", nil
+		why, err = givenFenced, nil
 	}
-	n.Events.Info("owns a world no more", "world", w.ID, "epoch", w.Local.Epoch(), "why", why, "error", err)
+	n.mu.Lock()
+	n.given[why]++
+	n.mu.Unlock()
+	n.Events.Info("owns a world no more", "world", w.ID, "epoch", w.Local.Epoch(), "why", why, "to", to, "error", err)
 }
 
 // do opens or closes a world, unless that is under way.

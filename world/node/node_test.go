@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/journal/pglog"
@@ -68,7 +69,9 @@ func run(t *testing.T, url, name string, idle time.Duration, with ...func(*api.S
 		},
 	}
 	n := &node.Node{Service: v, Store: store.Store, Idle: idle, Events: events}
-	v.Keep, v.Elsewhere = n.Keep, n
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(n.Metrics())
+	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, registry
 	for _, with := range with {
 		with(v)
 	}
