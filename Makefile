@@ -17,7 +17,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo demo-postgres test lint fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
+.PHONY: help docs build demo demo-postgres test lint fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,12 @@ newest-postgres: ## run what is asked of PostgreSQL on the newest that npm ships
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./journal/pglog
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m -run 'Postgres|KilledMoves' ./host ./world/local ./world/node ./world/shared
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m -run 'TestScripts/store|RolesOfAStore|WhatWasRedacted' ./worldctl
+
+demo-machines: build ## two nodes, a worker, a primary and its synchronous standby, of which a node and the primary are killed
+	tools/demo-machines
+
+torture-nodes: ## kill three nodes of 1,000 worlds, stop them, cut them off; and see that without a fence something is done twice
+	tools/torture-nodes
 
 torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, effects, stopped processes, faults of the wire, killed backends, crashes, promotions; and kill what moves one there and back
 	TAKEOVERS=$${TAKEOVERS:-5000} WIRE_FAULTS=$${WIRE_FAULTS:-2000} KILLS=$${KILLS:-50} CRASHES=$${CRASHES:-20} PROMOTIONS=$${PROMOTIONS:-20} \
