@@ -79,9 +79,11 @@ func valid(t *rapid.T) *manifest.Manifest {
 	}
 	if len(m.Events) > 0 {
 		m.Routing = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) manifest.Route {
-			return manifest.Route{
-				Event: "*", Reducer: rapid.SampledFrom(slices.Sorted(maps.Keys(m.Reducers))).Draw(t, "reducer"), Key: "'x'",
+			r := manifest.Route{Event: "*", Reducer: rapid.SampledFrom(slices.Sorted(maps.Keys(m.Reducers))).Draw(t, "reducer"), Key: "'x'"}
+			if rapid.Bool().Draw(t, "each") {
+				r.Key, r.Each, r.Order = "", true, rapid.SampledFrom([]string{"", manifest.OrderName, manifest.OrderRandom}).Draw(t, "order")
 			}
+			return r
 		}), 0, 3).Draw(t, "routing")
 	}
 	m.Governance = validGovernance(t)

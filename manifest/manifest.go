@@ -255,11 +255,30 @@ type Policy struct {
 }
 
 // Route sends events to cells. Every route whose pattern matches an event's
-// name sends it to one cell, in the order of the manifest.
+// name sends it to one cell, or to each of a reducer, in the order of the manifest.
 type Route struct {
-	Event   string `cbor:"event" json:"event"`     // a name, "prefix.*" or "*"
-	Reducer string `cbor:"reducer" json:"reducer"` // a key of Reducers
-	Key     string `cbor:"key" json:"key"`         // see ParseKeyExpr
+	Event   string `cbor:"event" json:"event"`                     // a name, "prefix.*" or "*"
+	Reducer string `cbor:"reducer" json:"reducer"`                 // a key of Reducers
+	Key     string `cbor:"key" json:"key"`                         // see ParseKeyExpr; empty where it goes to each
+	Each    bool   `cbor:"each,omitempty" json:"each,omitempty"`   // it goes to each cell of the reducer that is there
+	Order   string `cbor:"order,omitempty" json:"order,omitempty"` // in which: OrderName, which it is if empty, or OrderRandom
+}
+
+// The orders in which an event goes to each cell of a reducer.
+const (
+	OrderName   = "name"   // by their keys' bytes
+	OrderRandom = "random" // another each tick, from the world's seed
+)
+
+// To says where a route leads.
+func (r Route) To() string {
+	switch {
+	case !r.Each:
+		return r.Reducer + "/[" + r.Key + "]"
+	case r.Order == OrderRandom:
+		return "each " + r.Reducer + " in random order"
+	}
+	return "each " + r.Reducer
 }
 
 // Encode returns the canonical bytes of m. The error names text that is not

@@ -190,11 +190,11 @@ func (r *risks) routing(a, b []Route) {
 			continue
 		}
 		fresh = true
-		r.add(Neutral, "/routing/"+strconv.Itoa(i), "routing", "%s goes to %s/[%s]", route.Event, route.Reducer, route.Key)
+		r.add(Neutral, "/routing/"+strconv.Itoa(i), "routing", "%s goes to %s", route.Event, route.To())
 	}
 	for _, route := range left {
 		r.add(Neutral, "/routing/"+strconv.Itoa(slices.Index(a, route)), "routing",
-			"%s does not go to %s/[%s] any more", route.Event, route.Reducer, route.Key)
+			"%s does not go to %s any more", route.Event, route.To())
 	}
 	if !fresh && len(left) == 0 && !slices.Equal(a, b) {
 		r.add(Neutral, "/routing", "routing", "the routes are in another order")

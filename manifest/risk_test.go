@@ -106,6 +106,7 @@ func TestChangesAreWeighed(t *testing.T) {
 		"a decision":      {func(m *manifest.Manifest) { m.Policies[0].Decide = "require_approval" }, "loses /policies/0/decide", "gains /policies/0/decide"},
 		"an expression":   {func(m *manifest.Manifest) { m.Policies[0].When = "false" }, "gains /policies/0/when", "gains /policies/0/when"},
 		"a route":         {func(m *manifest.Manifest) { m.Routing = m.Routing[1:] }, "neutral /routing/0", "neutral /routing/0"},
+		"a route to each": {func(m *manifest.Manifest) { m.Routing[0].Each, m.Routing[0].Key = true, "" }, "neutral /routing/0 neutral /routing/0", "neutral /routing/0 neutral /routing/0"},
 		"order of routes": {func(m *manifest.Manifest) { slices.Reverse(m.Routing) }, "neutral /routing", "neutral /routing"},
 		"the world":       {func(m *manifest.Manifest) { m.Budget.Calls++ }, "gains /budget/calls", "loses /budget/calls"},
 		"a limit":         {func(m *manifest.Manifest) { m.Limits.InFlight-- }, "loses /limits/in_flight", "gains /limits/in_flight"},

@@ -227,8 +227,18 @@ func (v *validator) route(path string, r Route) {
 	if _, ok := v.m.Reducers[r.Reducer]; !ok {
 		v.fault(path+"/reducer", "there is no reducer %q%s", r.Reducer, among(v.m.Reducers))
 	}
-	_, err := ParseKeyExpr(r.Key)
-	v.check(path+"/key", err)
+	if r.Order != "" {
+		v.oneOf(path+"/order", r.Order, OrderName, OrderRandom)
+	}
+	switch {
+	case r.Each && r.Key != "":
+		v.fault(path+"/key", "what goes to each cell of a reducer has no key: leave out key, or each")
+	case !r.Each && r.Order != "":
+		v.fault(path+"/order", "only what goes to each cell of a reducer has an order: say each: true, or leave it out")
+	case !r.Each:
+		_, err := ParseKeyExpr(r.Key)
+		v.check(path+"/key", err)
+	}
 }
 
 func (v *validator) declared(pattern string) bool {

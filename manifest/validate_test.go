@@ -271,19 +271,24 @@ func TestValidateNamesTheFault(t *testing.T) {
 		"too many hosts": {params("web", func(p *manifest.CapParams) {
 			p.Hosts = slices.Repeat([]string{"a"}, 10_001)
 		}), "/caps/web/params/hosts"},
-		"star inside a kind":    {capKinds("to*ls"), "/caps/tools/params/kinds/0"},
-		"star without a dot":    {capKinds("tool*"), "/caps/tools/params/kinds/0"},
-		"empty kind":            {capKinds(""), "/caps/tools/params/kinds/0"},
-		"nameless policy":       {func(m *manifest.Manifest) { m.Policies[0].Name = "" }, "/policies/0/name"},
-		"policy name twice":     {func(m *manifest.Manifest) { m.Policies = append(m.Policies, m.Policies[0]) }, "/policies/1/name"},
-		"blank when":            {func(m *manifest.Manifest) { m.Policies[0].When = " " }, "/policies/0/when"},
-		"unknown decision":      {func(m *manifest.Manifest) { m.Policies[0].Decide = "maybe" }, "/policies/0/decide"},
-		"route without reducer": {func(m *manifest.Manifest) { m.Routing[0].Reducer = "x" }, "/routing/0/reducer"},
-		"route without event":   {func(m *manifest.Manifest) { m.Routing[1].Event = "order.*" }, "/routing/1/event"},
-		"route with bad event":  {func(m *manifest.Manifest) { m.Routing[1].Event = "t*" }, "/routing/1/event"},
-		"route with bad key":    {func(m *manifest.Manifest) { m.Routing[0].Key = "event.data" }, "/routing/0/key"},
-		"zero limit":            {func(m *manifest.Manifest) { m.Limits.Mailbox = 0 }, "/limits/mailbox"},
-		"huge limit":            {func(m *manifest.Manifest) { m.Limits.InFlight = 1 << 40 }, "/limits/in_flight"},
+		"star inside a kind":       {capKinds("to*ls"), "/caps/tools/params/kinds/0"},
+		"star without a dot":       {capKinds("tool*"), "/caps/tools/params/kinds/0"},
+		"empty kind":               {capKinds(""), "/caps/tools/params/kinds/0"},
+		"nameless policy":          {func(m *manifest.Manifest) { m.Policies[0].Name = "" }, "/policies/0/name"},
+		"policy name twice":        {func(m *manifest.Manifest) { m.Policies = append(m.Policies, m.Policies[0]) }, "/policies/1/name"},
+		"blank when":               {func(m *manifest.Manifest) { m.Policies[0].When = " " }, "/policies/0/when"},
+		"unknown decision":         {func(m *manifest.Manifest) { m.Policies[0].Decide = "maybe" }, "/policies/0/decide"},
+		"route without reducer":    {func(m *manifest.Manifest) { m.Routing[0].Reducer = "x" }, "/routing/0/reducer"},
+		"route without event":      {func(m *manifest.Manifest) { m.Routing[1].Event = "order.*" }, "/routing/1/event"},
+		"route with bad event":     {func(m *manifest.Manifest) { m.Routing[1].Event = "t*" }, "/routing/1/event"},
+		"route to each, and a key": {func(m *manifest.Manifest) { m.Routing[0].Each = true }, "/routing/0/key"},
+		"route in an order":        {func(m *manifest.Manifest) { m.Routing[0].Order = "random" }, "/routing/0/order"},
+		"route in no order": {func(m *manifest.Manifest) {
+			m.Routing[0].Each, m.Routing[0].Key, m.Routing[0].Order = true, "", "age"
+		}, "/routing/0/order"},
+		"route with bad key": {func(m *manifest.Manifest) { m.Routing[0].Key = "event.data" }, "/routing/0/key"},
+		"zero limit":         {func(m *manifest.Manifest) { m.Limits.Mailbox = 0 }, "/limits/mailbox"},
+		"huge limit":         {func(m *manifest.Manifest) { m.Limits.InFlight = 1 << 40 }, "/limits/in_flight"},
 		"too many routes": {func(m *manifest.Manifest) {
 			m.Routing = make([]manifest.Route, 10_001)
 			for i := range m.Routing {

@@ -79,11 +79,12 @@ type cellFold struct {
 	registry reducer.Registry
 	at       journal.Seq
 	name     string
+	everyone string // stands for each cell of its reducer
 	cell     *cell
 	base     journal.Seq // the head of the image that it began with; 0: none
 	seed     uint64
 	now      manifest.Tick
-	waiting  alarms                        // submitted events for the cell that fall due later; they have no cells
+	waiting  alarms                        // submitted events for the cell, or everyone, that fall due later; those for the cell have no cells
 	timers   alarms                        // of the cell; likewise
 	intents  map[receipt.Key]cellFoldAsked // asked for since base
 	rules    []journal.Hash                // manifests that may be in force, and are not tried yet
@@ -96,7 +97,7 @@ type cellFoldAsked struct{ tag, kind string }
 
 func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry reducer.Registry) *cellFold {
 	return &cellFold{
-		h: h, registry: registry, at: at, unit: at, name: id.String(), cell: newCell(id, journal.Hash{}),
+		h: h, registry: registry, at: at, unit: at, name: id.String(), everyone: everyone(id.Reducer).name, cell: newCell(id, journal.Hash{}),
 		intents: make(map[receipt.Key]cellFoldAsked),
 	}
 }
@@ -106,7 +107,8 @@ func (f *cellFold) view() (CellView, bool, error) {
 		return CellView{}, false, nil
 	}
 	v := f.cell.view()
-	v.Scheduled, v.Timers = alarmViews(f.waiting, f.now), alarmViews(f.timers, f.now)
+	own := slices.DeleteFunc(slices.Clone(f.waiting), func(x *alarm) bool { return x.to != nil })
+	v.Scheduled, v.Timers = alarmViews(own, f.now), alarmViews(f.timers, f.now)
 	return v, true, nil
 }
 
@@ -190,7 +192,7 @@ func (img *cellImage) sinceBefore(cell string, at journal.Seq) bool {
 }
 
 func (f *cellFold) image(head journal.Seq) (*cellImage, error) {
-	part, err := f.h.Part(head, []string{f.name, scheduledList + f.name, timersList + f.name})
+	part, err := f.h.Part(head, []string{f.name, scheduledList + f.name, scheduledList + f.everyone, timersList + f.name})
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +228,17 @@ func (f *cellFold) restore(img *cellImage) (err error) {
 	}
 	if f.waiting, err = f.alarmsIn(img, scheduledList, "scheduled"); err != nil {
 		return err
+	}
+	if v := versionIn(img.Image, scheduledList+f.everyone); v != nil {
+		list, err := decodeAlarms(v, img.core.Now)
+		if err != nil {
+			return err
+		}
+		for _, x := range list {
+			if !slices.Contains(x.To, f.name) {
+				f.waiting.add(alarm{at: x.At, record: x.Record, to: []*cell{everyone(f.cell.id().Reducer)}, name: x.Name, data: x.Data})
+			}
+		}
 	}
 	f.timers, err = f.alarmsIn(img, timersList, "timers")
 	return err

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -13,7 +14,7 @@ import (
 
 // fold applies the cell's records since base.
 func (f *cellFold) fold() error {
-	for id, err := range f.h.CellRecords(f.name, f.base) {
+	for id, err := range f.records() {
 		if err != nil {
 			return err
 		}
@@ -43,7 +44,43 @@ func (f *cellFold) fold() error {
 func (f *cellFold) advance(now manifest.Tick) {
 	f.now = now
 	for x := range f.waiting.due(now) {
-		f.deliver(mail{record: x.record, name: x.name, data: x.data})
+		if x.to == nil || f.cell.there() {
+			f.deliver(mail{record: x.record, name: x.name, data: x.data})
+		}
+	}
+}
+
+// records yields the ids of the records after base that concern the cell, or everyone of its
+// reducer.
+func (f *cellFold) records() iter.Seq2[journal.Seq, error] {
+	return merged(f.h.CellRecords(f.name, f.base), f.h.CellRecords(f.everyone, f.base))
+}
+
+// merged yields what two ascending sequences do, in order and each once.
+func merged(a, b iter.Seq2[journal.Seq, error]) iter.Seq2[journal.Seq, error] {
+	return func(yield func(journal.Seq, error) bool) {
+		next, stop := iter.Pull2(b)
+		defer stop()
+		other, failed, more := next()
+		for id, err := range a {
+			for ; more && failed == nil && err == nil && other <= id; other, failed, more = next() {
+				if other < id && !yield(other, nil) {
+					return
+				}
+			}
+			if failed != nil {
+				yield(0, failed)
+				return
+			}
+			if !yield(id, err) || err != nil {
+				return
+			}
+		}
+		for ; more; other, failed, more = next() {
+			if !yield(other, failed) || failed != nil {
+				return
+			}
+		}
 	}
 }
 
@@ -56,13 +93,9 @@ func (f *cellFold) deliver(x mail) {
 func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 	switch b := body.(type) {
 	case *journal.Submitted:
-		if b.Due > f.now {
-			f.waiting.add(alarm{at: b.Due, record: rec.ID, name: b.Name, data: b.Data})
-		} else {
-			f.deliver(mail{record: rec.ID, name: b.Name, data: b.Data})
-		}
+		f.receive(b.Due, b.To, mail{record: rec.ID, name: b.Name, data: b.Data})
 	case *journal.Emitted:
-		f.deliver(mail{record: rec.ID, name: b.Name, data: b.Data})
+		f.receive(0, b.To, mail{record: rec.ID, name: b.Name, data: b.Data})
 	case *journal.TimerFired:
 		return f.fire(rec, b)
 	case *journal.Stepped:
@@ -85,6 +118,20 @@ func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 		return f.applyEffect(rec, body)
 	}
 	return nil
+}
+
+// receive takes an event that was sent, to the cell or to everyone.
+func (f *cellFold) receive(due manifest.Tick, to []string, x mail) {
+	var everyones []*cell
+	if !slices.Contains(to, f.name) {
+		everyones = []*cell{everyone(f.cell.id().Reducer)}
+	}
+	switch {
+	case due > f.now:
+		f.waiting.add(alarm{at: due, record: x.record, to: everyones, name: x.name, data: x.data})
+	case everyones == nil || f.cell.there():
+		f.deliver(x)
+	}
 }
 
 // applyEffect does to the cell what a record about one of its intents says.

@@ -42,6 +42,7 @@ type cells struct {
 	bytes   int              // about so many take those that are here, as of the last image
 	left    *Seen            // has all that were ever left to the shelf; nil: that is not known
 	shelf   *shelf
+	rosters map[string]*roster // by reducer; see of
 }
 
 // get returns a cell, or nil.
@@ -94,16 +95,25 @@ func (x *cells) peek(name string) *cell {
 // unshelve adds a cell that was on the shelf.
 func (x *cells) unshelve(c *cell) {
 	x.shelved--
-	x.here[c.name] = c
-	x.weigh(c)
+	x.enter(c)
 }
 
 // put adds a cell that is new.
 func (x *cells) put(c *cell) {
-	x.here[c.name] = c
-	x.weigh(c)
+	x.enter(c)
 	if !c.born {
 		x.unborn++
+	}
+}
+
+// enter has a cell be in memory.
+func (x *cells) enter(c *cell) {
+	x.here[c.name] = c
+	x.weigh(c)
+	if len(x.rosters) > 0 {
+		if r := x.rosters[c.id().Reducer]; r != nil {
+			r.fresh = append(r.fresh, c)
+		}
 	}
 }
 
@@ -180,6 +190,7 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 // drop leaves cells to the shelf that rest and that nobody has asked for since it was called
 // last, and then any that rest, until those that are here take no more than so many bytes.
 func (x *cells) drop(bytes int) {
+	x.rosters = nil
 	for range 2 {
 		for name, c := range x.here { // order cannot show: what is on the shelf does not
 			switch {

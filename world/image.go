@@ -255,6 +255,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 			k.parked[c.id()] = c
 		}
 		k.cells.put(c)
+		k.longest = max(k.longest, c.mail.len())
 		names[c.name] = c
 	}
 	if core.Version >= 3 {
@@ -332,11 +333,11 @@ func (k *kernel) restoreAlarms(saved []imageAlarm) (alarms, error) {
 	for i, x := range saved {
 		a := &alarm{at: x.At, record: x.Record, name: x.Name, tag: x.Tag, data: x.Data, place: i}
 		for _, name := range x.To {
-			id, err := reducer.ParseCell(name)
+			c, err := k.recipient(name)
 			if err != nil {
 				return nil, err
 			}
-			a.to = append(a.to, k.cellFor(id))
+			a.to = append(a.to, c)
 		}
 		out = append(out, a)
 	}

@@ -30,6 +30,8 @@ type kernel struct {
 	shelf     *shelf
 	cells     cells
 	queues    queues
+	longest   int     // at least as long as the longest mailbox
+	order     []*cell // scratch: of a broadcast
 	scheduler scheduler
 	scheduled alarms // submitted events that fall due later
 	timers    alarms
@@ -122,9 +124,7 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 		touchList(k.lists.scheduled, to)
 		return id, nil
 	}
-	for _, c := range to {
-		k.deliver(c, x)
-	}
+	k.deliverAll(to, x)
 	return id, nil
 }
 
@@ -147,10 +147,8 @@ func (k *kernel) targets(rule *eventRule, data journal.Data, direct *reducer.Cel
 		}
 	}
 	k.plan.targets = to
-	for _, c := range to {
-		if most := k.rules.manifest.Limits.Mailbox; uint64(c.mail.len()) >= most {
-			return nil, refuse(ErrMailboxFull, c.name, "%d events wait, limits.mailbox is %d", c.mail.len(), most)
-		}
+	if c, _ := k.full(); c != nil {
+		return nil, refuse(ErrMailboxFull, c.name, "%d events wait, limits.mailbox is %d", c.mail.len(), k.rules.manifest.Limits.Mailbox)
 	}
 	return to, nil
 }
@@ -179,6 +177,7 @@ func (k *kernel) deliver(c *cell, x mail) {
 		k.cells.bear(c, true)
 	}
 	c.mail.push(x, &k.queues)
+	k.longest = max(k.longest, c.mail.len())
 	k.touch(c)
 	if !c.queued && !c.parked {
 		k.scheduler.push(c)
@@ -223,9 +222,7 @@ func (k *kernel) begin(to manifest.Tick, still bool) {
 		if x.mayBeDestroyed() {
 			touchList(k.lists.scheduled, x.to)
 		}
-		for _, c := range x.to {
-			k.deliver(c, mail{record: x.record, name: x.name, data: x.data})
-		}
+		k.deliverAll(x.to, mail{record: x.record, name: x.name, data: x.data})
 	}
 	for x := range k.timers.due(to) {
 		k.untag(x)

@@ -246,6 +246,7 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 			k.parked[c.id()] = c
 		}
 		c.state, c.n, c.history, c.mail, c.parked = was.state, was.n, was.history, was.mail, was.parked
+		k.longest = max(k.longest, c.mail.len())
 		c.returnAsks(was.asks)
 		k.cells.bear(c, was.born)
 		k.touch(c)

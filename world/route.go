@@ -63,10 +63,12 @@ func refuse(err error, field, rule string, args ...any) *InputError {
 	return &InputError{Err: err, Field: field, Rule: fmt.Sprintf(rule, args...)}
 }
 
-// route sends an event to one cell of a reducer.
+// route sends an event to one cell of a reducer, or to each.
 type route struct {
 	reducer string
 	key     manifest.KeyExpr
+	each    *cell // everyone; nil: it goes to one
+	random  bool  // in random order
 }
 
 // event returns the rule of a declared event.
@@ -96,7 +98,8 @@ func (e *eventRule) check(data journal.Data, limits *manifest.Limits) error {
 }
 
 // route appends the cells that an event goes to, in the order of the
-// manifest's routes, each once. An empty key means the routes' own keys.
+// manifest's routes, each once: everyone of a reducer is one of them. An empty key means the
+// routes' own keys.
 func (k *kernel) route(to []*cell, e *eventRule, key string, data journal.Data) ([]*cell, error) {
 	for _, rt := range e.routes {
 		var c *cell
@@ -106,6 +109,8 @@ func (k *kernel) route(to []*cell, e *eventRule, key string, data journal.Data) 
 				return nil, refuse(ErrBadKey, "key", "%v", err)
 			}
 			c = k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: key})
+		case rt.each != nil:
+			c = rt.each
 		case rt.key.Path == nil:
 			c = k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: rt.key.Literal})
 		default:

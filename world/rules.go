@@ -226,6 +226,10 @@ func (r *rules) compileEvent(name string, def manifest.Event, blobs journal.Blob
 		if err := r.guard.keep(routeBytes, "routing"); err != nil {
 			return nil, err
 		}
+		if rt.Each {
+			rule.routes = append(rule.routes, route{reducer: rt.Reducer, each: everyone(rt.Reducer), random: rt.Order == manifest.OrderRandom})
+			continue
+		}
 		key, err := manifest.ParseKeyExpr(rt.Key)
 		if err != nil {
 			return nil, fmt.Errorf("world: route of %s: %w", name, err)

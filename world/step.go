@@ -189,20 +189,8 @@ const maxTimerTicks = 1 << 40
 
 // checkRoom checks that the mailboxes have room for all planned events.
 func (k *kernel) checkRoom() error {
-	most := k.rules.manifest.Limits.Mailbox
-	for i, c := range k.plan.targets {
-		if uint64(c.mail.len()+len(k.plan.targets)) <= most {
-			continue // even if all of them went here
-		}
-		waiting := uint64(c.mail.len())
-		for _, other := range k.plan.targets[:i+1] {
-			if other.name == c.name {
-				waiting++
-			}
-		}
-		if waiting > most {
-			return fmt.Errorf("emit to %s: %w: limits.mailbox is %d", c.name, ErrMailboxFull, most)
-		}
+	if c, most := k.full(); c != nil {
+		return fmt.Errorf("emit to %s: %w: limits.mailbox is %d", c.name, ErrMailboxFull, most)
 	}
 	return nil
 }
@@ -266,8 +254,8 @@ func (k *kernel) emit(e *plannedEvent, data journal.Data, step journal.Seq) {
 	to := k.plan.targets[e.from:e.to]
 	b := journal.Emitted{Version: journal.V(journal.BodyVersion), Name: e.rule.name, To: k.names(to), Data: data}
 	id, payload := k.write(journal.KindEmitted, step, b.Append(k.body[:0]))
-	for _, c := range to {
-		k.deliver(c, mail{record: id, name: e.rule.name, data: k.tail(payload, data)})
+	if len(to) > 0 {
+		k.deliverAll(to, mail{record: id, name: e.rule.name, data: k.tail(payload, data)})
 	}
 	if len(to) == 0 {
 		dropped := journal.Dropped{Version: journal.V(journal.BodyVersion), Name: e.rule.name, Reason: "no_route"}

@@ -136,6 +136,8 @@ func (d *decoder) route(n *yaml.Node) manifest.Route {
 		"event":   d.text(&r.Event),
 		"reducer": d.text(&r.Reducer),
 		"key":     d.text(&r.Key),
+		"each":    d.boolean(&r.Each),
+		"order":   d.text(&r.Order),
 	})
 	return r
 }

@@ -281,7 +281,13 @@ func (t Describer) event(verb, name string, to []string, data canon.Raw) string 
 	if t.Self != "" && (verb == "event" || slices.Contains(to, t.Self)) {
 		return fmt.Sprintf("received %s  %s", name, t.Data(data))
 	}
-	whom := strings.Join(to, ", ")
+	each := slices.Clone(to)
+	for i, cell := range each {
+		if reducer, all := strings.CutSuffix(cell, "/"); all { // no key is empty
+			each[i] = "each " + reducer
+		}
+	}
+	whom := strings.Join(each, ", ")
 	if whom == "" {
 		whom = "nobody"
 	}

@@ -42,6 +42,7 @@ func TestEveryErrorThatADoorCanMeetHasAFault(t *testing.T) {
 		"manifest.NoAdapterError":     "it stands in a list of faults",
 		"manifest.MissingEngineError": "it is part of world.ErrEngine, or says why a candidate cannot be run",
 		"receipt.ErrLate":             "the world records such a receipt as late",
+		"world.ErrNotKept":            "no door has a world of which nothing is kept: programs have them",
 		"snapshot.ErrBadProof":        "verification reports it as what it has found",
 	}
 	rows := make(map[string]bool)
