@@ -115,6 +115,13 @@ func (k *keeper) make(ctx context.Context, dir string, judge func(*Result) error
 		}
 		return judge(result)
 	}
+	if k.spec.from != nil {
+		amend, err := rules.amend(&k.spec.base)
+		if err != nil {
+			return err
+		}
+		return k.fork(ctx, dir, amend, begin)
+	}
 	v := &k.spec.Rules[k.plan.Variant]
 	from := k.spec.dir
 	if v.file != "" {

@@ -67,7 +67,7 @@ func (l *loader) read() error {
 			})
 		},
 	}
-	for _, name := range []string{"world", "variants", "params", "sample", "seeds", "inputs", "stop", "measures", "at", "effects"} {
+	for _, name := range []string{"world", "from", "variants", "params", "sample", "seeds", "inputs", "stop", "measures", "at", "effects"} {
 		known[name] = keep(name)
 	}
 	l.version()
@@ -85,6 +85,10 @@ func (l *loader) read() error {
 	if l.base.manifest == nil { // then nothing of the rest can be told
 		return l.Err()
 	}
+	if l.base.manifest.Clock.Real() {
+		l.Fault(l.Root(), "the clock of the world is real: runs take clock.mode simulated")
+	}
+	l.spec.base = l.base
 	l.params()
 	l.variants()
 	l.seeds()
@@ -147,10 +151,16 @@ func (l *loader) path(name string) string {
 
 // world reads what the runs begin with.
 func (l *loader) world() error {
-	n := l.at["world"]
-	if n == nil {
-		l.Fault(l.Root(), "world: want the directory of a world.yaml, or such a file")
+	n, from := l.at["world"], l.at["from"]
+	switch {
+	case n == nil && from == nil:
+		l.Fault(l.Root(), "world: want the directory of a world.yaml, or from: DIR@MOMENT, a moment of a world")
 		return nil
+	case n != nil && from != nil:
+		l.Fault(from, "world and from do not go together: runs begin with a new world, or at a moment of one")
+		return nil
+	case from != nil:
+		return l.branch(from)
 	}
 	name := "."
 	if l.Text(&name)(n); l.Refused(n) {
@@ -167,9 +177,6 @@ func (l *loader) world() error {
 		return nil
 	}
 	l.base, l.spec.dir = rules{loaded.Manifest, loaded.Contents}, filepath.Dir(file)
-	if loaded.Manifest.Clock.Real() {
-		l.Fault(n, "the clock of the world is real: runs take clock.mode simulated; write a world.yaml that has it")
-	}
 	return nil
 }
 

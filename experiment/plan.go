@@ -147,6 +147,9 @@ func (l *loader) seal() error {
 	}
 	s.Columns = s.measures.columns()
 	s.Begin, s.Mode = "a new world", s.Effects.Mode
+	if s.from != nil {
+		s.Begin = "the world " + s.from.dir + " at " + s.from.name
+	}
 	document, _ := l.Value(l.Root()).(map[string]any)
 	for _, name := range []string{"experiment", "limits", "effects"} { // which change no result
 		delete(document, name)
@@ -165,6 +168,9 @@ func (l *loader) seal() error {
 	}
 	sealed := map[string]any{
 		"format": planFormat, "document": document, "rules": rules, "inputs": s.inputs.hash, "effects": mode,
+	}
+	if s.from != nil {
+		sealed["from"] = s.from.at.Root
 	}
 	encoded, err := canon.Marshal(sealed)
 	s.Hash = canon.Sum(encoded)

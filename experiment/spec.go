@@ -37,7 +37,9 @@ type Spec struct {
 
 	measures measures
 	inputs   inputs
-	dir      string // of the world
+	from     *moment // where runs begin; nil: with a new world
+	base     rules   // of the world, or in force at that moment
+	dir      string  // of the world
 }
 
 // Variant is one set of rules.

@@ -174,7 +174,7 @@ func (s *Spec) run(ctx context.Context, p Planned, opts local.Options, a *answer
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.inMemory(p, opts, a)
+	w, err := s.inMemory(ctx, p, opts, a)
 	if err != nil {
 		return nil, fmt.Errorf("run %d: %w", p.ID, err)
 	}
@@ -193,7 +193,7 @@ func (c *course) live(ctx context.Context, w *world.World) (*Result, error) {
 }
 
 // inMemory makes the world of a run.
-func (s *Spec) inMemory(p Planned, opts local.Options, a *answers) (*memory.World, error) {
+func (s *Spec) inMemory(ctx context.Context, p Planned, opts local.Options, a *answers) (*memory.World, error) {
 	rules, err := s.rulesOf(p.Variant, p.Point)
 	if err != nil {
 		return nil, err
@@ -206,6 +206,13 @@ func (s *Spec) inMemory(p Planned, opts local.Options, a *answers) (*memory.Worl
 	mo.Host = func(cfg host.Config) (world.Host, error) {
 		cfg.Instead = instead
 		return host.New(cfg)
+	}
+	if s.from != nil {
+		amend, err := rules.amend(&s.base)
+		if err != nil {
+			return nil, err
+		}
+		return s.from.fork(ctx, amend, mo)
 	}
 	return memory.New(rules.manifest, rules.contents, mo)
 }

@@ -41,6 +41,9 @@ func (l *loader) variants() {
 
 // file returns the world file that runs are made of; empty: they branch off.
 func (l *loader) file() string {
+	if l.spec.from != nil {
+		return ""
+	}
 	name := "."
 	_ = l.at["world"].Decode(&name) // which was read before
 	return worldFile(l.path(name))
