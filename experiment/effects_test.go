@@ -1,0 +1,114 @@
+package experiment_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/experiment"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// oracle answers each question with another number, and counts them.
+type oracle struct{ asked atomic.Int64 }
+
+func (o *oracle) Perform(context.Context, host.Call) (host.Result, error) {
+	payload, err := canon.Marshal(o.asked.Add(1))
+	return host.Result{Status: receipt.StatusOK, Payload: payload}, err
+}
+
+func (o *oracle) options() local.Options {
+	return local.Options{Adapters: map[string]host.Factory{"oracle": func(host.Setup) (host.Adapter, error) { return o, nil }}}
+}
+
+// asking writes the experiment that asks, with replacements, and returns its path.
+func asking(t *testing.T, replace ...string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/asks.yaml")
+	require.NoError(t, err)
+	return document(t, strings.NewReplacer(replace...).Replace(string(text)))
+}
+
+func (o *oracle) load(t *testing.T, path, mode string) *experiment.Spec {
+	t.Helper()
+	s, err := experiment.Load(path, experiment.LoadOptions{Worlds: o.options(), Effects: mode})
+	require.NoError(t, err)
+	return s
+}
+
+func TestLiveEffectsOfRunsAreAskedForOnce(t *testing.T) {
+	var o oracle
+	path := asking(t)
+	live := experiment.Options{Dir: t.TempDir(), Worlds: o.options()}
+	out := run(t, o.load(t, path, ""), live)
+	require.EqualValues(t, 10, o.asked.Load())
+	require.EqualValues(t, 10, out.Spent.Calls)
+	again := experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Jobs: 1}
+	run(t, o.load(t, path, ""), again)
+	recorded := experiment.Options{Dir: t.TempDir(), Worlds: o.options()}
+	run(t, o.load(t, path, experiment.EffectsRecorded), recorded)
+	require.Equal(t, tables(t, live.Dir), tables(t, again.Dir))
+	require.Equal(t, tables(t, live.Dir), tables(t, recorded.Dir))
+	kept, err := experiment.Keep(t.Context(), o.load(t, path, ""), 3, live, filepath.Join(t.TempDir(), "kept"))
+	require.NoError(t, err)
+	require.True(t, kept.Recorded)
+	require.EqualValues(t, 10, o.asked.Load(), "a repetition costs nothing")
+}
+
+func TestRunsShareTheBudget(t *testing.T) {
+	var o oracle
+	path := asking(t, "calls: 10", "calls: 7")
+	dir := t.TempDir()
+	_, err := experiment.Run(t.Context(), o.load(t, path, ""), experiment.Options{Dir: dir, Worlds: o.options()})
+	var budget *experiment.BudgetError
+	require.ErrorAs(t, err, &budget)
+	require.Equal(t, "calls", budget.Unit)
+	require.EqualValues(t, 7, o.asked.Load())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, bytes.Replace(text, []byte("calls: 7"), []byte("calls: 10"), 1), 0o600))
+	run(t, o.load(t, path, ""), experiment.Options{Dir: dir, Worlds: o.options()})
+	require.EqualValues(t, 10, o.asked.Load(), "it goes on with what was recorded")
+}
+
+func TestAnAttemptThatWasUnderWayIsInDoubtAndNotMadeAgain(t *testing.T) {
+	var o oracle
+	path := asking(t)
+	run(t, o.load(t, path, ""), experiment.Options{Worlds: o.options(), Jobs: 1})
+	answers := filepath.Join(filepath.Dir(path), "answers")
+	text, err := os.ReadFile(answers)
+	require.NoError(t, err)
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for _, cut := range [][]byte{{}, lines[19][:len(lines[19])/2]} {
+		require.NoError(t, os.WriteFile(answers, append(bytes.Join(lines[:19], nil), cut...), 0o600))
+		for range 2 {
+			dir := t.TempDir()
+			out, err := experiment.Run(t.Context(), o.load(t, path, ""), experiment.Options{Dir: dir, Worlds: o.options()})
+			require.NoError(t, err)
+			require.Empty(t, out.Failed)
+			require.EqualValues(t, 10, o.asked.Load())
+			require.Contains(t, tables(t, dir)["runs.csv"], ",-1,", "on_in_doubt: fail")
+		}
+	}
+}
+
+func TestNothingIsPerformedUnlessItIsSaid(t *testing.T) {
+	var o oracle
+	for mode, want := range map[string]string{experiment.EffectsStub: "effects: {mode: live, budget: {calls: N}}", experiment.EffectsRecorded: "effects: {mode: live}"} {
+		out, err := experiment.Run(t.Context(), o.load(t, asking(t), mode), experiment.Options{Dir: t.TempDir(), Worlds: o.options()})
+		require.NoError(t, err)
+		require.Len(t, out.Failed, 5)
+		require.Contains(t, out.Failed[0].Error, "nothing answers model.ask of asker/a")
+		require.Contains(t, out.Failed[0].Error, want)
+	}
+	require.Zero(t, o.asked.Load())
+}

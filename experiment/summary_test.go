@@ -1,0 +1,86 @@
+package experiment
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMoments: by hand, with 3.182446, the quantile of 97.5% of Student's t with 3 degrees of
+// freedom, from a table.
+func TestMoments(t *testing.T) {
+	m := momentsOf([]float64{1, 2, 4, 8})
+	require.InDelta(t, 3.75, *m.Mean, 1e-12)
+	require.InDelta(t, 3.095695937, *m.SD, 1e-9)
+	require.InDelta(t, -1.175943, *m.Low, 1e-5)
+	require.InDelta(t, 8.675943, *m.High, 1e-5)
+	require.False(t, m.Apart())
+	require.Equal(t, 3.0, *medianOf([]float64{8, 1, 4, 2}))
+	require.Equal(t, 4.0, *medianOf([]float64{8, 1, 4}))
+	one := momentsOf([]float64{7})
+	require.Equal(t, 7.0, *one.Mean)
+	require.Nil(t, one.Low)
+	require.Zero(t, momentsOf(nil).N)
+	require.True(t, func() bool { m := momentsOf([]float64{1, 1.1, 0.9}); return m.Apart() }())
+}
+
+// TestPairsAreOfEqualSeeds: where a run has no value, its pair does not count.
+func TestPairsAreOfEqualSeeds(t *testing.T) {
+	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2, 3}, Columns: []Column{{Name: "x", Type: Float}}}
+	x := &ends{plan: p, values: [][][][]float64{{{{1, 2, math.NaN()}}}, {{{11, 13, 100}}}}}
+	s := x.summary()
+	require.Len(t, s.Pairs, 1)
+	require.Equal(t, 2, s.Pairs[0].N)
+	require.Equal(t, 10.5, *s.Pairs[0].Mean)
+	require.Equal(t, 3, s.Statistics[1].N)
+}
+
+// TestVendoredFilesAreWhatVendorWrote holds page/vendor to vendor.sum.
+func TestVendoredFilesAreWhatVendorWrote(t *testing.T) {
+	sums, err := os.ReadFile("vendor.sum")
+	require.NoError(t, err)
+	want := make(map[string]string)
+	for lines := bufio.NewScanner(bytes.NewReader(sums)); lines.Scan(); {
+		sum, name, _ := strings.Cut(lines.Text(), "  ")
+		want[name] = sum
+	}
+	entries, err := fs.ReadDir(page, "page/vendor")
+	require.NoError(t, err)
+	require.Len(t, entries, len(want))
+	for _, e := range entries {
+		data, err := page.ReadFile("page/vendor/" + e.Name())
+		require.NoError(t, err)
+		sum := sha256.Sum256(data)
+		require.Equal(t, want[e.Name()], hex.EncodeToString(sum[:]), e.Name())
+	}
+}
+
+// FuzzResult: what is read of a log is what would be written.
+func FuzzResult(f *testing.F) {
+	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2, 3}, Columns: []Column{
+		{Name: "i", Type: Int}, {Name: "x", Type: Float}, {Name: "b", Type: Bool}, {Name: "s", Type: Text},
+	}}
+	r := &Result{Planned: p.Planned(4), Tick: 9, Stopped: StoppedIdle, Last: []any{int64(1), 2.5, true, "é<"}, Rows: []Row{{3, []any{nil, nil, nil, nil}}}}
+	text, err := r.encode()
+	require.NoError(f, err)
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := p.decodeResult(text)
+		if err != nil {
+			return
+		}
+		again, err := r.encode()
+		require.NoError(t, err)
+		same, err := p.decodeResult(again)
+		require.NoError(t, err)
+		require.Equal(t, r, same)
+	})
+}
