@@ -129,6 +129,12 @@ type Movable interface {
 	// theirs goes on from there. Any other is refused, and so is one that is live.
 	Make(ctx context.Context, over Head) error
 
+	// Inherit has the world that its owner is making, and that has no records yet, begin with those
+	// of another up to a head of its, and with all contents that it has, redacted ones as such. They
+	// do not leave the store that both lie in: ErrElsewhere where they do not. After another error the world is to be
+	// made anew. Notes and images are not inherited.
+	Inherit(ctx context.Context, from Log, to Head) error
+
 	// Publish makes the world live that its owner has made.
 	Publish(ctx context.Context) error
 
@@ -136,6 +142,9 @@ type Movable interface {
 	// no other move has.
 	MoveAway(ctx context.Context, to string) error
 }
+
+// ErrElsewhere says that a world does not lie in the store of another.
+var ErrElsewhere = errors.New("journal: the worlds do not lie in the same store")
 
 // Standing is how a world stands in a Movable.
 type Standing struct {

@@ -19,6 +19,8 @@ import (
 // it. The zero value is that of a world without records, which nobody owns. It is safe for
 // concurrent use.
 type Server struct {
+	Beside func(id string) journal.Movable // another world of the same store; nil: there is none yet
+
 	mu sync.Mutex // guards what follows
 	contents
 }

@@ -39,6 +39,35 @@ func (l *memory) Make(ctx context.Context, over journal.Head) error {
 	return nil
 }
 
+// Sibling returns another world of the store.
+func (l *memory) Sibling(id string, _ []byte) journal.Movable {
+	if l.server.Beside == nil {
+		return &memory{server: &Server{}}
+	}
+	return l.server.Beside(id)
+}
+
+// Inherit implements journal.Movable. All worlds in memory lie in one store.
+func (l *memory) Inherit(_ context.Context, from journal.Log, to journal.Head) error {
+	parent, ok := from.(*memory)
+	if !ok {
+		return journal.ErrElsewhere
+	}
+	parent.server.mu.Lock()
+	has := parent.server.clone()
+	parent.server.mu.Unlock()
+	if to.ID > has.head.ID || to.ID > 0 && has.records[to.ID-1].Link != [journal.LinkBytes]byte(to.Root[:]) {
+		return fmt.Errorf("it has no record #%d as it is asked for", to.ID)
+	}
+	return l.own(func(c *contents) error {
+		if c.state != journal.Made || c.head.ID > 0 && c.head != to {
+			return errors.New("it has records of its own")
+		}
+		c.records, c.blobs, c.head, l.tail = has.records[:to.ID:to.ID], has.blobs, to, to
+		return nil
+	})
+}
+
 // Publish implements journal.Movable.
 func (l *memory) Publish(context.Context) error { return l.turn(journal.Live, "") }
 

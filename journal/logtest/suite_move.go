@@ -14,6 +14,9 @@ func RunMovable(t *testing.T, world func(t *testing.T) func() journal.Log) {
 	for _, l := range moving {
 		t.Run(l.name, func(t *testing.T) { l.hold(&story{T: t, open: world(t)}) })
 	}
+	for _, l := range inheriting {
+		t.Run(l.name, func(t *testing.T) { l.hold(&story{T: t, open: world(t)}, &story{T: t, open: world(t)}) })
+	}
 }
 
 // movable is another who would move the world.

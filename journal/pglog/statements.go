@@ -57,6 +57,50 @@ WITH gone AS (
 )
 SELECT wid FROM gone`
 
+	// sqlNextFrame finds where the frame begins that the record after one lies in, or will, and the chain
+	// root before it.
+	sqlNextFrame = `
+SELECT first, was FROM worldkernel.frame WHERE wid = $1 AND first <= $2 + 1 AND last > $2
+UNION ALL SELECT head + 1, root FROM worldkernel.world WHERE wid = $1 AND head = $2`
+
+	// sqlInheritFrames has a world that is being made, and has no head yet, get some frames of another
+	// ($3), after one record and up to another. It answers with the last record of them; 0: there are no more.
+	sqlInheritFrames = `
+WITH mine AS (
+	SELECT wid, epoch FROM worldkernel.world WHERE wid = $1 AND token = $2 AND state = 'made' AND head = 0 FOR KEY SHARE
+), page AS (
+	SELECT * FROM worldkernel.frame WHERE wid = $3 AND first > $4 AND last <= $5 ORDER BY first LIMIT $6
+), put AS (
+	INSERT INTO worldkernel.frame (wid, first, last, epoch, was, body)
+	SELECT mine.wid, page.first, page.last, mine.epoch, page.was, page.body FROM mine, page
+	ON CONFLICT (wid, first) DO NOTHING
+)
+SELECT coalesce((SELECT max(last) FROM page), 0) FROM mine`
+
+	// sqlInheritBlobs is the same of contents, after one hash. It answers with the last hash; NULL: there are no more.
+	sqlInheritBlobs = `
+WITH mine AS (
+	SELECT wid FROM worldkernel.world WHERE wid = $1 AND token = $2 AND state = 'made' AND head = 0 FOR KEY SHARE
+), page AS (
+	SELECT * FROM worldkernel.blob WHERE wid = $3 AND hash > $4 ORDER BY hash LIMIT $5
+), put AS (
+	INSERT INTO worldkernel.blob (wid, hash, body) SELECT mine.wid, page.hash, page.body FROM mine, page
+	ON CONFLICT (wid, hash) DO NOTHING
+)
+SELECT (SELECT hash FROM page ORDER BY hash DESC LIMIT 1) FROM mine`
+
+	// sqlInherited gives it its head, if its frames have all records up to that, and says whether they have.
+	sqlInherited = `
+WITH mine AS (
+	SELECT w.wid, (w.head = 0 OR w.head = $3 AND w.root = $4)
+	       AND (SELECT coalesce(sum(last - first + 1), 0) FROM worldkernel.frame WHERE wid = $1) = $3 AS whole
+	FROM worldkernel.world w WHERE w.wid = $1 AND w.token = $2 AND w.state = 'made' FOR UPDATE OF w
+), put AS (
+	UPDATE worldkernel.world w SET head = $3, root = $4, seal = $5, sealed = w.epoch
+	FROM mine WHERE w.wid = mine.wid AND mine.whole
+)
+SELECT whole FROM mine`
+
 	// sqlPublish makes a world live that was made.
 	sqlPublish = `
 UPDATE worldkernel.world SET state = 'live' WHERE wid = $1 AND token = $2 AND state <> 'moved' RETURNING wid`
