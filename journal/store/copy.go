@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -35,9 +37,10 @@ type Copied struct {
 // It cannot end at a record that was archived (journal.ErrArchived); other archives
 // are read by both, where they are.
 //
-// Where the journal lies in a log the other store is one in a directory all the same: of what the
+// Where the journal lies in a log, and opts.Log is nil, the other store is one in a directory all the same: of what the
 // copy of the log lacks it gets the index and the signed checkpoints. Records and contents are
-// there when they were read: that is for the caller.
+// there when they were read: that is for the caller. Else opts.Log is a [journal.Movable] in which the other world is being made: it
+// inherits there what it has, and its store is a copy of that.
 //
 // Its anchor is under opts.AnchorKey; opts.FS must be the store's. Appends wait
 // for as long as it takes to link the tables, and no longer. A crash leaves this
@@ -47,7 +50,7 @@ func (s *Store) CopyTo(dir string, at journal.Seq, opts Options) (*Store, Copied
 	if end := s.Head().ID; at == 0 || at > end && at != journal.Last {
 		return nil, Copied{}, fmt.Errorf("store: copy %s: record #%d of %d: %w", s.dir, at, end, journal.ErrNotFound)
 	}
-	if opts.Log != nil {
+	if opts.Log != nil && s.opts.Log == nil {
 		return nil, Copied{}, fmt.Errorf("store: copy %s: %w", s.dir, ErrInTheLog)
 	}
 	if a := s.archives.of(at); a != nil { // its records cannot be had in part
@@ -108,48 +111,82 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 	if done.Bytes, done.Linked, err = from.shared(s.path(newStoreName)); err != nil {
 		return done, err
 	}
-	logged := from.opts.Log != nil
-	if logged { // nobody has synced them yet
+	if from.opts.Log != nil && s.opts.Log == nil { // nobody has synced them yet
 		if err := syncFiles(s.opts.FS, s.path(newStoreName)); err != nil {
 			return done, err
 		}
 	}
-	earlier, unsigned := at < done.Head.ID, false
+	earlier := at < done.Head.ID
 	if earlier {
 		if done.Head, err = from.headAt(at); err != nil {
 			return done, err
 		}
 	}
+	if s.opts.Log != nil {
+		if err := s.inherit(from, done.Head); err != nil {
+			return done, err
+		}
+	}
+	if err := s.adapt(from, done.Head.ID, earlier); err != nil {
+		return done, err
+	}
+	return done, s.publish(slot{Head: done.Head, Epoch: max(from.epoch, s.owned.Epoch)})
+}
+
+// adapt makes of a copy of another store one of the records up to one, which is not all there
+// are if they end earlier.
+func (s *Store) adapt(from *Store, end journal.Seq, earlier bool) error {
+	unsigned := false
 	if !bytes.Equal(s.opts.AnchorKey, from.opts.AnchorKey) {
 		last, err := from.LastCheckpoint()
 		unsigned = last != nil || err != nil
 	}
-	if earlier || unsigned || logged {
-		err = s.using(newStoreName, s.pebbleOptions(), func() error {
-			if earlier {
-				if err := s.cut(at); err != nil {
-					return err
-				}
-			}
-			if logged {
-				if err := s.leave(from, done.Head.ID); err != nil {
-					return err
-				}
-			}
-			if unsigned {
-				return s.db.DeleteRange([]byte{signedPrefix}, []byte{signedPrefix + 1}, pebble.Sync)
-			}
-			return nil
-		})
-		if err != nil {
-			return done, err
-		}
+	logged := from.opts.Log != nil
+	if !earlier && !unsigned && !logged {
+		return nil
 	}
-	return done, s.publish(slot{Head: done.Head, Epoch: from.epoch})
+	return s.using(newStoreName, s.pebbleOptions(), func() (err error) {
+		if earlier {
+			err = s.cut(end)
+		}
+		switch {
+		case err != nil || !logged:
+		case s.opts.Log == nil:
+			err = s.leave(from, end)
+		default:
+			b := s.db.NewBatch()
+			setLogState(b, 0, 0) // it has no image yet
+			err = commit(s.db, b)
+		}
+		if err == nil && unsigned {
+			err = s.db.DeleteRange([]byte{signedPrefix}, []byte{signedPrefix + 1}, pebble.Sync)
+		}
+		return err
+	})
+}
+
+// inherit becomes the owner of a log in which a world is being made, and has it get there what
+// another has up to a head.
+func (s *Store) inherit(from *Store, to journal.Head) (err error) {
+	log, ok := s.opts.Log.(journal.Movable)
+	if !ok {
+		return journal.ErrElsewhere
+	}
+	ctx := context.Background()
+	if s.owned, err = log.Own(ctx); err != nil {
+		return err
+	}
+	s.owns = true
+	if err := log.Inherit(ctx, from.opts.Log, to); err != nil {
+		return err
+	}
+	s.owned.Head = to
+	s.wals = &walList{files: s.opts.FS, path: s.path(walsName)}
+	return s.setMark(cmp.Or(s.opts.boot, markInUse))
 }
 
 // leave makes a store in a directory of the copy of a log, with the checkpoints that are signed
-// there of records up to one, and what it says of contents that were redacted there.
+// there of records up to one, and what it says of contents that were redacted there, before that or later.
 func (s *Store) leave(from *Store, end journal.Seq) error {
 	b, seal := s.db.NewBatch(), newSealer()
 	for c, err := range from.signedIn(0, end) {
@@ -161,9 +198,6 @@ func (s *Store) leave(from *Store, end journal.Seq) error {
 	for e, err := range from.entries(1) {
 		if err != nil {
 			return err
-		}
-		if journal.Seq(e.ID) > end {
-			break
 		}
 		if journal.Kind(e.Kind) != journal.KindRedacted {
 			continue

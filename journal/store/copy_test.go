@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,20 +20,36 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/logtest"
 )
 
 const copyDir = "f/.world"
 
-// copyOptions are those of a copy, which has another key.
+// copyOptions are those of a copy, which has another key, and where it is one of a world in a log
+// lies in one, too.
 func copyOptions(files vfs.FS) Options {
 	opts := testOptions(files)
 	opts.AnchorKey = []byte("another key")
+	if heir != nil {
+		opts.Log = heir.Log()
+	}
 	return opts
 }
 
+// heir is where the journals of copies lie that are made of worlds in a log; nil: in their directories.
+var heir *logtest.Server
+
 func copyTo(t require.TestingT, s *Store, at journal.Seq, files vfs.FS) *Store {
-	c, done, err := s.CopyTo(copyDir, at, copyOptions(files))
+	opts := copyOptions(files)
+	if heir != nil {
+		*heir = logtest.Server{}
+		require.NoError(t, opts.Log.(journal.Movable).Make(context.Background(), journal.Head{}))
+	}
+	c, done, err := s.CopyTo(copyDir, at, opts)
 	require.NoError(t, err)
+	if heir != nil {
+		require.NoError(t, opts.Log.(journal.Movable).Publish(context.Background()))
+	}
 	require.Equal(t, done.Head, c.Head())
 	require.Positive(t, done.Bytes)
 	require.False(t, done.Linked, "files in memory are nobody's")
@@ -96,7 +113,9 @@ func TestCopyEqualsAStoreThatGotNoMore(t *testing.T) {
 // that only ever got these records, and with the images in memory.
 func (h *history) compareCopy(t testing.TB, r *rapid.T, at journal.Seq, records []journal.Stored, blobs []journal.Blob) {
 	mem := vfs.NewMem()
-	want, err := Create(testDir, testOptions(mem))
+	opts := testOptions(mem)
+	opts.Log = nil
+	want, err := Create(testDir, opts)
 	require.NoError(r, err)
 	last := records[len(records)-1]
 	appendAll(t, want, journal.Batch{Head: journal.Head{ID: last.ID, Root: last.Root}, Records: records, Blobs: blobs})
