@@ -36,8 +36,8 @@ type Forked struct {
 	ChainRoot journal.Hash        `json:"chain_root"`
 	Effects   journal.ForkEffects `json:"effects"`
 	Seed      *uint64             `json:"seed,omitempty"` // nil: its parent's
-	Dir       string              `json:"dir"`
-	Linked    bool                `json:"linked"` // the records and images of both are one on the disk, by hard links
+	Dir       string              `json:"dir,omitempty"`  // empty: it lies beside its parent, in a store
+	Linked    bool                `json:"linked"`         // the records and images of both are one on the disk, by hard links
 }
 
 // Fork makes another world in a directory that is empty or not there: with the
@@ -52,8 +52,21 @@ type Forked struct {
 //
 // Rules that f.Amend makes have to be ready within Options.Bounds and ctx: see world.Fork.
 func (lw *World) Fork(ctx context.Context, dir string, f ForkOptions) (*Forked, error) {
-	f.Effects = cmp.Or(f.Effects, journal.ForkHold)
-	if !f.Effects.Known() {
+	return lw.forkBy(f, func(keys ring, at journal.Seq, f ForkOptions) (done *Forked, err error) {
+		err = whole(dir, lw.dir, func(making string) error {
+			done, err = lw.forkTo(ctx, making, keys, at, f)
+			return err
+		})
+		if err == nil {
+			done.Dir = dir
+		}
+		return done, err
+	})
+}
+
+// forkBy finds where a fork begins, and has it made there.
+func (lw *World) forkBy(f ForkOptions, makeAt func(ring, journal.Seq, ForkOptions) (*Forked, error)) (*Forked, error) {
+	if f.Effects = cmp.Or(f.Effects, journal.ForkHold); !f.Effects.Known() {
 		return nil, &world.InputError{Err: world.ErrForkEffects, Field: "effects", Rule: fmt.Sprintf("%q", f.Effects)}
 	}
 	lw.still.Lock()
@@ -77,17 +90,10 @@ func (lw *World) Fork(ctx context.Context, dir string, f ForkOptions) (*Forked, 
 	if err := lw.w.Checkpoint(); err != nil {
 		return nil, err
 	}
-	var done *Forked
-	makeAt := func(at journal.Seq) error {
-		return whole(dir, lw.dir, func(making string) error {
-			done, err = lw.forkTo(ctx, making, keys, at, f)
-			return err
-		})
-	}
-	err = makeAt(place.at)
+	done, err := makeAt(keys, place.at, f)
 	var refused *forkError
 	if errors.As(err, &refused) && place.before > 0 {
-		err = makeAt(place.before)
+		done, err = makeAt(keys, place.before, f)
 	}
 	if errors.As(err, &refused) {
 		err = refused.err
@@ -95,7 +101,6 @@ func (lw *World) Fork(ctx context.Context, dir string, f ForkOptions) (*Forked, 
 	if err != nil {
 		return nil, err
 	}
-	done.Dir = dir
 	return done, nil
 }
 
@@ -119,25 +124,31 @@ func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journa
 			return nil, err
 		}
 	}
-	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error {
-		fork := World{dir: making, hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
-		b := journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor, Seed: f.Seed}
-		err := world.Fork(ctx, fork.config(), b, f.Amend)
-		if err != nil {
-			return &forkError{err}
-		}
-		return nil
-	})
+	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error { return lw.forkIn(ctx, s, hidden, keys, f) })
 	if err != nil {
 		return nil, err
 	}
 	if err := copyFiles(making, lw.dir); err != nil {
 		return nil, err
 	}
+	return lw.forked(keys, copied, f), nil
+}
+
+// forkIn makes the fork of a copy of what this world has.
+func (lw *World) forkIn(ctx context.Context, s *store.Store, hidden string, keys ring, f ForkOptions) error {
+	fork := World{dir: filepath.Dir(hidden), hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
+	b := journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor, Seed: f.Seed}
+	if err := world.Fork(ctx, fork.config(), b, f.Amend); err != nil {
+		return &forkError{err}
+	}
+	return nil
+}
+
+func (lw *World) forked(keys ring, copied store.Copied, f ForkOptions) *Forked {
 	return &Forked{
 		ID: keys.keys.World(), Parent: lw.keys.World(), At: copied.Head.ID, ChainRoot: copied.Head.Root,
 		Effects: f.Effects, Seed: f.Seed, Linked: copied.Linked,
-	}, nil
+	}
 }
 
 // gather reads all that belongs to the records up to one, where the journal lies in a log: then the
