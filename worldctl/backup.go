@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/shared"
 )
 
 func newBackupCommand(c *cli) *cobra.Command {
@@ -58,12 +59,18 @@ same external keys where it comes the same way. Before you run it:
     run --effects recorded:OLD until that has no answer, and run only then;
   - else compare intent list with what the outside has.
 
-Secrets are in no backup: bring .world/secrets back yourself.`,
+Secrets are in no backup: bring .world/secrets back yourself.
+
+With --store the world is made in the store, by its own id, where the store has none of
+that id.`,
 		Example: `  mv town town.old
   worldctl restore /mnt/backups/town-monday -w town
   worldctl -w town run --effects recorded:town.old`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.storeURL() != "" {
+				return c.restoreStored(cmd.Context(), args[0])
+			}
 			if c.world == "" {
 				return usagef("worldctl restore "+args[0]+" -w DIR", "restore needs to know where to")
 			}
@@ -73,11 +80,35 @@ Secrets are in no backup: bring .world/secrets back yourself.`,
 			}
 			return c.object("restore", done, func() {
 				fmt.Fprintf(c.stdout, "world %s is in %s, as it was at #%d, %s\n", done.ID, c.world, done.Head.ID, sharing(done.Linked))
-				c.note("note: it does not know what happened after the backup, and may perform again what was performed since; worldctl restore --help says what to do")
+				c.noteRestored()
 				c.note("next: worldctl status")
 			})
 		},
 	}
+}
+
+func (c *cli) noteRestored() {
+	c.note("note: it does not know what happened after the backup, and may perform again what was performed since; worldctl restore --help says what to do")
+}
+
+// restoreStored makes a world of a backup in a store.
+func (c *cli) restoreStored(ctx context.Context, backup string) error {
+	if _, err := c.place(c.world); err != nil {
+		return err
+	}
+	done, err := c.stored.Restore(ctx, c.path(backup), c.world, c.options())
+	var other *shared.OtherWorldError
+	if errors.As(err, &other) {
+		return &fault{err: err, code: exitUsage, hint: "type -w " + other.ID}
+	}
+	if err != nil {
+		return c.notMovedIn(backup, notBackup(backup, err))
+	}
+	return c.object("restore", done, func() {
+		fmt.Fprintf(c.stdout, "world %s is in the store, as it was at #%d\n", done.ID, done.Head.ID)
+		c.noteRestored()
+		c.note("next: %s", c.typed(done.ID).Replace("worldctl status"))
+	})
 }
 
 // notBackup says what to do about what is no backup.

@@ -17,20 +17,16 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-func newForkCommand(c *cli) *cobra.Command {
-	var at, effects, as, patch string
-	var seed uint64
-	var f local.ForkOptions
-	cmd := &cobra.Command{
-		Use:   "fork DIR",
-		Short: "Make another world that shares the past of this one",
-		Long: `Make another world in DIR, which must be empty or not there. It has the past of
+const forkLong = `Make another world in DIR, which must be empty or not there. It has the past of
 this one up to a moment, and an id and receipt keys of its own. It begins where no
 tick is open: at that moment, or at the last before it. This world does not change.
 
 --patch has it live by other rules from its first record on, which have to be ready
 within --max-gas, --max-memory and --max-time. --seed has its randomness come from
 another number: the steps that the two have in common stay, and later ones draw others.
+
+A world in a store has its fork beside it there, without DIR: --id names it. What both
+have does not leave the database.
 
 DIR gets the files beside world.yaml too, but not .world/secrets. What was in
 flight in this world stays this world's. New effects of the fork
@@ -43,13 +39,26 @@ flight in this world stays this world's. New effects of the fork
              are answered by them where this world has asked for the same up to now, and
              the others are performed, as those of another world
 
-` + momentForms + ".",
+`
+
+func newForkCommand(c *cli) *cobra.Command {
+	var at, effects, as, patch string
+	var seed uint64
+	var f local.ForkOptions
+	cmd := &cobra.Command{
+		Use:   "fork [DIR]",
+		Short: "Make another world that shares the past of this one",
+		Long:  forkLong + momentForms + ".",
 		Example: `  worldctl -w town fork ../town-2
   worldctl fork try --at before-import --effects recorded
-  worldctl fork dice --at t5 --seed 7 --patch stricter.yaml`,
-		Args: args(1, 1),
+  worldctl fork dice --at t5 --seed 7 --patch stricter.yaml
+  worldctl -w town fork --id town-2 --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'`,
+		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
+			dir, err := c.forkDir(args, f.ID)
+			if err != nil {
+				return err
+			}
 			if f.Actor, err = c.actor(as); err != nil {
 				return err
 			}
@@ -62,7 +71,7 @@ flight in this world stays this world's. New effects of the fork
 			}
 			ctx, cancel := c.timed(cmd.Context())
 			defer cancel()
-			return c.with(func(lw *local.World) error { return c.fork(ctx, lw, args[0], at, f) })
+			return c.with(func(lw *local.World) error { return c.fork(ctx, lw, dir, at, f) })
 		},
 	}
 	addAt(cmd, &at, "fork at this")
@@ -76,6 +85,20 @@ flight in this world stays this world's. New effects of the fork
 	return cmd
 }
 
+// forkDir is where a fork is to be; empty: beside its parent, in a store.
+func (c *cli) forkDir(args []string, id string) (string, error) {
+	inStore := c.storeURL() != "" || c.origin.Stored
+	switch {
+	case len(args) > 0:
+		return args[0], nil
+	case !inStore:
+		return "", usagef("worldctl fork DIR", "fork needs to know where to")
+	case id == "":
+		return "", usagef("worldctl fork --id NEW has it in the store, worldctl fork DIR in a directory", "fork needs to know where to")
+	}
+	return "", nil
+}
+
 func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local.ForkOptions) error {
 	if at != "" {
 		var err error
@@ -84,25 +107,42 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 		}
 	}
 	asked := cmp.Or(f.At, lw.Head().ID)
-	done, err := lw.Fork(ctx, c.path(dir), f)
+	done, err := c.makeFork(ctx, lw, dir, f)
 	if err != nil {
 		return notCopied(dir, unmade(err, f.Amend))
 	}
-	done.Dir = dir // as it was typed
 	if asked > done.At {
 		c.note("note: #%d is in the middle of a tick; the fork begins before that", asked)
 	}
 	return c.object("fork", done, func() {
-		fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
+		is := dir
+		if dir == "" {
+			is = done.ID
+			fmt.Fprintf(c.stdout, "world %s is in the store, forked from %s at #%d\n", done.ID, done.Parent, done.At)
+		} else {
+			fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
+		}
 		next := map[journal.ForkEffects]string{
-			journal.ForkHold:     "its effects wait for you: worldctl -w " + shellWord(dir) + " intent list --state parked",
+			journal.ForkHold:     "its effects wait for you: worldctl -w " + shellWord(is) + " intent list --state parked",
 			journal.ForkLive:     "its effects are performed",
 			journal.ForkRecorded: "its effects are answered by what this world recorded",
 
 			journal.ForkRecordedOrLive: "its effects are answered by what this world recorded, and what it has not asked for is performed, for real",
 		}
-		c.note("next: worldctl -w %s run; %s", shellWord(dir), next[done.Effects])
+		c.note("next: worldctl -w %s run; %s", shellWord(is), next[done.Effects])
 	})
+}
+
+// makeFork makes a fork in a directory, as it was typed, or beside its parent.
+func (c *cli) makeFork(ctx context.Context, lw *local.World, dir string, f local.ForkOptions) (*local.Forked, error) {
+	if dir == "" {
+		return lw.ForkBeside(ctx, f)
+	}
+	done, err := lw.Fork(ctx, c.path(dir), f)
+	if err == nil {
+		done.Dir = dir
+	}
+	return done, err
 }
 
 // sharing says what a copy takes of the disk.
@@ -134,6 +174,8 @@ func notCopied(dir string, err error) error {
 		return hinted(err, "%s", hint)
 	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, syscall.ENOTDIR) && isFile(dir):
 		return &fault{err: err, code: exitConflict, hint: "name a directory that is empty or not there"}
+	case errors.Is(err, local.ErrRecordedBeside):
+		return &fault{err: err, code: exitUsage, hint: "worldctl fork DIR, or --effects hold or live"}
 	case errors.Is(err, world.ErrSameWorld):
 		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}
 	case errors.Is(err, world.ErrForkEffects):

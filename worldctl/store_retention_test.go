@@ -64,4 +64,8 @@ func TestWhatWasRedactedLeavesTheFiles(t *testing.T) {
 	require.Equal(t, exitOK, code, said)
 	require.NoError(t, typeSQL(t, database, sqlOf(t, "Retention", 1)))
 	require.NoError(t, typeSQL(t, database, sqlOf(t, "What to run, and its size", 1)))
+	require.NoError(t, typeSQL(t, database, strings.ReplaceAll(sqlOf(t, "Backups", 1), "town", "notes")))
+	for _, table := range []string{"world", "frame", "blob", "note", "image", "image_part", "attempt", "keyring"} {
+		require.NoError(t, typeSQL(t, database, "SELECT 1 / (count(*) = 0)::int FROM worldkernel."+table), table)
+	}
 }

@@ -174,7 +174,7 @@ func (c *cli) besideStore(cmd *cobra.Command) error {
 // ofDirectories reports whether a verb is about directories and files, whatever the environment says.
 func ofDirectories(verb string) bool {
 	switch verb {
-	case "dev", "validate", "test", "sweep", "restore", "import", "worker", "token", "version", "help", "completion":
+	case "dev", "validate", "test", "sweep", "import", "worker", "token", "version", "help", "completion":
 		return true
 	}
 	return false

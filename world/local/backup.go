@@ -17,9 +17,9 @@ import (
 // BackedUp says what Backup or Restore made.
 type BackedUp struct {
 	ID     string       `json:"world_id"`
-	Head   journal.Head `json:"head"` // of the copy
-	Dir    string       `json:"dir"`
-	Linked bool         `json:"linked"` // the records and images of both are one on the disk, by hard links
+	Head   journal.Head `json:"head"`          // of the copy
+	Dir    string       `json:"dir,omitempty"` // empty: it was restored into a store
+	Linked bool         `json:"linked"`        // the records and images of both are one on the disk, by hard links
 }
 
 // Backup makes a copy of the world in a directory that is empty or not there: all

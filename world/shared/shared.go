@@ -99,6 +99,39 @@ func (s *Store) MoveOut(ctx context.Context, id, to string, opts local.Options) 
 	return local.MoveOut(ctx, id, w.Dir, to, opts, s.elsewhere(pglog.Claim{Take: s.take}))
 }
 
+// Restore makes a world in the store of a backup in a directory: the world with the id that it has
+// there, where the store has none of that id. See local.Restore; a crash leaves the world, or none.
+func (s *Store) Restore(ctx context.Context, backup, id string, opts local.Options) (_ *local.BackedUp, err error) {
+	aside, err := os.MkdirTemp("", "world-restored-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	dir := filepath.Join(aside, "world")
+	done, err := local.Restore(backup, dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	if done.ID != id {
+		return nil, &OtherWorldError{Backup: backup, ID: done.ID}
+	}
+	if _, err := s.MoveIn(ctx, dir, opts); err != nil {
+		return nil, err
+	}
+	done.Dir, done.Linked = "", false
+	return done, nil
+}
+
+// OtherWorldError says that a backup is of another world than the one that is to be restored.
+type OtherWorldError struct {
+	Backup string
+	ID     string // of the world that it is of
+}
+
+func (e *OtherWorldError) Error() string {
+	return e.Backup + ": the backup is of world " + e.ID + ", which keeps its id"
+}
+
 // elsewhere is the store to a world that moves.
 func (s *Store) elsewhere(c pglog.Claim) local.Elsewhere {
 	return local.Elsewhere{Where: "store " + s.ID(), Sealing: s.sealing, Log: func(id string, key []byte) (journal.Movable, error) {
