@@ -146,9 +146,10 @@ gas: ## look for Starlark programs that take more than 0.2 s of CPU at the defau
 vendor: ## fetch what the page has from others anew, see world/ui/vendor.sh
 	world/ui/vendor.sh
 
-pictures: ## make the pictures of docs/ui.md, with chromium
+pictures: ## make the pictures of docs/ui.md and the plots of the examples, with chromium
 	@mkdir -p docs/pictures
 	DOCS=$(CURDIR)/docs/pictures $(GO) test -C tools/browser -count=1 -run '^TestPictures$$' .
+	EXAMPLES=$(CURDIR)/examples $(GO) test -C tools/browser -count=1 -run '^TestPicturesOfModels$$' .
 
 bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
 	bin/bench kernel

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/experiment"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
@@ -20,6 +21,9 @@ import (
 )
 
 // What models come to depends on their seeds alone: each test passes or fails for good.
+
+// models are the examples that are simulations.
+func models() []string { return []string{"commons", "schelling", "sir"} }
 
 // params are those that a test sets, by REDUCER and name.
 type params map[string]map[string]any
@@ -196,9 +200,21 @@ func TestCommons(t *testing.T) {
 	require.Greater(t, held, first)
 }
 
+// TestExperimentsOfModelsAreValid reads the experiment that comes with each.
+func TestExperimentsOfModelsAreValid(t *testing.T) {
+	for _, name := range models() {
+		dir := filepath.Join(t.TempDir(), name)
+		require.NoError(t, examples.Copy(name, dir))
+		spec, err := experiment.Load(filepath.Join(dir, name+".yaml"), experiment.LoadOptions{})
+		require.NoError(t, err)
+		require.Equal(t, name, spec.Experiment)
+		require.GreaterOrEqual(t, spec.Runs(), uint64(20))
+	}
+}
+
 // TestModelsAreSmall holds what README.md files promise of models: at most 80 lines.
 func TestModelsAreSmall(t *testing.T) {
-	for _, name := range []string{"commons", "schelling", "sir"} {
+	for _, name := range models() {
 		files, err := filepath.Glob(filepath.Join(name, "*.star"))
 		require.NoError(t, err)
 		lines := 0

@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
@@ -47,6 +48,37 @@ func TestPictures(t *testing.T) {
 	town.await("What its last step changed")
 	town.await("Its way")
 	town.keep(filepath.Join(dir, "cell.png"))
+}
+
+// TestPicturesOfModels makes the plots in the README.md of each example that has an experiment,
+// in the directory that EXAMPLES names: one figure of the page that sweep report writes.
+func TestPicturesOfModels(t *testing.T) {
+	dir := os.Getenv("EXAMPLES")
+	if dir == "" {
+		t.Skip("skipped: EXAMPLES names no directory for pictures")
+	}
+	for name, figure := range map[string]struct{ section, measure string }{
+		"commons":   {"Over time", "gave"},
+		"schelling": {"Over city.wanted", "alike"},
+		"sir":       {"Over time", "infectious"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), name)
+			worldctl(t, ".", "init", at, "--template", name)
+			worldctl(t, at, "sweep", name+".yaml")
+			worldctl(t, at, "sweep", "report")
+			s := open(t, "file://"+filepath.Join(at, "results", "report.html"))
+			s.do(chromedp.EmulateViewport(600, 400), chromedp.Navigate(s.url))
+			s.until("document.querySelector('#plots figure svg') !== null")
+			s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
+				const title = (of, name) => of.querySelector(name).textContent;
+				const section = [...document.querySelectorAll('#plots section')].find((s) => title(s, 'h2') === %q);
+				const figure = [...section.querySelectorAll('figure')].find((f) => title(f, 'h3') === %q);
+				document.body.replaceChildren(section.querySelector('.legend'), figure);
+			})()`, figure.section, figure.measure)))
+			s.keep(filepath.Join(dir, name, name+".png"))
+		})
+	}
 }
 
 // wide gives a page the window that pictures have.
