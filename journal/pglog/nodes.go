@@ -106,7 +106,7 @@ func (s *Store) ClaimDue(ctx context.Context, most int, but []string) (ids []str
 	err = s.insist(ctx, func(ctx context.Context) error {
 		ids = nil
 		clear(found)
-		return s.rows(ctx, sqlClaimDue, []any{s.opts.Node, s.run, token, most, but}, func(r pgx.Rows) error {
+		return s.rows(ctx, sqlClaimDue, []any{s.opts.Node, s.run, token, most, but, s.believes()}, func(r pgx.Rows) error {
 			v := stand{token: token}
 			var id string
 			var root []byte

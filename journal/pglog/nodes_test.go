@@ -100,6 +100,28 @@ func TestAWorldIsGivenToANodeThatIsAlive(t *testing.T) {
 	require.Equal(t, [2]int{2, 2}, [2]int{nodes, worlds})
 }
 
+// TestNobodyIsTakenToBeDeadAfterTheDatabaseWasAway for longer than leases last, before each node has had the time
+// to be heard again; and no process claims what it has.
+func TestNobodyIsTakenToBeDeadAfterTheDatabaseWasAway(t *testing.T) {
+	url := newURL(t)
+	one, two := open(t, url, Options{Node: "one"}), open(t, url, Options{Node: "two"})
+	left(t, one, journal.WakeNow, "a", "b")
+	require.Equal(t, []string{"a", "b"}, claims(t, one))
+	require.NoError(t, two.Enter(t.Context()))
+	away := func() { require.NoError(t, one.rows(t.Context(), "UPDATE worldkernel.node SET lease_until = now() - interval '1 minute'", nil, nil)) }
+	away()
+	require.Empty(t, claims(t, one), "they are its own")
+	two.lease.Store(1)
+	require.True(t, two.Lapsed())
+	require.Empty(t, claims(t, two))
+	require.NoError(t, two.enter(t.Context(), false))
+	away()
+	require.False(t, two.Lapsed())
+	require.Empty(t, claims(t, two), "one may still say that it is there")
+	two.grace.Store(0)
+	require.Equal(t, []string{"a", "b"}, claims(t, two))
+}
+
 func TestAWorldThatIsWantedIsGiven(t *testing.T) {
 	url := newURL(t)
 	one, two := open(t, url, Options{Node: "one"}), open(t, url, Options{Node: "two"})

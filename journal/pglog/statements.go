@@ -181,7 +181,8 @@ WHERE w.id = $1`
 
 	// sqlClaimDue claims worlds that nobody owns who lives, and that are due, or wanted by this
 	// node ($1, its run $2): with a token ($3) that it answers to again where an answer was lost.
-	// What others claim at the same time it leaves to them, and what is damaged to who asks for it.
+	// What others claim at the same time it leaves to them, and what is damaged to who asks for it. That an
+	// owner has died is to be believed if $6 is so.
 	sqlClaimDue = `
 WITH found AS (
 	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND due <= now() AND id <> ALL ($5::text[]) LIMIT $4)
@@ -190,7 +191,7 @@ WITH found AS (
 	UNION
 	(SELECT w.wid, w.token FROM worldkernel.world w
 	 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-	 WHERE w.node IS NOT NULL AND n.run IS NULL AND w.id <> ALL ($5::text[]) LIMIT $4)
+	 WHERE w.node IS NOT NULL AND n.run IS NULL AND (w.node <> $1 OR w.run <> $2) AND $6 AND w.id <> ALL ($5::text[]) LIMIT $4)
 	UNION
 	(SELECT wid, token FROM worldkernel.world WHERE node = $1 AND run = $2 AND token = $3)
 ), free AS (

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -76,6 +77,8 @@ type Store struct {
 	pack *packer
 
 	stats stats
+	lease atomic.Int64 // when it runs out, in nanoseconds since 1970; 0: there is none yet
+	grace atomic.Int64 // until when nobody is taken to be dead; likewise
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -208,8 +211,27 @@ func (s *Store) beat(ctx context.Context) error {
 func (s *Store) enter(ctx context.Context, first bool) error {
 	var node string
 	args := []any{s.opts.Node, s.run, s.opts.Lease, first, s.opts.URL, s.opts.Version}
-	return s.rowBy(ctx, s.own, sqlNode, args, &node)
+	asked := time.Now()
+	err := s.rowBy(ctx, s.own, sqlNode, args, &node)
+	if err == nil {
+		if s.Lapsed() { // the database was away for others, too: they have not been heard again yet
+			s.grace.Store(asked.Add(s.opts.Lease / 2).UnixNano())
+		}
+		s.lease.Store(asked.Add(s.opts.Lease).UnixNano())
+	}
+	return err
 }
+
+// Lapsed reports whether the lease of this process has run out, as far as it knows: others may have its
+// worlds by now.
+func (s *Store) Lapsed() bool {
+	until := s.lease.Load()
+	return until > 0 && time.Now().UnixNano() > until
+}
+
+// believes reports whether leases that have run out are to be believed: not by who could not prolong its
+// own, until the others have had the time to.
+func (s *Store) believes() bool { return !s.Lapsed() && time.Now().UnixNano() > s.grace.Load() }
 
 // newUUID returns a random one that nobody can guess.
 func newUUID() pgtype.UUID {

@@ -173,7 +173,7 @@ var errLost = errors.New("the store does not answer, and what has something to w
 func (n *Node) Health() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.lost {
+	if n.lost || n.Store.Lapsed() {
 		return errLost
 	}
 	return nil

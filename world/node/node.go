@@ -20,6 +20,9 @@ const (
 	DefaultIdle = time.Minute
 	// every is how often a node looks what there is to do for it.
 	every = time.Second
+	// lookPatience is how long the store may take to answer all that a look asks: who is asked by then
+	// is told that it does not.
+	lookPatience = 5 * time.Second
 	// shareEvery is after how many looks it asks another node for a world.
 	shareEvery = 3
 	// together is how many worlds are claimed at once, and most how many are opened or closed.
@@ -67,18 +70,20 @@ func (n *Node) Keep(ctx context.Context) {
 	defer n.drain()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	lost := false // the store cannot be asked
 	for looks := 0; ; looks++ {
 		err := n.look(ctx, looks%shareEvery == 0)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil && n.Health() == nil:
+		case err != nil && !lost:
 			n.Events.Error("the store does not answer: no world comes or goes until it does", "error", err)
-		case err == nil && n.Health() != nil:
+		case err == nil && lost:
 			n.Events.Info("the store answers again")
 		}
+		lost = err != nil
 		n.mu.Lock()
-		n.lost = err != nil
+		n.lost = lost
 		n.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -88,8 +93,10 @@ func (n *Node) Keep(ctx context.Context) {
 	}
 }
 
-// look does once what there is to do.
+// look does once what there is to do. What it begins goes on after it.
 func (n *Node) look(ctx context.Context, share bool) error {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
 	if err := n.Store.Enter(ctx); err != nil {
 		return err
 	}
@@ -161,7 +168,7 @@ func (n *Node) claim(ctx context.Context, mine int) error {
 			return err
 		}
 		for _, id := range ids {
-			n.do(ctx, id, func() { n.open(ctx, id) })
+			n.do(n.ctx, id, func() { n.open(n.ctx, id) })
 		}
 		if claimed == 0 && len(ids) == together {
 			nodes, worlds, err := n.Store.Crowd(ctx)

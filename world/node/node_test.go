@@ -110,7 +110,12 @@ func (r *running) owns(n int) {
 // create makes worlds in which something is due at once, and returns the store's URL.
 func create(t *testing.T, n int) string {
 	t.Helper()
-	url := pgtest.URL(t)
+	return createAt(t, pgtest.URL(t), n)
+}
+
+// createAt is create in a database.
+func createAt(t *testing.T, url string, n int) string {
+	t.Helper()
 	require.NoError(t, pglog.Init(t.Context(), url))
 	s, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir()})
 	require.NoError(t, err)
