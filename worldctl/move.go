@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,12 +11,13 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/shared"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newMoveCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "move", Short: "Move a world from a directory into a store on PostgreSQL, and back"},
-		newMoveInCommand(c), newMoveOutCommand(c))
+	return group(&cobra.Command{Use: "move", Short: "Move a world from a directory into a store on PostgreSQL, back, and between stores"},
+		newMoveInCommand(c), newMoveOutCommand(c), newMoveToCommand(c))
 }
 
 // moveAnswer says what was moved.
@@ -126,6 +128,46 @@ has no result may have been done.`,
 			})
 		},
 	}
+}
+
+// toStoreEnv is storeEnv of the store that a world moves to.
+const toStoreEnv = "WORLDCTL_TO_STORE"
+
+func newMoveToCommand(c *cli) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "to",
+		Short: "Move a world from one store into another",
+		Long: `Move the world of -w from the store of --store into that of --to-store: out, into a
+directory beside the copies, and in from there. At no moment there are two. Interrupted, the
+same again on this machine goes on: after a kill when the stores have seen that process gone,
+after 10 s.
+
+The passphrase opens the keyring, and is the same there.`,
+		Example: "  worldctl -w town move to --store 'postgres://kernel@db1/worlds?sslmode=verify-full' --to-store 'postgres://kernel@db2/worlds?sslmode=verify-full'",
+		Args:    args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			to := cmp.Or(to, os.Getenv(toStoreEnv))
+			if c.storeURL() == "" || to == "" {
+				return usagef("type --store URL and --to-store URL, or put them into "+storeEnv+" and "+toStoreEnv, "which stores are meant?")
+			}
+			if _, err := c.place(c.world); err != nil {
+				return err
+			}
+			other, err := shared.Open(cmd.Context(), to, shared.Options{Copies: c.path(c.copies), Take: c.take, Version: version().Version})
+			if err != nil {
+				return err
+			}
+			defer other.Close()
+			done, err := c.stored.MoveTo(cmd.Context(), c.world, other, c.options())
+			if err != nil {
+				return err
+			}
+			return c.moved(done, func() { c.note("next: worldctl -w %s status, in that store", shellWord(done.ID)) })
+		},
+	}
+	cmd.Flags().StringVar(&to, "to-store", "", "the `URL` of the store that the world moves to; "+toStoreEnv+" does the same")
+	return cmd
 }
 
 func (c *cli) moved(done *local.Moved, next func()) error {

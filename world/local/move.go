@@ -98,6 +98,33 @@ func (m mark) put(dir string) error {
 	return errors.Join(file.WriteNew(filepath.Join(hidden, movedFile), []byte(text), 0o600), file.SyncDir(hidden))
 }
 
+// Leaves reports whether the world of a directory is on its way into a log, or is there: MoveInto goes on.
+// Where Forget has left nothing else there, that is a *MovedError.
+func Leaves(dir string) (bool, error) {
+	m, err := readMark(dir)
+	if err == nil && m.way == markTo {
+		if _, gone := os.Lstat(filepath.Join(dir, hiddenDir, keyringFile)); errors.Is(gone, fs.ErrNotExist) {
+			err = &MovedError{Place: dir, Where: m.where}
+		}
+	}
+	return m.way == markTo, err
+}
+
+// Forget takes away what is left of a world in a directory that it has left, but for where it went.
+func Forget(dir string) error {
+	hidden := filepath.Join(dir, hiddenDir)
+	if err := os.Remove(filepath.Join(hidden, keyringFile)); err != nil { // without which Leaves says that nothing is there
+		return err
+	}
+	entries, err := os.ReadDir(hidden)
+	for _, e := range entries {
+		if e.Name() != movedFile {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(hidden, e.Name())))
+		}
+	}
+	return err
+}
+
 func unmark(dir string) error {
 	hidden := filepath.Join(dir, hiddenDir)
 	return errors.Join(os.Remove(filepath.Join(hidden, movedFile)), file.SyncDir(hidden))

@@ -5,6 +5,7 @@ package shared
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -131,6 +132,40 @@ type OtherWorldError struct {
 func (e *OtherWorldError) Error() string {
 	return e.Backup + ": the backup is of world " + e.ID + ", which keeps its id"
 }
+
+// MoveTo moves a world into another store, by way of a directory beside the copies of this one: out of here,
+// and in there. At no moment is it in two places, or in none: whatever interrupts it, the same again, on this
+// machine, brings it to its end.
+func (s *Store) MoveTo(ctx context.Context, id string, to *Store, opts local.Options) (*local.Moved, error) {
+	if _, err := s.World(id); err != nil {
+		return nil, err
+	}
+	if s.ID() == to.ID() {
+		return nil, fmt.Errorf("%w %s: it is there already", errSameStore, s.ID())
+	}
+	dir := filepath.Join(s.copies, movingDir, s.ID(), id)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, err
+	}
+	leaves, err := local.Leaves(dir)
+	if err == nil && !leaves { // else it is here, or there
+		_, err = s.MoveOut(ctx, id, dir, opts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	done, err := to.MoveIn(ctx, dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	done.From = "store " + s.ID()
+	return done, local.Forget(dir)
+}
+
+// movingDir has worlds that are on their way to another store.
+const movingDir = "moving"
+
+var errSameStore = errors.New("the world is to move into the store that it lies in")
 
 // elsewhere is the store to a world that moves.
 func (s *Store) elsewhere(c pglog.Claim) local.Elsewhere {
