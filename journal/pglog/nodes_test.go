@@ -108,7 +108,9 @@ func TestNobodyIsTakenToBeDeadAfterTheDatabaseWasAway(t *testing.T) {
 	left(t, one, journal.WakeNow, "a", "b")
 	require.Equal(t, []string{"a", "b"}, claims(t, one))
 	require.NoError(t, two.Enter(t.Context()))
-	away := func() { require.NoError(t, one.rows(t.Context(), "UPDATE worldkernel.node SET lease_until = now() - interval '1 minute'", nil, nil)) }
+	away := func() {
+		require.NoError(t, one.rows(t.Context(), "UPDATE worldkernel.node SET lease_until = now() - interval '1 minute'", nil, nil))
+	}
 	away()
 	require.Empty(t, claims(t, one), "they are its own")
 	two.lease.Store(1)

@@ -95,7 +95,7 @@ func refuses(t *testing.T) (server *pgtest.Server, begin, end func()) {
 
 // full is a disk on which nothing more goes.
 func full(t *testing.T) (server *pgtest.Server, begin, end func()) {
-	mount, err := os.MkdirTemp("", "full")
+	mount, err := os.MkdirTemp("", "full") //nolint:usetesting // short: a socket's path has 107 bytes
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.Remove(mount) })
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=160m,mode=777"); err != nil {
