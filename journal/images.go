@@ -22,22 +22,33 @@ func (x *Images) Add(img *Image) {
 		last = new(Image)
 	}
 	whole.Cells = withChanges(last.Cells, img)
-	whole.Intents = slices.Clone(last.Intents)
-	places := make(map[Hash]int, len(whole.Intents))
-	for i, e := range whole.Intents {
-		places[e.Key] = i
-	}
-	for _, e := range img.Intents {
-		e.First = false
-		if at, found := places[e.Key]; found {
-			whole.Intents[at] = e
-		} else {
-			places[e.Key] = len(whole.Intents)
-			whole.Intents = append(whole.Intents, e)
-		}
-	}
+	whole.Intents = merged(last.Intents, img.Intents, func(e *IntentVersion) Hash { e.First = false; return e.Key })
+	whole.Counts = merged(last.Counts, img.Counts, func(c *CountVersion) CountKey { c.First = false; return c.CountKey })
 	x.kept = slices.DeleteFunc(x.kept, func(old *Image) bool { return !slices.Contains(img.Keep, old.Head.ID) })
 	x.kept = append(x.kept, whole)
+}
+
+// merged returns the versions of an image, of which changed are those that are others than
+// before. They keep their places.
+func merged[V any, K comparable](before, changed []V, keyOf func(*V) K) []V {
+	if len(changed) == 0 {
+		return before
+	}
+	out := slices.Clone(before)
+	places := make(map[K]int, len(out))
+	for i := range out {
+		places[keyOf(&out[i])] = i
+	}
+	for _, v := range changed {
+		key := keyOf(&v)
+		if at, found := places[key]; found {
+			out[at] = v
+		} else {
+			places[key] = len(out)
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // withChanges returns the cells of an image, of which it says those that are others than
@@ -59,16 +70,19 @@ func withChanges(before []CellVersion, img *Image) []CellVersion {
 
 // Size returns about how many bytes the images take.
 func (x *Images) Size() (n int) {
-	const cellVersion, intentVersion = 56, 64
+	const cellVersion, intentVersion, countVersion = 56, 64, 64
 	var before *Image
 	for _, img := range x.kept {
-		n += len(img.Core) + cellVersion*len(img.Cells) + intentVersion*len(img.Intents)
+		n += len(img.Core) + cellVersion*len(img.Cells) + intentVersion*len(img.Intents) + countVersion*len(img.Counts)
 		own := img.since(before)
 		for i := range own.Cells {
 			n += len(own.Cells[i].Bytes)
 		}
 		for i := range own.Intents {
 			n += len(own.Intents[i].Bytes)
+		}
+		for i := range own.Counts {
+			n += len(own.Counts[i].Bytes)
 		}
 		before = img
 	}
@@ -95,7 +109,7 @@ func (x *Images) Each() iter.Seq[*Image] {
 // since returns an image with what it has otherwise than another before it; nil: there is none.
 func (img *Image) since(before *Image) *Image {
 	if before == nil {
-		return &Image{Head: img.Head, Core: img.Core, Cells: img.Cells, Intents: img.Intents}
+		return &Image{Head: img.Head, Core: img.Core, Cells: img.Cells, Intents: img.Intents, Counts: img.Counts}
 	}
 	own := &Image{Head: img.Head, Core: img.Core}
 	was := before.Cells
@@ -117,6 +131,11 @@ func (img *Image) since(before *Image) *Image {
 	for i, e := range img.Intents { // they keep their places
 		if i >= len(before.Intents) || !bytes.Equal(before.Intents[i].Bytes, e.Bytes) {
 			own.Intents = append(own.Intents, e)
+		}
+	}
+	for i, c := range img.Counts { // likewise
+		if i >= len(before.Counts) || !bytes.Equal(before.Counts[i].Bytes, c.Bytes) {
+			own.Counts = append(own.Counts, c)
 		}
 	}
 	return own
@@ -201,6 +220,29 @@ func (x *Images) IntentVersions(at Seq) iter.Seq2[IntentVersion, error] {
 	return func(yield func(IntentVersion, error) bool) {
 		if img := x.at(at); img != nil {
 			for _, v := range img.Intents {
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// CountVersion is Versions.CountVersion.
+func (x *Images) CountVersion(key CountKey, at Seq) (*CountVersion, error) {
+	for v, err := range x.CountVersions(at) {
+		if err != nil || v.CountKey == key {
+			return &v, err
+		}
+	}
+	return nil, nil
+}
+
+// CountVersions is Versions.CountVersions.
+func (x *Images) CountVersions(at Seq) iter.Seq2[CountVersion, error] {
+	return func(yield func(CountVersion, error) bool) {
+		if img := x.at(at); img != nil {
+			for _, v := range img.Counts {
 				if !yield(v, nil) {
 					return
 				}

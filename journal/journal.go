@@ -151,11 +151,11 @@ type History interface {
 	// Record returns the stored bytes of a record, or ErrNotFound.
 	Record(id Seq) ([]byte, error)
 	// Image returns the last kept image whose head is not after a record, with all
-	// its cells and intents, or nil where there is none.
+	// its cells, intents and counts, or nil where there is none.
 	Image(at Seq) (*Image, error)
 	// Part returns the kept image at a head, ErrNotFound where there is none, with
-	// its core, no intents, and of its cells those that are named: a cell that was
-	// not there then is left out.
+	// its core, no intents and counts, and of its cells those that are named: a cell
+	// that was not there then is left out.
 	Part(at Seq, cells []string) (*Image, error)
 	// Scan yields the records after a given one, in order, up to the end. An
 	// error ends the sequence and names the record.
@@ -165,8 +165,8 @@ type History interface {
 // Versions reads images piece by piece: a world that is larger than memory leaves there what
 // it does not use. An image shows as soon as Checkpoint has been given it.
 type Versions interface {
-	// Core returns the last image whose head is not after a record, without its cells and
-	// intents; nil where there is none.
+	// Core returns the last image whose head is not after a record, without its cells,
+	// intents and counts; nil where there is none.
 	Core(at Seq) (*Image, error)
 	// CellVersion returns the version of a cell, or of what is kept beside one, in the last
 	// image whose head is not after a record; nil: that has none.
@@ -179,6 +179,10 @@ type Versions interface {
 	CellVersions(prefix string, at Seq) iter.Seq2[CellVersion, error]
 	// IntentVersions is CellVersions of the ledger's entries.
 	IntentVersions(at Seq) iter.Seq2[IntentVersion, error]
+	// CountVersion is CellVersion of a count.
+	CountVersion(key CountKey, at Seq) (*CountVersion, error)
+	// CountVersions is CellVersions of all counts.
+	CountVersions(at Seq) iter.Seq2[CountVersion, error]
 }
 
 // Chainer is a History that can compute the chain ahead of who asks, as it reads.
@@ -199,17 +203,18 @@ var (
 const Last = Seq(math.MaxUint64)
 
 // Image is a world at one head, so that opening need not replay from record 1,
-// and so that a rollback finds what it returns to. Cells and Intents given to
+// and so that a rollback finds what it returns to. Cells, Intents and Counts given to
 // Journal.Checkpoint are those that changed since the last image; those that
 // History.Image returns are all.
 type Image struct {
 	Head    Head
-	Core    []byte        // canonical; the kernel's own, everything but cells and intents
+	Core    []byte        // canonical; the kernel's own, everything but cells, intents and counts
 	Cells   []CellVersion // sorted by name: cells, and what else the kernel keeps beside a cell
 	Intents []IntentVersion
+	Counts  []CountVersion
 
 	// Keep are the heads of the images before this one that stay, ascending. The
-	// others go, with the versions of cells and intents that only they need.
+	// others go, with the versions of cells, intents and counts that only they need.
 	Keep []Seq
 }
 
@@ -225,6 +230,19 @@ type IntentVersion struct {
 	Key   Hash
 	First bool   // in Checkpoint only: no image before had it, so nobody need look
 	Bytes []byte // canonical
+}
+
+// CountKey names a count: of what a cell has asked for, one for each different thing.
+type CountKey struct {
+	Cell string   // "reducer/key"
+	What [16]byte // the kernel's own
+}
+
+// CountVersion is a count as it was at an image's head.
+type CountVersion struct {
+	CountKey
+	First bool   // as in IntentVersion
+	Bytes []byte // canonical; the kernel's own
 }
 
 // ErrRedacted says that a payload was destroyed: a blob.redacted names it. It is

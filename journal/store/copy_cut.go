@@ -103,7 +103,7 @@ func (v *view) cutSegment(batch *pebble.Batch, at journal.Seq) error {
 // after it.
 func (s *Store) cutVersions(v *view, young journal.Seq) error {
 	batch := s.db.NewBatch()
-	for _, prefix := range []byte{versionPrefix, ledgerPrefix} {
+	for _, prefix := range []byte{versionPrefix, countPrefix, ledgerPrefix} {
 		it, err := v.iterate([]byte{prefix}, []byte{prefix + 1})
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func (s *Store) Damage() iter.Seq[error] {
 			return
 		}
 		for _, prefix := range []byte{
-			imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix, redactionPrefix, archivePrefix,
+			imagePrefix, versionPrefix, countPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix, redactionPrefix, archivePrefix,
 			tilePrefix, signedPrefix, momentPrefix,
 		} {
 			if !s.eachSealed(prefix, checkShape, yield) {
@@ -295,7 +295,7 @@ func checkShape(key, body []byte) error {
 	case imagePrefix:
 		_, err := parseImage(key, body)
 		return err
-	case versionPrefix, ledgerPrefix:
+	case versionPrefix, countPrefix, ledgerPrefix:
 		_, _, ok = splitVersion(key)
 	case redactionPrefix:
 		_, err := parseRedaction(key, body)

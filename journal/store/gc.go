@@ -40,7 +40,7 @@ func (s *Store) Collect() (Garbage, error) {
 		err = s.sweep(&c.found)
 	}
 	if err == nil {
-		err = s.rewrite(blobPrefix, listPrefix, chunkPrefix, findPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix)
+		err = s.rewrite(blobPrefix, listPrefix, chunkPrefix, findPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix, countPrefix)
 	}
 	if err != nil {
 		return Garbage{}, fmt.Errorf("store: collect: %w", err)
@@ -151,7 +151,7 @@ func (c *collector) collectVersions() error {
 		return err
 	}
 	kept := keeper{kept: heads}
-	for _, prefix := range []byte{versionPrefix, ledgerPrefix} {
+	for _, prefix := range []byte{versionPrefix, countPrefix, ledgerPrefix} {
 		if err := c.collectUnder(v, prefix, &kept); err != nil {
 			return err
 		}

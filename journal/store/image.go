@@ -161,6 +161,32 @@ func (s *Store) IntentVersion(key journal.Hash, at journal.Seq) (*journal.Intent
 	return &journal.IntentVersion{Key: key, Bytes: body}, nil
 }
 
+// CountVersion implements journal.Versions.
+func (s *Store) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
+	_, body, err := s.version(countName(nil, &key), at)
+	if err != nil {
+		return nil, fmt.Errorf("store: count of cell %s at #%d: %w", key.Cell, at, err)
+	}
+	if body == nil {
+		return nil, nil
+	}
+	return &journal.CountVersion{CountKey: key, Bytes: body}, nil
+}
+
+// CountVersions implements journal.Versions.
+func (s *Store) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
+	return func(yield func(journal.CountVersion, error) bool) {
+		err := s.settled(func(v *view) error {
+			return v.eachVersion([]byte{countPrefix}, at, func(name []byte, _ journal.Seq, body []byte) bool {
+				return yield(journal.CountVersion{CountKey: countKeyOf(name), Bytes: body}, nil)
+			})
+		})
+		if err != nil {
+			yield(journal.CountVersion{}, fmt.Errorf("store: counts: %w", err))
+		}
+	}
+}
+
 // view is the images, what belongs to them and the index, at one moment: a later
 // checkpoint may let go of any of it meanwhile. It is for one goroutine.
 type view struct {
@@ -232,8 +258,8 @@ func (v *view) lastHead() (journal.Seq, error) {
 	return 0, nil
 }
 
-// image returns the last image at or before a record, without cells and intents,
-// nil where there is none.
+// image returns the last image at or before a record, without cells, intents and
+// counts, nil where there is none.
 func (v *view) image(at journal.Seq) (*journal.Image, error) {
 	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
 	if err != nil {
@@ -266,7 +292,7 @@ func parseImage(key, body []byte) (*journal.Image, error) {
 	return img, nil
 }
 
-// fill reads all cells and intents of an image.
+// fill reads all cells, intents and counts of an image.
 func (v *view) fill(img *journal.Image) error {
 	var kept arena
 	err := v.eachVersion([]byte{versionPrefix}, img.Head.ID, func(name []byte, at journal.Seq, body []byte) bool {
@@ -285,6 +311,14 @@ func (v *view) fill(img *journal.Image) error {
 		return true
 	})
 	slices.Reverse(img.Intents)
+	if err != nil {
+		return err
+	}
+	err = v.eachVersion([]byte{countPrefix}, img.Head.ID, func(name []byte, _ journal.Seq, body []byte) bool {
+		img.Counts = append(img.Counts, journal.CountVersion{CountKey: countKeyOf(name), Bytes: kept.copy(body)})
+		return true
+	})
+	slices.Reverse(img.Counts)
 	return err
 }
 

@@ -18,21 +18,24 @@ import (
 type history struct {
 	*writer
 
-	mem   *vfs.MemFS
-	s     *Store
-	want  journal.Images
-	heads []journal.Head // of batches
-	kept  []journal.Seq  // heads of images
-	given [3]bool        // intents, to an image
-	apart journal.Seq    // those that are kept for looks back; see moments
+	mem     *vfs.MemFS
+	s       *Store
+	want    journal.Images
+	heads   []journal.Head            // of batches
+	kept    []journal.Seq             // heads of images
+	given   [3]bool                   // intents, to an image
+	counted map[journal.CountKey]bool // likewise
+	apart   journal.Seq               // those that are kept for looks back; see moments
 }
 
 var imageCells = []string{"a/1", "a/11", "a/2", "b/1"}
 
+var imageCounts = []journal.CountKey{{Cell: "a/1"}, {Cell: "a/1", What: [16]byte{0, 1}}, {Cell: "a/11"}, {Cell: "b/1", What: [16]byte{255}}}
+
 func newHistory(t testing.TB) *history {
 	t.Helper()
 	mem := memFS(t)
-	return &history{writer: &writer{}, mem: mem, s: create(t, mem), heads: []journal.Head{{}}}
+	return &history{writer: &writer{}, mem: mem, s: create(t, mem), heads: []journal.Head{{}}, counted: map[journal.CountKey]bool{}}
 }
 
 func (h *history) checkpoint(t require.TestingT, img *journal.Image) {
@@ -107,6 +110,13 @@ func (h *history) drawImage(r *rapid.T) *journal.Image {
 			img.Intents = append(img.Intents, journal.IntentVersion{Key: journal.Hash{key}, First: first, Bytes: []byte(rapid.StringN(1, 3, -1).Draw(r, "entry"))})
 		}
 	}
+	for _, key := range imageCounts {
+		if rapid.Bool().Draw(r, "count changed") {
+			first := !h.counted[key] && rapid.Bool().Draw(r, "known to be the first")
+			h.counted[key] = true
+			img.Counts = append(img.Counts, journal.CountVersion{CountKey: key, First: first, Bytes: []byte(rapid.StringN(1, 3, -1).Draw(r, "count"))})
+		}
+	}
 	for _, head := range h.kept {
 		if head != img.Head.ID && rapid.IntRange(0, 3).Draw(r, "keep") > 0 {
 			img.Keep = append(img.Keep, head)
@@ -144,6 +154,13 @@ func (h *history) compare(r require.TestingT, at journal.Seq, named []string) {
 		require.NoError(r, err)
 		require.Equal(r, want, got)
 	}
+	for _, key := range imageCounts {
+		want, err := h.want.CountVersion(key, at)
+		require.NoError(r, err)
+		got, err := h.s.CountVersion(key, at)
+		require.NoError(r, err)
+		require.Equal(r, want, got)
+	}
 	for _, prefix := range []string{"", "a/", "a/1", "c"} {
 		require.Equal(r, inOrder(allVersions(r, &h.want, prefix, at)), inOrder(allVersions(r, h.s, prefix, at)))
 	}
@@ -163,11 +180,16 @@ func allVersions(t require.TestingT, x journal.Versions, prefix string, at journ
 		v.Bytes = slices.Clone(v.Bytes)
 		img.Intents = append(img.Intents, v)
 	}
+	for v, err := range x.CountVersions(at) {
+		require.NoError(t, err)
+		v.Bytes = slices.Clone(v.Bytes)
+		img.Counts = append(img.Counts, v)
+	}
 	slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
 	return img
 }
 
-// inOrder returns an image with its intents in order, and nothing where
+// inOrder returns an image with its intents and counts in order, and nothing where
 // nothing is.
 func inOrder(img *journal.Image) *journal.Image {
 	if img == nil {
@@ -176,6 +198,10 @@ func inOrder(img *journal.Image) *journal.Image {
 	out := &journal.Image{Head: img.Head, Core: append([]byte{}, img.Core...), Cells: append([]journal.CellVersion{}, img.Cells...)}
 	out.Intents = append([]journal.IntentVersion{}, img.Intents...)
 	slices.SortFunc(out.Intents, func(a, b journal.IntentVersion) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	out.Counts = append([]journal.CountVersion{}, img.Counts...)
+	slices.SortFunc(out.Counts, func(a, b journal.CountVersion) int {
+		return bytes.Compare(countName(nil, &a.CountKey), countName(nil, &b.CountKey))
+	})
 	return out
 }
 
@@ -194,7 +220,7 @@ func requireNothingUnneeded(t require.TestingT, s *Store) {
 			kept = append(kept, recordID(it.Key()))
 		case notePrefix:
 			notes = append(notes, string(it.Key()))
-		case versionPrefix, ledgerPrefix:
+		case versionPrefix, countPrefix, ledgerPrefix:
 			keys = append(keys, string(it.Key()))
 			empty[string(it.Key())] = len(it.Value()) == sumLen
 		}

@@ -238,21 +238,34 @@ func (k *keeper) putAll(img *journal.Image) error {
 			}
 		}
 	}
-	for _, in := range img.Intents {
+	for i := range img.Intents {
+		in := &img.Intents[i]
 		name = intentName(name[:0], in.Key)
-		after := former{at: anywhere}
-		if in.First {
-			after.at = nowhere
-		}
-		if _, err := k.put(name, in.Bytes, after); err != nil {
+		if err := k.putApart(name, in.Bytes, in.First); err != nil {
 			return err
 		}
-		if err := k.parted(); err != nil {
+	}
+	for i := range img.Counts {
+		c := &img.Counts[i]
+		name = countName(name[:0], &c.CountKey)
+		if err := k.putApart(name, c.Bytes, c.First); err != nil {
 			return err
 		}
 	}
 	slices.Sort(k.now.cells)
 	return nil
+}
+
+// putApart writes a version of what is no cell.
+func (k *keeper) putApart(name, body []byte, first bool) error {
+	after := former{at: anywhere}
+	if first {
+		after.at = nowhere
+	}
+	if _, err := k.put(name, body, after); err != nil {
+		return err
+	}
+	return k.parted()
 }
 
 // parted begins another batch where this one is large, and need not be all.

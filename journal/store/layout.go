@@ -18,6 +18,7 @@ import (
 const (
 	blobPrefix    = 'b'
 	versionPrefix = 'c'
+	countPrefix   = 'd'
 	momentPrefix  = 'e'
 	notePrefix    = 'h'
 	imagePrefix   = 'i'
@@ -44,6 +45,7 @@ const (
 	linkLen      = journal.LinkBytes
 	crcLen       = 4
 	sumLen       = 8
+	countLen     = len(journal.CountKey{}.What)
 	recordKeyLen = 1 + idLen
 )
 
@@ -106,6 +108,8 @@ func nameOf(key []byte) string {
 	switch {
 	case ok && name[0] == versionPrefix:
 		return fmt.Sprintf("cell version %s at #%d", name[1:len(name)-1], at)
+	case ok && name[0] == countPrefix:
+		return fmt.Sprintf("count of %s at #%d", name[1:len(name)-1-countLen], at)
 	case ok:
 		return fmt.Sprintf("ledger entry %x at #%d", name[1:], at)
 	case key[0] == blobPrefix, key[0] == listPrefix:
@@ -164,13 +168,24 @@ func cellName(b []byte, cell string) []byte {
 // intentName is cellName for an intent's ledger entries.
 func intentName(b []byte, key journal.Hash) []byte { return append(append(b, ledgerPrefix), key[:]...) }
 
+// countName is cellName for a count of what a cell has asked for.
+func countName(b []byte, key *journal.CountKey) []byte {
+	return append(append(append(append(b, countPrefix), key.Cell...), 0), key.What[:]...)
+}
+
+// countKeyOf is the inverse of countName.
+func countKeyOf(name []byte) journal.CountKey {
+	end := len(name) - countLen
+	return journal.CountKey{Cell: string(name[1 : end-1]), What: [countLen]byte(name[end:])}
+}
+
 // versionKey appends the key of a version that was written with the image at a
 // head to b.
 func versionKey(b, name []byte, at journal.Seq) []byte {
 	return binary.BigEndian.AppendUint64(append(b, name...), uint64(at))
 }
 
-// splitVersion takes the key of a cell version or a ledger entry apart.
+// splitVersion takes the key of a cell version, a ledger entry or a count apart.
 func splitVersion(key []byte) (name []byte, at journal.Seq, ok bool) {
 	end := len(key) - idLen
 	if end < 2 {
@@ -179,6 +194,8 @@ func splitVersion(key []byte) (name []byte, at journal.Seq, ok bool) {
 	switch key[0] {
 	case versionPrefix:
 		ok = end > 2 && bytes.IndexByte(key, 0) == end-1
+	case countPrefix:
+		ok = end > 2+countLen && bytes.IndexByte(key, 0) == end-countLen-1
 	case ledgerPrefix:
 		ok = end == 1+len(journal.Hash{})
 	}

@@ -213,7 +213,7 @@ func (v *view) eachKept(visit func(key, body []byte) bool) error {
 			return errEnough
 		}
 	}
-	for _, prefix := range []byte{versionPrefix, ledgerPrefix} {
+	for _, prefix := range []byte{versionPrefix, countPrefix, ledgerPrefix} {
 		if err := v.eachKeptVersion(prefix, &kept, visit); err != nil {
 			return err
 		}
@@ -374,7 +374,7 @@ func (w *imageInstaller) take(b []byte) (rest []byte, done bool, err error) {
 }
 
 func (w *imageInstaller) put(key, body []byte) error {
-	if !slices.Contains([]byte{imagePrefix, versionPrefix, ledgerPrefix, notePrefix, redactionPrefix}, key[0]) {
+	if !slices.Contains([]byte{imagePrefix, versionPrefix, countPrefix, ledgerPrefix, notePrefix, redactionPrefix}, key[0]) {
 		return fmt.Errorf("%w: %w", errLog, damaged(key, errShape))
 	}
 	if err := checkShape(key, body); err != nil {

@@ -88,6 +88,13 @@ func (k *keeper) insertAll(img *journal.Image) error {
 			return err
 		}
 	}
+	for i := range img.Counts {
+		c := &img.Counts[i]
+		name = countName(name[:0], &c.CountKey)
+		if err := k.insert(name, c.Bytes); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -207,7 +207,7 @@ func (s *Store) destroy(found []redaction) error {
 		}
 	}
 	// What images let go of may hold copies: mailboxes, and events that were due.
-	if err := s.rewrite(imagePrefix, versionPrefix, ledgerPrefix, listPrefix, chunkPrefix, findPrefix); err != nil {
+	if err := s.rewrite(imagePrefix, versionPrefix, countPrefix, ledgerPrefix, listPrefix, chunkPrefix, findPrefix); err != nil {
 		return err
 	}
 	return s.db.Flush()

@@ -214,3 +214,14 @@ func (x *Spill) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.Ce
 func (x *Spill) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
 	return x.images.IntentVersions(at)
 }
+
+// CountVersion implements journal.Versions.
+func (x *Spill) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
+	v, err := x.images.CountVersion(key, at)
+	return v, x.of(err)
+}
+
+// CountVersions implements journal.Versions.
+func (x *Spill) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
+	return x.images.CountVersions(at)
+}

@@ -1,5 +1,5 @@
 // Package store is the durable side of a world: its journal, blobs, images in
-// versions of cells and ledger entries, and the index of records by cell, on
+// versions of cells, ledger entries and counts, and the index of records by cell, on
 // Pebble, with an anchor beside it that knows what was acknowledged.
 //
 // A world's directory holds
@@ -23,6 +23,7 @@
 //	'i' ‖ checkpoint               image: root ‖ core ‖ sum
 //	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum; empty: the cell is gone
 //	'l' ‖ key ‖ checkpoint         ledger entry ‖ sum
+//	'd' ‖ cell ‖ 00 ‖ what ‖ checkpoint  count of what a cell asked for ‖ sum
 //	'h' ‖ checkpoint ‖ KEY         note about the version under KEY: sum
 //	'e' ‖ checkpoint               mark: the image is kept for looks back alone: sum
 //	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on

@@ -236,6 +236,24 @@ func (j *Journal) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion
 	return shown.IntentVersions(at)
 }
 
+// CountVersion implements journal.Versions.
+func (j *Journal) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
+	shown, err := j.shown()
+	if err != nil {
+		return nil, err
+	}
+	return shown.CountVersion(key, at)
+}
+
+// CountVersions implements journal.Versions.
+func (j *Journal) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
+	shown, err := j.shown()
+	if err != nil {
+		return func(yield func(journal.CountVersion, error) bool) { yield(journal.CountVersion{}, err) }
+	}
+	return shown.CountVersions(at)
+}
+
 // Chained is a history that computes the chain as it reads.
 type Chained struct{ journal.History }
 

@@ -101,6 +101,16 @@ func (x *spill) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, 
 	return x.j.IntentVersions(at)
 }
 
+// CountVersion implements journal.Versions.
+func (x *spill) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
+	return x.j.CountVersion(key, at)
+}
+
+// CountVersions implements journal.Versions.
+func (x *spill) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
+	return x.j.CountVersions(at)
+}
+
 // RequireSpilling requires that replays and verification of a world come to the same with
 // little memory: from record 1, and from every snapshot that is kept. It returns how many
 // put something aside.
