@@ -37,7 +37,6 @@ const (
 const (
 	cellBytes   = 1024
 	mailBytes   = 96
-	askedBytes  = 48
 	entryBytes  = 1536
 	recordBytes = 512
 )
@@ -240,6 +239,9 @@ func (g *guard) image(img *journal.Image) {
 	for i := range img.Intents {
 		g.images += entryBytes + uint64(len(img.Intents[i].Bytes))
 	}
+	for i := range img.Counts {
+		g.images += countBytes + uint64(len(img.Counts[i].Bytes))
+	}
 }
 
 // keep counts n bytes that are held beside the kernel, and returns why nothing goes on.
@@ -309,7 +311,7 @@ func (k *kernel) tail(payload []byte, data journal.Data) journal.Data {
 
 // held returns about how many bytes the kernel holds.
 func (k *kernel) held() uint64 {
-	n := k.ledger.Len()*entryBytes + k.ledger.Bytes()
+	n := k.ledger.Len()*entryBytes + k.ledger.Bytes() + countBytes*k.counts.len()
 	for c := range k.cells.all() {
 		n += c.size()
 	}

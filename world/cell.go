@@ -35,15 +35,15 @@ type cell struct {
 
 // asks is what a cell has asked of the outside.
 type asks struct {
-	counts    map[asked]uint64    // of the intents of the cell's history
 	awaits    []receipt.Key       // intents whose end it has not been told
 	cancelled []receipt.Key       // those of them that it has cancelled
 	account   *governance.Account // of the cell's budget; nil: nothing was drawn from it
+	before    map[asked]uint64    // what an earlier release has counted: see kernel.takeCounts
 }
 
 // asked stands for a kind of effect and its params: the first 16 bytes of
 // H(kind ‖ 0x00 ‖ params).
-type asked [16]byte
+type asked = [16]byte
 
 func newCell(id reducer.Cell, lineage receipt.History) *cell {
 	return &cell{name: id.String(), history: lineage}
@@ -72,7 +72,7 @@ func (c *cell) toAsk() *asks {
 
 // size returns about how many bytes a cell takes.
 func (c *cell) size() int {
-	n := cellBytes + len(c.name) + len(c.state) + askedBytes*len(c.asked().counts)
+	n := cellBytes + len(c.name) + len(c.state) + countBytes*len(c.asked().before)
 	for _, x := range c.mail.all() {
 		n += mailBytes + len(x.data)
 	}

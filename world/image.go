@@ -1,9 +1,7 @@
 package world
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -51,7 +49,9 @@ type imageCore struct {
 	Unborn uint64   `cbor:"unborn,omitempty"` // of those; likewise
 	Parked []string `cbor:"parked,omitempty"` // likewise: with those of Ready, all that have mail
 
-	// Of the ledger, where entries of it had left memory; likewise.
+	Counts uint64 `cbor:"counts,omitempty"` // how many the image has; from version 4 on
+
+	// Of the ledger, where entries of it had left memory; from version 3 on.
 	Ledger *receipt.Standing `cbor:"ledger,omitempty"`
 }
 
@@ -72,7 +72,7 @@ type imageCell struct {
 	History   journal.Hash  `cbor:"history"`
 	Parked    bool          `cbor:"parked"`
 	Mail      []imageMail   `cbor:"mail"`
-	Asked     []imageAsked  `cbor:"asked"` // sorted by What
+	Asked     []imageAsked  `cbor:"asked,omitempty"` // in version 1
 	Awaits    []receipt.Key `cbor:"awaits"`
 	Unborn    bool          `cbor:"unborn,omitempty"`
 	Cancelled []receipt.Key `cbor:"cancelled,omitempty"` // of Awaits
@@ -94,13 +94,14 @@ type imageAsked struct {
 }
 
 // The versions of what is written. Images of version 1 have alarms in their cores, those
-// before version 3 say nothing in them of their cells.
+// before version 3 say nothing in them of their cells, and those before version 4 have counts
+// in cells of version 1.
 const (
-	imageVersion     = 3
-	imageCellVersion = 1
+	imageVersion     = 4
+	imageCellVersion = 2
 )
 
-// image returns the kernel as it is, with the cells, lists of alarms and intents that
+// image returns the kernel as it is, with the cells, lists of alarms, intents and counts that
 // changed since the last image. Everything written must have been taken.
 func (k *kernel) image() (*journal.Image, error) {
 	core := imageCore{
@@ -118,6 +119,8 @@ func (k *kernel) image() (*journal.Image, error) {
 		return nil, err
 	}
 	img.Intents = k.imageIntents()
+	img.Counts = k.counts.image() // after the cells, of which some had counts of their own
+	core.Counts = uint64(k.counts.len())
 	core.Ledger = k.ledger.Standing() // after the intents: what they have is saved
 	if img.Core, err = canon.Marshal(core); err != nil {
 		return nil, fmt.Errorf("world: image: %w", err)
@@ -131,6 +134,7 @@ func (k *kernel) imageCells() (out []journal.CellVersion, err error) {
 	out = make([]journal.CellVersion, 0, len(k.dirty))
 	var b []byte
 	for _, c := range k.dirty {
+		k.takeCounts(c)
 		c.dirty = false
 		k.cells.weigh(c)
 		if cap(b)-len(b) < len(c.state)+arenaBytes/64 {
@@ -169,7 +173,7 @@ func (k *kernel) imageIntents() (out []journal.IntentVersion) {
 // canonical order: the shorter first. By hand, because a checkpoint writes every
 // cell that changed; a test holds it equal to the library's.
 func (c *cell) appendImage(b []byte) ([]byte, error) {
-	asks, pairs := c.asked(), 8
+	asks, pairs := c.asked(), 7
 	if asks.account != nil {
 		pairs++
 	}
@@ -187,12 +191,6 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendUint(b, uint64(x.record))
 		b = canon.AppendText(b, x.name)
 		b = canon.AppendRaw(b, x.data)
-	}
-	b = canon.AppendArray(canon.AppendText(b, "asked"), len(asks.counts))
-	for _, what := range asks.sorted() {
-		b = canon.AppendArray(b, 2)
-		b = canon.AppendBytes(b, what[:])
-		b = canon.AppendUint(b, asks.counts[what])
 	}
 	b = canon.AppendRaw(canon.AppendText(b, "state"), c.state)
 	b = appendKeys(canon.AppendText(b, "awaits"), asks.awaits)
@@ -223,14 +221,8 @@ func appendKeys(b []byte, keys []receipt.Key) []byte {
 	return b
 }
 
-func (x *asks) sorted() []asked {
-	if len(x.counts) == 0 {
-		return nil
-	}
-	return slices.SortedFunc(maps.Keys(x.counts), func(a, b asked) int { return bytes.Compare(a[:], b[:]) })
-}
-
-// restore fills an empty kernel from an image that holds all cells and intents.
+// restore fills an empty kernel from an image that holds all cells, intents and counts, but
+// for those on the shelf.
 // It returns the hash of the manifest in force.
 func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	parts, err := partsOf(img)
@@ -263,6 +255,9 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	}
 	if n := k.cells.shelved; n < 0 || n > 0 && k.shelf.images == nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: it has %d cells, and there are %d", img.Head.ID, core.Cells, len(parts.cells))
+	}
+	if err := k.counts.restore(img, core.Counts); err != nil {
+		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
 	for _, name := range core.Ready {
 		if c := names[name]; c != nil {
@@ -305,13 +300,13 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 	if err := canon.Unmarshal(v.Bytes, &saved); err != nil {
 		return nil, err
 	}
-	if saved.Version != imageCellVersion {
+	if saved.Version == 0 || saved.Version > imageCellVersion || saved.Version > 1 && saved.Asked != nil {
 		return nil, fmt.Errorf("unknown version %d", saved.Version)
 	}
 	c := newCell(id, receipt.History{})
 	c.born, c.n, c.history, c.parked, c.changed = !saved.Unborn, saved.N, saved.History, saved.Parked, v.At
 	if saved.Budget != nil || len(saved.Awaits)+len(saved.Cancelled)+len(saved.Asked) > 0 {
-		c.asks = &asks{awaits: saved.Awaits, cancelled: saved.Cancelled, account: saved.Budget, counts: make(map[asked]uint64, len(saved.Asked))}
+		c.asks = &asks{awaits: saved.Awaits, cancelled: saved.Cancelled, account: saved.Budget}
 	}
 	if string(saved.State) != canon.Null {
 		c.state = saved.State
@@ -323,7 +318,10 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 		if len(a.What) != len(asked{}) {
 			return nil, fmt.Errorf("a count of intents under a key of %d bytes", len(a.What))
 		}
-		c.asks.counts[asked(a.What)] = a.Count
+		if c.asks.before == nil {
+			c.asks.before = make(map[asked]uint64, len(saved.Asked))
+		}
+		c.asks.before[asked(a.What)] = a.Count
 	}
 	return c, nil
 }

@@ -164,7 +164,7 @@ func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Reso
 		return
 	}
 	k.touch(c)
-	in.Occurrence = c.countAsked(in.Kind, in.Params)
+	in.Occurrence = k.countAsked(c, in.Kind, in.Params)
 	asked := k.ledger.Entry(in.Key) // in a history that a rollback has left
 	if asked != nil && k.isApart(e) {
 		k.setApart(asked, cause)

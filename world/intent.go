@@ -18,7 +18,7 @@ func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step journal.Seq) {
 	id := receipt.NewStepID(c.name, c.n, i, c.history)
 	in := k.intent(id, c.name, e.Kind, e.Params)
 	in.Tag, in.Cap = e.Tag, e.Cap
-	in.Occurrence = c.countAsked(e.Kind, in.Params)
+	in.Occurrence = k.countAsked(c, e.Kind, in.Params)
 	k.put(c, in, step)
 }
 
@@ -49,19 +49,6 @@ func (k *kernel) intent(step receipt.StepID, cell, kind string, params journal.D
 	return receipt.Intent{
 		Key: receipt.NewKey(k.id, step, kind, params), Step: step, Cell: cell, Kind: kind, Params: bytes.Clone(params),
 	}
-}
-
-// countAsked returns how many equal intents the cell's history holds, and counts
-// this one.
-func (c *cell) countAsked(kind string, params journal.Data) uint64 {
-	what := askedFor(kind, params)
-	of := c.toAsk()
-	n := of.counts[what]
-	if of.counts == nil {
-		of.counts = make(map[asked]uint64)
-	}
-	of.counts[what] = n + 1
-	return n
 }
 
 // judge puts an intent before the gate and enters it into the ledger. in.Cap is
@@ -253,7 +240,7 @@ func (k *kernel) compensate(original *receipt.Entry, in receipt.Intent, cause jo
 	if asker.Reducer == reducer.Operator {
 		in.Cap = original.Intent.Cap
 	} else if c := k.cells.get(asker); c != nil && !original.Abandoned {
-		in.Occurrence = c.countAsked(in.Kind, in.Params)
+		in.Occurrence = k.countAsked(c, in.Kind, in.Params)
 		k.touch(c)
 	}
 	k.judge(asker, in, cause, original)

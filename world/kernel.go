@@ -29,6 +29,7 @@ type kernel struct {
 
 	shelf     *shelf
 	cells     cells
+	counts    occurrences
 	queues    queues
 	longest   int     // at least as long as the longest mailbox
 	order     []*cell // scratch: of a broadcast
@@ -82,7 +83,8 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 	s := new(shelf)
 	return &kernel{
 		recorder: newRecorder(journal.Head{}, 0), keys: keys, paranoid: paranoid, shelf: s,
-		cells: cells{here: make(map[string]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
+		cells: cells{here: make(map[string]*cell), shelf: s}, counts: occurrences{here: make(map[journal.CountKey]count), shelf: s},
+		parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
 	}
 }
 

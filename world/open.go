@@ -224,7 +224,7 @@ func lastImage(cfg Config) (*journal.Image, error) {
 
 // exceeds reports whether an image is not to be in memory, where that is so large.
 func (c *imageCore) exceeds(memory int) bool {
-	return c.Ledger != nil || int(c.Cells) > memory/cellBytes
+	return c.Ledger != nil || int(c.Cells)*cellBytes+int(c.Counts)*countBytes > memory
 }
 
 // liveImage adds to the core of an image the cells with which something is under way, what

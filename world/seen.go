@@ -60,9 +60,11 @@ func places(hash uint64) (out [6]uint64) {
 }
 
 // hashOf returns what stands for a cell in a Seen.
-func hashOf(id reducer.Cell) uint64 {
+func hashOf(id reducer.Cell) uint64 { return hashOfText(id.Reducer, "/", id.Key) }
+
+func hashOfText(parts ...string) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a, RFC 9923
-	for _, part := range [...]string{id.Reducer, "/", id.Key} {
+	for _, part := range parts {
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * 1099511628211
 		}

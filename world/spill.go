@@ -83,7 +83,7 @@ func (k *folding) spill() error {
 
 // weight returns about how many bytes the kernel holds, and the images beside it.
 func (k *folding) weight() int {
-	n := k.cells.bytes + k.ledger.Held()
+	n := k.cells.bytes + k.counts.bytes() + k.ledger.Held()
 	for _, c := range k.dirty {
 		n += c.size() - int(c.bytes)
 	}
@@ -130,8 +130,11 @@ func (k *folding) moveImages() error {
 
 // leaveToImage leaves to the image that was just stored what is in memory beyond so many bytes.
 func (k *kernel) leaveToImage(most int) {
-	k.shelve(most)
-	k.shelveIntents(max(most-k.cells.bytes, most/4))
+	if k.counts.bytes() > most/4 {
+		k.counts.drop(most / 8)
+	}
+	k.shelve(most - k.counts.bytes())
+	k.shelveIntents(max(most-k.counts.bytes()-k.cells.bytes, most/4))
 }
 
 // begin returns the last image that is not after a record, nil where there is none. Where it is
@@ -209,6 +212,16 @@ func (s *shelf) copyImage(from journal.Versions, core *journal.Image) error {
 		v.First, v.Bytes = true, bytes.Clone(v.Bytes)
 		part.Intents = append(part.Intents, v)
 		if err := give(entryBytes+len(v.Bytes), copiedAtOnce); err != nil {
+			return err
+		}
+	}
+	for v, err := range from.CountVersions(core.Head.ID) {
+		if err != nil {
+			return err
+		}
+		v.First, v.Bytes = true, bytes.Clone(v.Bytes)
+		part.Counts = append(part.Counts, v)
+		if err := give(countBytes+len(v.Bytes), copiedAtOnce); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,259 @@
+package world
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// How often a cell has asked for the same: the occurrence of an intent, by which its answer is
+// found in a cassette. There is a count for each different thing that a cell of the world has
+// ever asked for, so they are no part of their cells, and those that nobody has used in a while
+// lie on the shelf: a version each, under the name of the cell and what it asked for.
+//
+// A rollback does not touch them. A count says when it was what, and what it is follows from
+// the history that goes on; see kernel.asked.
+
+// occurrences are the counts of all cells.
+type occurrences struct {
+	here    map[journal.CountKey]count
+	changed []journal.CountKey // of here: since the last image
+	shelved int                // how many are on the shelf, and not here
+	left    *Seen              // has all that were ever left to the shelf; nil: that is not known
+	shelf   *shelf
+}
+
+// count is how often something was asked for.
+type count struct {
+	counted
+
+	saved   bool // some image has it
+	changed bool // since the last image
+	used    bool // somebody has looked since drop did
+}
+
+// counted is what a count was set to when a record was the last.
+type counted struct {
+	n      uint64
+	at     journal.Seq
+	before *counted // what it was before, if a rollback may return to that
+}
+
+// countBytes is about what a count takes in memory.
+const countBytes = 96
+
+func (x *occurrences) bytes() int { return countBytes * len(x.here) }
+
+// len returns how many counts there are.
+func (x *occurrences) len() int { return len(x.here) + x.shelved }
+
+// get returns a count, and whether there is one.
+func (x *occurrences) get(key journal.CountKey) (count, bool) {
+	c, ok := x.here[key]
+	if !ok && x.shelved > 0 {
+		c, ok = x.fetch(key)
+	}
+	if ok && !c.used {
+		c.used = true
+		x.here[key] = c
+	}
+	return c, ok
+}
+
+// fetch takes a count from the shelf.
+func (x *occurrences) fetch(key journal.CountKey) (c count, ok bool) {
+	if x.left != nil && !x.left.Has(hashOfCount(key)) {
+		return c, false
+	}
+	v, err := x.shelf.images.CountVersion(key, journal.Last)
+	if err == nil && v != nil {
+		c, err = decodeCount(v)
+	}
+	if err != nil {
+		x.shelf.fail(err)
+	}
+	if err != nil || v == nil {
+		return count{}, false
+	}
+	x.shelved--
+	x.here[key] = c
+	return c, true
+}
+
+// set notes what a count is, which was got before.
+func (x *occurrences) set(key journal.CountKey, c count) {
+	if !c.changed {
+		c.changed = true
+		x.changed = append(x.changed, key)
+	}
+	c.used = true
+	x.here[key] = c
+}
+
+// image returns the counts that changed since the last image.
+func (x *occurrences) image() (out []journal.CountVersion) {
+	var b []byte
+	for _, key := range x.changed {
+		c := x.here[key]
+		start := len(b)
+		b = c.append(b)
+		out = append(out, journal.CountVersion{CountKey: key, First: !c.saved, Bytes: b[start:len(b):len(b)]})
+		c.changed, c.saved = false, true
+		x.here[key] = c
+	}
+	x.changed = x.changed[:0]
+	return out
+}
+
+// drop leaves counts to the shelf until those in memory take about so many bytes: first those
+// that nobody has looked at since it last did. All must be in an image that the journal has.
+func (x *occurrences) drop(bytes int) {
+	for range 2 {
+		for key, c := range x.here { // order cannot show: what is on the shelf does not
+			switch {
+			case x.bytes() <= bytes:
+				return
+			case c.used:
+				c.used = false
+				x.here[key] = c
+			default:
+				if x.left == nil && x.shelved == 0 {
+					x.left = new(Seen)
+				}
+				if x.left != nil {
+					x.left.Add(hashOfCount(key))
+				}
+				delete(x.here, key)
+				x.shelved++
+			}
+		}
+	}
+}
+
+// restore takes the counts of an image that has so many.
+func (x *occurrences) restore(img *journal.Image, all uint64) error {
+	for i := range img.Counts {
+		c, err := decodeCount(&img.Counts[i])
+		if err != nil {
+			return err
+		}
+		x.here[img.Counts[i].CountKey] = c
+	}
+	x.shelved = int(all) - len(x.here)
+	if x.shelved < 0 || x.shelved > 0 && x.shelf.images == nil {
+		return fmt.Errorf("it has %d counts of what cells have asked for, and there are %d", all, len(x.here))
+	}
+	return nil
+}
+
+// append appends the canonical array [n, at, …], the last first.
+func (c *count) append(b []byte) []byte {
+	items := 2
+	for x := c.before; x != nil; x = x.before {
+		items += 2
+	}
+	b = canon.AppendArray(b, items)
+	for x := &c.counted; x != nil; x = x.before {
+		b = canon.AppendUint(b, x.n)
+		b = canon.AppendUint(b, uint64(x.at))
+	}
+	return b
+}
+
+// decodeCount is the inverse of append.
+func decodeCount(v *journal.CountVersion) (count, error) {
+	r := canon.NewReader(v.Bytes)
+	items := r.Array()
+	c := count{saved: true}
+	for x := &c.counted; r.Err() == nil; {
+		x.n, x.at = r.Uint(), journal.Seq(r.Uint())
+		if items -= 2; items < 2 {
+			break
+		}
+		x.before = new(counted)
+		x = x.before
+	}
+	err := r.Close()
+	if err == nil && items != 0 {
+		err = fmt.Errorf("it is not [count, record, …]")
+	}
+	if err != nil {
+		return count{}, fmt.Errorf("world: a count of cell %s: %w", v.Cell, err)
+	}
+	return c, nil
+}
+
+func hashOfCount(key journal.CountKey) uint64 {
+	return hashOfText(key.Cell) ^ binary.BigEndian.Uint64(key.What[:])
+}
+
+// countAsked returns how many equal intents the cell's history holds, and counts this one.
+func (k *kernel) countAsked(c *cell, kind string, params journal.Data) uint64 {
+	key := journal.CountKey{Cell: c.name, What: askedFor(kind, params)}
+	was, _ := k.counts.get(key)
+	n := k.asked(c, key, was)
+	k.count(key, was, n+1)
+	return n
+}
+
+// asked returns what a count is in the history that goes on. A cell that an earlier release
+// wrote has those of then itself.
+func (k *kernel) asked(c *cell, key journal.CountKey, is count) uint64 {
+	for x := &is.counted; x != nil; x = x.before {
+		if x.n > 0 && k.inHistory(x.at, k.last) {
+			return x.n
+		}
+	}
+	return c.asked().before[key.What]
+}
+
+// count notes that a count is n from now on.
+func (k *kernel) count(key journal.CountKey, was count, n uint64) {
+	before := was.counted.before
+	if was.n > 0 && (was.at <= journal.Seq(k.catalog.Last().Record) || !k.inHistory(was.at, k.last)) {
+		before = k.returnable(&was.counted)
+	}
+	was.counted = counted{n: n, at: k.last, before: before}
+	k.counts.set(key, was)
+}
+
+// returnable returns those of what a count was that a rollback may return to: the last in the
+// history of some snapshot.
+func (k *kernel) returnable(was *counted) *counted {
+	var kept []*counted
+	for x := was; x != nil; x = x.before {
+		kept = append(kept, x)
+	}
+	needed := make([]bool, len(kept))
+	for _, record := range k.catalog.Records() {
+		at := slices.IndexFunc(kept, func(x *counted) bool { return k.inHistory(x.at, journal.Seq(record)) })
+		if at >= 0 {
+			needed[at] = true
+		}
+	}
+	var out *counted
+	for i, x := range slices.Backward(kept) {
+		if needed[i] {
+			out = &counted{n: x.n, at: x.at, before: out}
+		}
+	}
+	return out
+}
+
+// takeCounts takes the counts out of a cell that an earlier release wrote.
+func (k *kernel) takeCounts(c *cell) {
+	if c.asked().before == nil {
+		return
+	}
+	for what := range c.asks.before { // order cannot show: each by itself
+		key := journal.CountKey{Cell: c.name, What: what}
+		is, _ := k.counts.get(key)
+		if n := k.asked(c, key, is); n == c.asks.before[what] {
+			k.count(key, is, n)
+		}
+	}
+	c.asks.before = nil
+}
