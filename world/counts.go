@@ -50,8 +50,8 @@ func (x *occurrences) bytes() int { return countBytes * len(x.here) }
 // len returns how many counts there are.
 func (x *occurrences) len() int { return len(x.here) + x.shelved }
 
-// get returns a count, and whether there is one.
-func (x *occurrences) get(key journal.CountKey) (count, bool) {
+// get returns a count, the zero one where there is none.
+func (x *occurrences) get(key journal.CountKey) count {
 	c, ok := x.here[key]
 	if !ok && x.shelved > 0 {
 		c, ok = x.fetch(key)
@@ -60,7 +60,7 @@ func (x *occurrences) get(key journal.CountKey) (count, bool) {
 		c.used = true
 		x.here[key] = c
 	}
-	return c, ok
+	return c
 }
 
 // fetch takes a count from the shelf.
@@ -193,7 +193,7 @@ func hashOfCount(key journal.CountKey) uint64 {
 // countAsked returns how many equal intents the cell's history holds, and counts this one.
 func (k *kernel) countAsked(c *cell, kind string, params journal.Data) uint64 {
 	key := journal.CountKey{Cell: c.name, What: askedFor(kind, params)}
-	was, _ := k.counts.get(key)
+	was := k.counts.get(key)
 	n := k.asked(c, key, was)
 	k.count(key, was, n+1)
 	return n
@@ -212,7 +212,7 @@ func (k *kernel) asked(c *cell, key journal.CountKey, is count) uint64 {
 
 // count notes that a count is n from now on.
 func (k *kernel) count(key journal.CountKey, was count, n uint64) {
-	before := was.counted.before
+	before := was.before
 	if was.n > 0 && (was.at <= journal.Seq(k.catalog.Last().Record) || !k.inHistory(was.at, k.last)) {
 		before = k.returnable(&was.counted)
 	}
@@ -250,7 +250,7 @@ func (k *kernel) takeCounts(c *cell) {
 	}
 	for what := range c.asks.before { // order cannot show: each by itself
 		key := journal.CountKey{Cell: c.name, What: what}
-		is, _ := k.counts.get(key)
+		is := k.counts.get(key)
 		if n := k.asked(c, key, is); n == c.asks.before[what] {
 			k.count(key, is, n)
 		}

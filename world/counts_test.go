@@ -69,7 +69,7 @@ func TestCountsAreThoseOfTheHistory(t *testing.T) {
 			"": func(rt *rapid.T) {
 				for what := range byte(4) {
 					key := journal.CountKey{Cell: c.cell.name, What: askedFor("e", journal.Data{what})}
-					is, _ := c.counts.get(key)
+					is := c.counts.get(key)
 					require.Equal(rt, c.now[what], c.asked(c.cell, key, is), "%d", what)
 				}
 				require.NoError(rt, c.shelf.err)
@@ -130,7 +130,7 @@ func TestCountsForgetWhatNoRollbackReturnsTo(t *testing.T) {
 		c.makeSnapshot()
 		c.catalog.SetMax(5)
 	}
-	is, _ := c.counts.get(journal.CountKey{Cell: "bot/a", What: askedFor("e", nil)})
+	is := c.counts.get(journal.CountKey{Cell: "bot/a", What: askedFor("e", nil)})
 	n := 0
 	for x := is.before; x != nil; x = x.before {
 		n++

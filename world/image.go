@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -275,19 +276,23 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
 	k.setTimers(timers)
-	intents := func(yield func(receipt.Key, []byte) bool) {
+	if err := k.ledger.Restore(len(img.Intents), entriesOf(img)); err != nil || core.Ledger == nil || k.shelf.images == nil {
+		return core.Manifest, err
+	}
+	k.ledger.Resume(core.Ledger, k.shelf.cold())
+	k.shelvedAt = img.Head.ID
+	return core.Manifest, nil
+}
+
+// entriesOf yields the ledger entries of an image, by their keys.
+func entriesOf(img *journal.Image) iter.Seq2[receipt.Key, []byte] {
+	return func(yield func(receipt.Key, []byte) bool) {
 		for _, v := range img.Intents {
 			if !yield(receipt.Key{Hash: v.Key}, v.Bytes) {
 				return
 			}
 		}
 	}
-	if err := k.ledger.Restore(len(img.Intents), intents); err != nil || core.Ledger == nil || k.shelf.images == nil {
-		return core.Manifest, err
-	}
-	k.ledger.Resume(core.Ledger, k.shelf.cold())
-	k.shelvedAt = img.Head.ID
-	return core.Manifest, nil
 }
 
 // decodeCell returns the cell of a version.
