@@ -2,6 +2,7 @@ package world
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -149,8 +150,12 @@ func (x *occurrences) restore(img *journal.Image, all uint64) error {
 	return nil
 }
 
-// append appends the canonical array [n, at, …], the last first.
+// append appends the canonical array [n, at, …], the last first; [at] where n is 1, and was
+// nothing before: that is nearly each.
 func (c *count) append(b []byte) []byte {
+	if c.n == 1 && c.before == nil {
+		return canon.AppendUint(canon.AppendArray(b, 1), uint64(c.at))
+	}
 	items := 2
 	for x := c.before; x != nil; x = x.before {
 		items += 2
@@ -168,6 +173,10 @@ func decodeCount(v *journal.CountVersion) (count, error) {
 	r := canon.NewReader(v.Bytes)
 	items := r.Array()
 	c := count{saved: true}
+	if items == 1 {
+		c.n, c.at = 1, journal.Seq(r.Uint())
+		return c, countError(v, r.Close())
+	}
 	for x := &c.counted; r.Err() == nil; {
 		x.n, x.at = r.Uint(), journal.Seq(r.Uint())
 		if items -= 2; items < 2 {
@@ -177,13 +186,18 @@ func decodeCount(v *journal.CountVersion) (count, error) {
 		x = x.before
 	}
 	err := r.Close()
-	if err == nil && items != 0 {
-		err = fmt.Errorf("it is not [count, record, …]")
+	if err == nil && (items != 0 || c.n == 1 && c.before == nil) {
+		err = errors.New("it is not [count, record, …]")
 	}
-	if err != nil {
-		return count{}, fmt.Errorf("world: a count of cell %s: %w", v.Cell, err)
+	return c, countError(v, err)
+}
+
+// countError says of which cell a count is that cannot be read.
+func countError(v *journal.CountVersion, err error) error {
+	if err == nil {
+		return nil
 	}
-	return c, nil
+	return fmt.Errorf("world: a count of cell %s: %w", v.Cell, err)
 }
 
 func hashOfCount(key journal.CountKey) uint64 {
@@ -214,7 +228,8 @@ func (k *kernel) asked(c *cell, key journal.CountKey, is count) uint64 {
 func (k *kernel) count(key journal.CountKey, was count, n uint64) {
 	before := was.before
 	if was.n > 0 && (was.at <= journal.Seq(k.catalog.Last().Record) || !k.inHistory(was.at, k.last)) {
-		before = k.returnable(&was.counted)
+		was := was.counted // only what is kept takes memory
+		before = k.returnable(&was)
 	}
 	was.counted = counted{n: n, at: k.last, before: before}
 	k.counts.set(key, was)

@@ -196,6 +196,7 @@ func FuzzDecodeCount(f *testing.F) {
 	f.Add((&count{counted: counted{n: 1, at: 2, before: &counted{n: 3, at: 4}}}).append(nil))
 	f.Add([]byte{0x80})
 	f.Add([]byte{0x81, 1})
+	f.Add([]byte{0x82, 1, 2})
 	f.Add([]byte{0x83, 1, 2, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := decodeCount(&journal.CountVersion{Bytes: data})
