@@ -22,11 +22,11 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(childEnv); file != "" {
 		if err := child(file, os.Args[len(os.Args)-2], os.Args[len(os.Args)-1]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1) //nolint:forbidigo // a process of its own
+			os.Exit(1)
 		}
 		return
 	}
-	os.Exit(m.Run()) //nolint:forbidigo // as a test binary does
+	os.Exit(m.Run())
 }
 
 // child carries out an experiment and says when a run has ended.
@@ -39,7 +39,7 @@ func child(file, dir, jobs string) error {
 	if err != nil {
 		return err
 	}
-	_, err = experiment.Run(context.Background(), s, experiment.Options{Dir: dir, Jobs: n, Ended: func(_ *experiment.Result, done, _ uint64) { fmt.Println(done) }}) //nolint:forbidigo // for its parent
+	_, err = experiment.Run(context.Background(), s, experiment.Options{Dir: dir, Jobs: n, Ended: func(_ *experiment.Result, done, _ uint64) { fmt.Println(done) }})
 	return err
 }
 

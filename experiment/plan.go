@@ -107,12 +107,11 @@ func (a *axis) column() Column {
 func cell(v any, of Type) any {
 	switch v := v.(type) {
 	case *big.Int:
-		f, _ := asFloat(v)
-		switch {
-		case of == Int:
-			return v.Int64()
-		case of == Float:
+		if f, _ := asFloat(v); of == Float {
 			return f
+		}
+		if of == Int {
+			return v.Int64()
 		}
 		return v.String()
 	case float64:
