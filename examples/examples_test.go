@@ -20,7 +20,7 @@ import (
 )
 
 func TestEveryExampleIsDescribedAndValid(t *testing.T) {
-	require.Equal(t, []string{"agent", "commons", "counter", "go", "research", "schelling", "sir", "support", "town", "ville"}, examples.Names())
+	require.Equal(t, []string{"agent", "commons", "counter", "elfarol", "go", "research", "schelling", "sir", "support", "town", "ville", "wealth"}, examples.Names())
 	for _, name := range examples.Names() {
 		t.Run(name, func(t *testing.T) {
 			require.NotEmpty(t, examples.Describe(name))

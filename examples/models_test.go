@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ import (
 // What models come to depends on their seeds alone: each test passes or fails for good.
 
 // models are the examples that are simulations.
-func models() []string { return []string{"commons", "schelling", "sir"} }
+func models() []string { return []string{"commons", "elfarol", "schelling", "sir", "wealth"} }
 
 // params are those that a test sets, by REDUCER and name.
 type params map[string]map[string]any
@@ -198,6 +199,56 @@ func TestCommons(t *testing.T) {
 	again, held := play(true)
 	require.InDelta(t, first, again, 0, "before anybody was punished")
 	require.Greater(t, held, first)
+}
+
+// TestWealth holds Drăgulescu and Yakovenko's exponential distribution: its Gini coefficient is
+// 1/2, and of those who have more than some coins the same share has more than so many besides.
+func TestWealth(t *testing.T) {
+	const persons, coins, seeds = 200, 4, 3
+	inequality, more := 0.0, make([]float64, 4) // than so many times what all had at first
+	for seed := range uint64(seeds) {
+		m := begin(t, "wealth", seed, nil)
+		m.run(120, nil)
+		var all []float64
+		for _, s := range m.states("person") {
+			all = append(all, s["coins"].(float64))
+			for k := range more {
+				if s["coins"].(float64) > float64(k*coins) {
+					more[k]++
+				}
+			}
+		}
+		require.Len(t, all, persons)
+		require.InDelta(t, coins, mean(all), 0, "none is made or lost")
+		slices.Sort(all)
+		for i, x := range all {
+			inequality += float64(2*i+1-persons) * x / (persons * persons * coins * seeds)
+		}
+	}
+	require.InDelta(t, 0.5, inequality, 0.03)
+	for k := 1; k < len(more); k++ {
+		require.InDelta(t, math.Exp(-1), more[k]/more[k-1], 0.06, "more than %d coins", k*coins)
+	}
+}
+
+// TestElFarol holds that a bar fills itself to about what is pleasant, and never settles.
+func TestElFarol(t *testing.T) {
+	weeks := func(seats int) (came []float64) {
+		for seed := range uint64(2) {
+			m := begin(t, "elfarol", seed, params{"person": {"seats": seats}})
+			m.run(60, func() {
+				if last := m.states("bar")[0]["last"]; m.Time() > 20 {
+					came = append(came, last.(float64))
+				}
+			})
+		}
+		return came
+	}
+	came := weeks(60)
+	require.InDelta(t, 60, mean(came), 5)
+	require.Less(t, slices.Min(came), 56.0)
+	require.Greater(t, slices.Max(came), 62.0)
+	require.InDelta(t, 40, mean(weeks(40)), 7)
 }
 
 // TestExperimentsOfModelsAreValid reads the experiment that comes with each.

@@ -59,8 +59,10 @@ func TestPicturesOfModels(t *testing.T) {
 	}
 	for name, figure := range map[string]struct{ section, measure string }{
 		"commons":   {"Over time", "gave"},
+		"elfarol":   {"Over time", "came"},
 		"schelling": {"Over city.wanted", "alike"},
 		"sir":       {"Over time", "infectious"},
+		"wealth":    {"Over time", "coins.gini"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), name)
