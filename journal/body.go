@@ -65,6 +65,10 @@ func NewAdvanced(to manifest.Tick, still bool) Advanced {
 	return Advanced{Version: V(v), To: to, Still: still}
 }
 
+// KeyedVersion is the version of a Submitted under a key. Version 1 has neither that nor what is
+// said of it; such records are read, and are what is submitted without one.
+const KeyedVersion = 2
+
 // Submitted is the payload of event.submitted.
 type Submitted struct {
 	Version
@@ -72,7 +76,12 @@ type Submitted struct {
 	Due    manifest.Tick `json:"due"`    // 0: at once
 	Direct bool          `json:"direct"` // the caller named the cell; else the routes did
 	To     []string      `json:"to"`     // cells
-	Data   Data          `json:"data"`
+
+	Under string `json:"key,omitempty"` // a key: however often it is submitted under it, it is once; "": under none
+	Of    Hash   `json:"of,omitzero"`   // of all that is submitted together under the key
+	Nth   uint64 `json:"nth,omitempty"` // of those, from 1
+
+	Data Data `json:"data"`
 }
 
 // Finished is the payload of invocation.finished, the ledger's commit.

@@ -76,15 +76,27 @@ func (x *Advanced) Append(b []byte) []byte {
 // MarshalCBOR is Append.
 func (x *Advanced) MarshalCBOR() ([]byte, error) { return x.Append(nil), nil }
 
-// Append appends the canonical bytes of a Submitted.
+// Append appends the canonical bytes of a Submitted, in the version that it names.
 func (x *Submitted) Append(b []byte) []byte {
-	b = appendHead(b, 6, BodyVersion)
+	items := 9
+	if x.V < KeyedVersion {
+		items = 6
+	}
+	b = appendHead(b, items, max(x.V, BodyVersion))
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Due))
 	b = canon.AppendBool(b, x.Direct)
 	b = canon.AppendTexts(b, x.To)
+	if x.V >= KeyedVersion {
+		b = canon.AppendText(b, x.Under)
+		b = canon.AppendBytes(b, x.Of[:])
+		b = canon.AppendUint(b, x.Nth)
+	}
 	return canon.AppendRaw(b, x.Data)
 }
+
+// MarshalCBOR is Append.
+func (x *Submitted) MarshalCBOR() ([]byte, error) { return x.Append(nil), nil }
 
 // Append appends the canonical bytes of a Finished.
 func (x *Finished) Append(b []byte) []byte {

@@ -95,7 +95,7 @@ type row struct {
 var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
 	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, name: 2, words: "world {name} is created, id {world}, seed {seed}"},
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, first: StillVersion, last: StillVersion, words: "{to} begins"},
-	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4, name: 1},
+	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, first: KeyedVersion, last: KeyedVersion, cells: 4, name: 1},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
 	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, first: ResumedVersion, last: ResumedVersion, cell: 1, how: 2, yes: "skip"},
 	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1, name: 3},

@@ -13,6 +13,10 @@ type Limits struct {
 	Alarms        uint64 `cbor:"alarms" json:"alarms"`                   // timers that run, and as many events that are scheduled
 	Payload       uint64 `cbor:"payload" json:"payload"`                 // bytes of one event's data or effect's params
 	Receipt       uint64 `cbor:"receipt" json:"receipt"`                 // bytes of one receipt
+
+	// SubmitKeys is how many keys under which something was submitted are remembered; 0, as it
+	// was before there was this key: DefaultSubmitKeys.
+	SubmitKeys uint64 `cbor:"submit_keys,omitempty" json:"submit_keys,omitempty"`
 }
 
 // Defaults that others count with.
@@ -22,6 +26,8 @@ const (
 	DefaultState   = 8 << 20
 	DefaultEffects = 64
 	DefaultMemory  = 256 << 20
+
+	DefaultSubmitKeys = 4096
 )
 
 // limit is one field of limits, with what stands for 0 and its greatest value.
@@ -48,6 +54,7 @@ func (l *Limits) all() []limit {
 		{name: "alarms", have: &l.Alarms, fallback: 1_000_000, most: 16 << 20},
 		{name: "payload", have: &l.Payload, fallback: DefaultPayload, most: 64 << 20},
 		{name: "receipt", have: &l.Receipt, fallback: DefaultReceipt, most: 64 << 20},
+		{name: "submit_keys", have: &l.SubmitKeys, fallback: DefaultSubmitKeys, most: 65_536, absent: true},
 	}
 }
 

@@ -138,7 +138,7 @@ func (k *folding) apply(rec *journal.Record) error {
 	r := canon.NewReader(rec.Payload)
 	switch rec.Kind {
 	case journal.KindSubmitted:
-		return k.applySubmitted(r)
+		return k.applySubmitted(r, true)
 	case journal.KindFinished, journal.KindLate: // which of the two is the ledger's to say
 		r.ArrayOf(2)
 		r.Uint() // the version
@@ -323,10 +323,11 @@ func (k *folding) addImage() (*journal.Image, error) {
 	return img, nil
 }
 
-// applySubmitted submits the event of an event.submitted.
-func (k *kernel) applySubmitted(r *canon.Reader) error {
-	r.ArrayOf(6)
-	r.Uint() // the version
+// applySubmitted submits the event of an event.submitted. Where it has a key, it has to be the
+// next under that, unless others before it may have been refused.
+func (k *kernel) applySubmitted(r *canon.Reader, next bool) error {
+	r.Array()
+	version := r.Uint()
 	name := r.TextBytes()
 	due := manifest.Tick(r.Uint())
 	var direct *reducer.Cell
@@ -342,15 +343,26 @@ func (k *kernel) applySubmitted(r *canon.Reader) error {
 		}
 		direct = &cell
 	}
+	var key *SubmitKey
+	if version >= journal.KeyedVersion {
+		key = &SubmitKey{Name: r.Text()}
+		copy(key.Of[:], r.Bytes())
+		key.Nth = r.Uint()
+	}
 	data := r.Rest()
 	if err := r.Err(); err != nil {
 		return err
+	}
+	if key != nil && next {
+		if err := errors.Join(key.Check(), k.submits.next(key)); err != nil {
+			return err
+		}
 	}
 	rule := k.rules.events[string(name)]
 	if rule == nil {
 		rule = &eventRule{name: string(name)} // submit says what is wrong with it
 	}
-	_, err := k.submit(rule.name, data, direct, due)
+	_, err := k.submit(rule.name, data, direct, due, key)
 	return err
 }
 

@@ -54,6 +54,8 @@ type imageCore struct {
 
 	// Of the ledger, where entries of it had left memory; from version 3 on.
 	Ledger *receipt.Standing `cbor:"ledger,omitempty"`
+
+	Submits []*underKey `cbor:"submits,omitempty"`
 }
 
 type imageAlarm struct {
@@ -113,6 +115,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
 		Proposals: k.proposals, Since: k.since,
 		Cells: uint64(k.cells.len()), Unborn: uint64(k.cells.unborn), Parked: cellNames(k.parkedCells()),
+		Submits: k.submits.list,
 	}
 	img := &journal.Image{Head: k.head(), Keep: k.keeps()}
 	var err error
@@ -238,6 +241,9 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
 	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
 	k.proposals, k.since = core.Proposals, core.Since
+	if err := k.submits.restore(core.Submits); err != nil {
+		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
+	}
 	names := make(map[string]*cell, len(core.Ready))
 	for i := range parts.cells {
 		c, err := decodeCell(&parts.cells[i])

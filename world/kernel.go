@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -35,6 +36,7 @@ type kernel struct {
 	order     []*cell // scratch: of a broadcast
 	scheduler scheduler
 	scheduled alarms // submitted events that fall due later
+	submits   submits
 	timers    alarms
 	tagged    map[timerTag]*alarm // of timers, by their tags
 	lists     alarmLists          // of both, in images
@@ -96,7 +98,7 @@ func (k *kernel) create(c journal.Created) {
 
 // submit takes an event from outside. It goes into mailboxes at once, or at
 // the tick due if that is still to come.
-func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, due manifest.Tick) (journal.Seq, error) {
+func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, due manifest.Tick, key *SubmitKey) (journal.Seq, error) {
 	if k.tickOpen() {
 		return 0, errTickOpen
 	}
@@ -118,7 +120,13 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 		return 0, err
 	}
 	b := journal.Submitted{Version: journal.V(journal.BodyVersion), Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
+	if key != nil {
+		b.V, b.Under, b.Of, b.Nth = journal.KeyedVersion, key.Name, key.Of, key.Nth
+	}
 	id, payload := k.write(journal.KindSubmitted, 0, b.Append(k.body[:0]))
+	if key != nil {
+		k.submits.note(key, id, cmp.Or(k.rules.manifest.Limits.SubmitKeys, manifest.DefaultSubmitKeys))
+	}
 	k.inTick = false
 	x := mail{record: id, name: rule.name, data: k.tail(payload, data)}
 	if due > k.now {

@@ -137,7 +137,7 @@ func (s *shadow) came(rec journal.Scanned, before journal.Seq) {
 func (s *shadow) accept(rec *journal.Record) error {
 	r := canon.NewReader(rec.Payload)
 	if rec.Kind == journal.KindSubmitted {
-		s.refused(rec, s.applySubmitted(r))
+		s.refused(rec, s.applySubmitted(r, false))
 		return nil
 	}
 	if rec.Kind == journal.KindFinished {

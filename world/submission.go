@@ -17,6 +17,7 @@ type Submission struct {
 	Data journal.Data  // canonical; empty is null
 	To   *reducer.Cell // nil: where the manifest's routes send it
 	When
+	Key *SubmitKey // nil: each time that it is submitted it is another event; see Keyed
 }
 
 // When says when an event falls due: at most one of its fields is set. The zero value is

@@ -66,7 +66,14 @@ type Sent struct {
 
 // Accept is Submit, but for several events that are made durable together: this one
 // is not before Sync returns.
+//
+// One that was submitted under its key before is not submitted again: what came of it then is returned.
 func (w *World) Accept(ctx context.Context, s Submission) (Sent, error) {
+	if s.Key != nil {
+		if sent, was, err := w.sentBefore(s.Key); was || err != nil {
+			return sent, err
+		}
+	}
 	if err := w.atNow(ctx); err != nil {
 		return Sent{}, err
 	}
@@ -82,7 +89,12 @@ func (w *World) submit(s *Submission) (id journal.Seq, due manifest.Tick, err er
 	if due, err = s.tick(w.k.rules.manifest.Clock, w.k.now); err != nil {
 		return 0, 0, err
 	}
-	id, err = w.k.submit(s.Name, s.Data, s.To, due)
+	if s.Key != nil {
+		if err := errors.Join(s.Key.Check(), w.k.submits.next(s.Key)); err != nil {
+			return 0, 0, err
+		}
+	}
+	id, err = w.k.submit(s.Name, s.Data, s.To, due, s.Key)
 	return id, due, w.judged(err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -32,12 +33,15 @@ func cancelling(t *testing.T) *life {
 	type act = map[string]any
 	timer := func(ticks int, tag string) act { return act{"timer": ticks, "tag": tag} }
 	order(timer(2, "moved"), timer(5, "ended"), timer(50, "left"), act{"effect": "tool.a", "param": "begun"}, act{"effect": "tool.b", "param": "asked"})
-	l.w.Submit("go", map[string]any{"to": "b"})
+	data, err := canon.Marshal(map[string]any{"to": "b"})
+	require.NoError(t, err)
+	_, err = l.w.World.Submit(t.Context(), world.Keyed(world.Submission{Name: "go", Data: data}, "a key"))
+	require.NoError(t, err)
 	order(timer(4, "moved"), act{"cancel": "ended"}, act{"cancel": "begun"}, act{"cancel": "asked"})
 	l.out.Reply(l.out.Task(receipt.Perform), worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure})
 	l.next()
 	require.NoError(t, l.w.Sync())
-	_, err := l.w.Snapshot(t.Context(), "noon", "", "ada")
+	_, err = l.w.Snapshot(t.Context(), "noon", "", "ada")
 	require.NoError(t, err)
 	order(timer(3, "over"))
 	_, _, err = l.w.Rollback(t.Context(), journal.RolledBack{Snapshot: "noon", Actor: "ada", Reason: "so"})

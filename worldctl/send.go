@@ -27,8 +27,7 @@ type sendAnswer struct {
 }
 
 func newSendCommand(c *cli) *cobra.Command {
-	var to string
-	var at, in string
+	var to, at, in, key string
 	cmd := &cobra.Command{
 		Use:   "send NAME [JSON|@FILE|-]",
 		Short: "Submit an event, or many",
@@ -39,7 +38,10 @@ cells handle it.
 worldctl send - takes many, as JSON lines on stdin: {"event": NAME, "data": ...},
 with "at": TICK or TIME, or "in": DURATION, and "to": CELL where wanted; --at, --in and
 --to are for the lines without. At the first line that is refused
-it stops, and says which one it was and how many were accepted before it.`,
+it stops, and says which one it was and how many were accepted before it.
+
+With --key the same can be sent again when nobody knows whether it was accepted: it is
+submitted once, and lines that broke off go on where they did.`,
 		Example: `  worldctl send ticket.opened '{"customer": "ada", "amount": 30}'
   worldctl send ticket.opened @ticket.json --at 10
   worldctl send market.closes --at 2026-12-24T18:00Z
@@ -56,11 +58,14 @@ it stops, and says which one it was and how many were accepted before it.`,
 			}
 			return c.with(func(lw *local.World) error {
 				if args[0] == "-" {
-					return c.sendLines(cmd.Context(), lw, to, when)
+					return c.sendLines(cmd.Context(), lw, to, when, key)
 				}
 				s, err := c.submission(args, to, when)
 				if err != nil {
 					return err
+				}
+				if key != "" {
+					s = world.Keyed(s, key)
 				}
 				return c.send(cmd.Context(), lw, s)
 			})
@@ -69,6 +74,7 @@ it stops, and says which one it was and how many were accepted before it.`,
 	cmd.Flags().StringVar(&to, "to", "", "send it to this `CELL`, whatever the routes say; with -, lines that name none")
 	cmd.Flags().StringVar(&at, "at", "", "let it fall due at this `TICK` or time, as 2026-12-24T18:00Z; with -, lines that say nothing of it")
 	cmd.Flags().StringVar(&in, "in", "", "let it fall due after this `DURATION`, as 2h; with -, likewise")
+	cmd.Flags().StringVar(&key, "key", "", "submit once, however often the same is sent with this `KEY`; with -, all lines together")
 	return cmd
 }
 
@@ -143,13 +149,17 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 }
 
 // sendLines submits the lines of stdin.
-func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, when world.When) error {
+func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, when world.When, key string) error {
 	cell, err := cellTo(to)
 	if err != nil {
 		return err
 	}
+	submit := lw.SubmitLines
+	if key != "" {
+		submit = lw.SubmitLinesUnder(key)
+	}
 	report, stop := c.progress("events", 0)
-	accepted, err := lw.SubmitLines(ctx, c.stdin, cell, when, report)
+	accepted, err := submit(ctx, c.stdin, cell, when, report)
 	stop()
 	if err != nil {
 		return notAll(err, lw, accepted)

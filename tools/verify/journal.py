@@ -18,6 +18,7 @@ from limits import WORK_OF_RECORD, Beyond, Limits
 from records import Error, Gone, Record
 from report import NO_HASH, Report, brief, place_of
 from blobs import JournalBlobs
+from submits import Submits
 from timers import Timers
 
 _UNPLACED_BYTES = 300  # of memory, besides the name of a world
@@ -80,6 +81,7 @@ class Journal:
         self._execution = Execution(limits)
         self._ledger = Ledger(self._fault, limits)
         self._timers = Timers(self._fault, self._ledger.history, limits)
+        self._submits = Submits(self._fault, limits)
         self._governance = Governance(self._fault, limits)
         self._heads = Heads(self.report.fault, header, believed, kept, limits)
         for fault in header.faults:
@@ -225,6 +227,7 @@ class Journal:
             self._execution.take(record)
             self._ledger.take(record)
             self._timers.take(record)
+            self._submits.take(record)
             if kind == "invocation.finished" and p is not Gone:
                 self._no_verifier += p["receipt"]["kind"] not in self._verified
 

@@ -127,7 +127,7 @@ def _is_map(x):
 
 
 _VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "world.forked": (1, 2),
-             "cell.resumed": (1, 2), "timer.set": (1, 2), "clock.advanced": (1, 2)}  # of all others there is one
+             "cell.resumed": (1, 2), "timer.set": (1, 2), "event.submitted": (1, 2), "clock.advanced": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
@@ -145,7 +145,7 @@ _INTENT = "key:hash step:text cell:text effect:text tag:text cap:text occurrence
 _SHAPES = {
     "world.created": "world:text name:text seed:uint manifest:hash kernel:text engines:engines",
     "clock.advanced": "to:uint still:bool",
-    "event.submitted": "name:text due:uint direct:bool cells:texts data:any",
+    "event.submitted": "name:text due:uint direct:bool cells:texts key:text of:hash nth:uint data:any",
     "effect.submitted": "actor:text n:uint effect:text cap:text reason:text params:any",
     "invocation.finished": "receipt:receipt",
     "invocation.late": "receipt:receipt",
@@ -207,6 +207,7 @@ _WAS = {  # version 1 of what has another shape since
     for kind, shape in _SHAPES.items() if "engines:engines" in shape
 }
 _WAS["timer.set", 1] = [field for field in KINDS["timer.set"] if field[0] != "tag"]
+_WAS["event.submitted", 1] = _fields("name:text due:uint direct:bool cells:texts data:any")
 _WAS["clock.advanced", 1] = _fields("to:uint")
 _WAS["cell.resumed", 1] = _fields("cell:text skip:bool")
 _WAS["world.forked", 1] = [field for field in KINDS["world.forked"] if field[0] != "seed"]

@@ -16,6 +16,7 @@ import ledger
 import limits
 import merkle
 import proof
+import submits
 import timers
 from records import Gone
 from test_bundle import stored
@@ -268,6 +269,25 @@ TIMERS_BAD = {
     "a receipt of later": (*SET, step(), cancelling(4, 5, 6)),
     "a receipt that nothing brought": (*SET, step(), cancelling(4, 5, 2)),
 }
+
+
+class Submits(unittest.TestCase):
+    def faults(self, *events):
+        faults = []
+        told = submits.Submits(faults.append)
+        for number, payload in enumerate(events, 2):
+            told.take(Told(number, "event.submitted", payload))
+        return len(faults)
+
+    def test_events_come_one_by_one_under_their_keys(self):
+        def under(nth, key="k", of=b"1"):
+            return {"key": key, "of": of, "nth": nth}
+
+        self.assertEqual(self.faults({}, under(1), under(1, "l"), {}, under(2), under(3), under(1), under(2)), 0)
+        self.assertEqual(self.faults(Gone, under(5), under(6)), 0)
+        for events in ([under(2)], [under(1), under(3)], [under(1), under(2, of=b"2")], [under(1), under(2, "l")], [under(0)],
+                       [under(1, "")], [under(1, "k" * 256)], [under(1, "\n")]):
+            self.assertEqual(self.faults(*events), 1, events)
 
 
 class Timers(unittest.TestCase):

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -61,12 +62,39 @@ func submit(c *call) error {
 	if err != nil {
 		return err
 	}
+	key, err := c.submitKey()
+	if err != nil {
+		return err
+	}
+	if key != "" {
+		event = world.Keyed(event, key)
+	}
 	sent, err := c.world.Local.SubmitEvent(c.Context(), event)
 	if err != nil {
 		return err
 	}
 	return c.created(c.link("records", strconv.FormatUint(uint64(sent.ID), 10)),
 		Submitted{ID: sent.ID, Event: event.Name, Due: sent.Due, To: sent.To})
+}
+
+// submitKeyHeader is in a request that is made again until it is answered, and submits once.
+const submitKeyHeader = "Idempotency-Key"
+
+// submitKey returns the key under which the call submits, with or without the quotes of a
+// structured header; "": under none.
+func (c *call) submitKey() (string, error) {
+	values := c.Header.Values(submitKeyHeader)
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	if len(key) > 1 && key[0] == '"' && key[len(key)-1] == '"' {
+		key = key[1 : len(key)-1]
+	}
+	if len(values) > 1 || strings.ContainsAny(key, `"\\`) {
+		return "", badRequest(submitKeyHeader, "it has to be one text, without quotes and backslashes in it")
+	}
+	return key, (&world.SubmitKey{Name: key}).Check()
 }
 
 // readEvent reads an EventRequest, of which no text at all is one without fields.
@@ -91,8 +119,17 @@ func submitLines(c *call) (err error) {
 	if err := c.takeTurn(); err != nil {
 		return err
 	}
+	key, err := c.submitKey()
+	if err != nil {
+		return err
+	}
 	events := c.world.Local.NewSpool()
 	defer func() { err = errors.Join(err, events.Close()) }()
+	if key != "" {
+		if err := events.Under(key); err != nil {
+			return err
+		}
+	}
 	if line, err := c.readLines(events); err != nil {
 		return c.stopped(err, line, nil)
 	}

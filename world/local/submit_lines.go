@@ -64,6 +64,37 @@ func (lw *World) SubmitLines(ctx context.Context, from io.Reader, to *reducer.Ce
 	return accepted, err
 }
 
+// SubmitLinesUnder is SubmitLines once all lines are there, under a key; see Spool.Under.
+func (lw *World) SubmitLinesUnder(key string) func(context.Context, io.Reader, *reducer.Cell, world.When, func(uint64)) (uint64, error) {
+	return func(ctx context.Context, from io.Reader, to *reducer.Cell, when world.When, count func(lines uint64)) (uint64, error) {
+		all := lw.NewSpool()
+		defer all.Close() //nolint:errcheck // it was only read
+		if err := all.Under(key); err != nil {
+			return 0, err
+		}
+		b := &bulk{lines: bufio.NewReaderSize(from, aheadBytes), to: to, when: when, count: count}
+		for b.read() {
+			for s, err := range b.submissions() {
+				if err != nil {
+					return 0, &LineError{Line: b.line, Err: err}
+				}
+				if err := errors.Join(ctx.Err(), all.AddEvent(s.line, &s.Submission)); err != nil {
+					return 0, err
+				}
+			}
+		}
+		if !errors.Is(b.ended, io.EOF) {
+			return 0, &LineError{Line: b.line + 1, Err: b.ended}
+		}
+		done, line, err := all.Submit(ctx)
+		var input *world.InputError
+		if errors.As(err, &input) && line > 0 {
+			err = &LineError{Line: line, Event: all.refused, Err: err}
+		}
+		return done.Count, err
+	}
+}
+
 // lineError says that a line is no event.
 type lineError struct{ error }
 

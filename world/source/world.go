@@ -45,6 +45,7 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 			"alarms":          d.count(&m.Limits.Alarms),
 			"payload":         d.size(&m.Limits.Payload),
 			"receipt":         d.size(&m.Limits.Receipt),
+			"submit_keys":     d.count(&m.Limits.SubmitKeys),
 		}),
 		"governance": d.governance(&m.Governance),
 	})
