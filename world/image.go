@@ -241,9 +241,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
 	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
 	k.proposals, k.since = core.Proposals, core.Since
-	if err := k.submits.restore(core.Submits); err != nil {
-		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
-	}
+	k.submits.restore(core.Submits)
 	names := make(map[string]*cell, len(core.Ready))
 	for i := range parts.cells {
 		c, err := decodeCell(&parts.cells[i])

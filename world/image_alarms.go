@@ -237,6 +237,9 @@ func partsOf(img *journal.Image) (*imageParts, error) {
 	if v := p.core.Version; v == 0 || v > imageVersion {
 		return nil, fmt.Errorf("unknown version %d", v)
 	}
+	if err := checkUnderKeys(p.core.Submits); err != nil {
+		return nil, err
+	}
 	for i := range img.Cells {
 		v := &img.Cells[i]
 		scheduled, isScheduled := strings.CutPrefix(v.Cell, scheduledList)

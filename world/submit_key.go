@@ -139,12 +139,18 @@ func (s *submits) add(u *underKey) {
 }
 
 // restore fills empty submits from those of an image.
-func (s *submits) restore(saved []*underKey) error {
+func (s *submits) restore(saved []*underKey) {
+	for _, u := range saved {
+		s.add(u)
+	}
+}
+
+// checkUnderKeys returns why those of an image cannot be.
+func checkUnderKeys(saved []*underKey) error {
 	for _, u := range saved {
 		if u == nil || len(u.Key) != keyBytes || len(u.Of) != keyBytes {
 			return errors.New("it has a key that is none")
 		}
-		s.add(u)
 	}
 	return nil
 }

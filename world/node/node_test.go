@@ -60,12 +60,13 @@ func run(t *testing.T, url, name string, idle time.Duration, with ...func(*api.S
 	secret, tokens := ada()
 	serving, ended := make(chan string, 1), make(chan error, 1)
 	events := slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", name)
-	v := &api.Service{
-		Config: api.Config{Tokens: tokens}, Events: events,
+	var v *api.Service
+	v = &api.Service{
+		Config: api.Config{Tokens: tokens}, Events: events, Options: options(),
 		Serving: func(url string) error { serving <- url; return nil },
 		Place: func(id string) (string, local.Options, error) {
 			w, err := store.World(id)
-			return w.Dir, w.In(options()), err
+			return w.Dir, w.In(v.Options), err
 		},
 	}
 	n := &node.Node{Service: v, Store: store.Store, Idle: idle, Events: events}
