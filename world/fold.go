@@ -42,6 +42,11 @@ func (k *folding) fold(from journal.Head) error {
 			break
 		}
 		if compared == len(k.records) {
+			if cfg.stops != nil {
+				if err := cfg.stops.stop(k.kernel, s.ID); err != nil {
+					return err
+				}
+			}
 			k.forget()
 			compared = 0
 			if err := k.unit(s); err != nil {
