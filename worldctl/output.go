@@ -29,8 +29,11 @@ const (
 
 func (c *cli) checkOutput(cmd *cobra.Command) error {
 	forms, hint := []string{formTable, formJSON, formLines}, "type -o table, -o json or -o jsonl"
-	if cmd.Name() == "test" {
+	switch verbOf(cmd) {
+	case "test":
 		forms, hint = append(forms, formJUnit), "type -o table, -o json, -o jsonl or -o junit"
+	case "measure":
+		forms, hint = append(forms, formCSV), "type -o table, -o json, -o jsonl or -o csv"
 	}
 	if !slices.Contains(forms, c.output) {
 		return usagef(hint, "%q is not a form of output", c.output)

@@ -166,7 +166,7 @@ func (c *cli) groups() []verbs {
 			newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
 		}},
 		{"past", "snapshots, ways back, and what would have been", []*cobra.Command{
-			newDiffCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newForkCommand(c), newWhatIfCommand(c),
+			newDiffCommand(c), newMeasureCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newForkCommand(c), newWhatIfCommand(c),
 		}},
 		{"experiments", "one world many times, and what comes out", []*cobra.Command{
 			newSweepCommand(c),

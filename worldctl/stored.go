@@ -200,7 +200,7 @@ func (c *cli) storeTyped() string {
 // whoever asked for them.
 func reads(cmd *cobra.Command) bool {
 	switch verbOf(cmd) {
-	case "status", "tail", "audit", "timeline", "why", "graph", "diff", "verify", "replay", "policy", "export", "prove":
+	case "status", "tail", "audit", "timeline", "why", "graph", "diff", "verify", "replay", "measure", "policy", "export", "prove":
 		return true
 	case "cell", "snapshot", "intent", "budget", "receipt", "proposal", "manifest", "keys":
 		switch cmd.Name() {

@@ -124,7 +124,7 @@ var (
 func reserved() []string {
 	return []string{
 		"as", "break", "cell", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
-		"namespace", "null", "package", "return", "state", "tick", "true", "var", "void", "while",
+		"namespace", "null", "package", "record", "return", "state", "tick", "true", "var", "void", "while",
 	}
 }
 
