@@ -28,14 +28,16 @@ func newCellCommand(c *cli) *cobra.Command {
 func newCellListCommand(c *cli) *cobra.Command {
 	var limit uint64
 	var at string
+	var state bool
 	cmd := &cobra.Command{
 		Use:   "list [CELL...]",
 		Short: "List cells by name",
 		Long: `List cells by name, now or as they were at a moment: all, or those that are named. With
-a * behind, CELL is all whose names begin so.`,
+a * behind, CELL is all whose names begin so. With --state each comes with its state, in JSON
+as data.`,
 		Example: `  worldctl cell list
   worldctl cell list 'agent/*' --at t5
-  worldctl cell list -o jsonl`,
+  worldctl cell list 'agent/*' --state -o jsonl --at t5`,
 		Args: args(0, math.MaxInt),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			for _, name := range args {
@@ -43,7 +45,7 @@ a * behind, CELL is all whose names begin so.`,
 					return err
 				}
 			}
-			page, err := recordsOf(lw).CellPage(&view.CellSelection{Moment: at, Names: args, Limit: int(min(limit, math.MaxInt))})
+			page, err := recordsOf(lw).CellPage(&view.CellSelection{Moment: at, Names: args, Limit: int(min(limit, math.MaxInt)), State: state})
 			if err != nil {
 				return err
 			}
@@ -51,22 +53,27 @@ a * behind, CELL is all whose names begin so.`,
 			if len(args) > 0 || at != "" {
 				none = "no such cells"
 			}
+			d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			return list(c, "cell-list", "cells", each(page.Cells, func(l view.CellLine) (view.CellLine, error) { return l, nil }), columns[view.CellLine]{
 				header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
-				row:    cellRow,
+				row:    func(l view.CellLine) table.Row { return cellRow(l, d) },
 				none:   none,
 			})
 		}),
 	}
 	addLimit(cmd, &limit, "cells")
 	addAt(cmd, &at, "as they were at this")
+	cmd.Flags().BoolVar(&state, "state", false, "with their states")
 	return cmd
 }
 
-func cellRow(l view.CellLine) table.Row {
+func cellRow(l view.CellLine, d view.Describer) table.Row {
 	state, parked := "", ""
 	if l.StateHash != nil {
 		state = l.StateHash.String()[:12]
+	}
+	if l.State != nil && len(*l.State) > 0 {
+		state = d.Data(*l.State)
 	}
 	if l.Parked {
 		parked = "parked"

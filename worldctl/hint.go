@@ -22,6 +22,7 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/measure"
 	"github.com/worldkernel/worldkernel/world/view"
 	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
@@ -34,7 +35,7 @@ func hintOf(err error) string {
 	if moved := (*local.MovedError)(nil); errors.As(err, &moved) {
 		return hintOfMoved(moved)
 	}
-	if hint := hintOfType(err); hint != "" {
+	if hint := cmp.Or(hintOfMeasure(err), hintOfType(err)); hint != "" {
 		return hint
 	}
 	if errors.As(err, new(*pglog.DamageError)) {
@@ -56,6 +57,15 @@ func hintOf(err error) string {
 		return "worldctl verify lists what is damaged; " + back
 	}
 	return strings.ReplaceAll(cmp.Or(text, firstHint(err, hintsOfDisk())), "PROPOSAL", proposal)
+}
+
+// hintOfMeasure is hintOf for a measure that failed of a cell.
+func hintOfMeasure(err error) string {
+	var failed *measure.Error
+	if !errors.As(err, &failed) || failed.Cell == "" {
+		return ""
+	}
+	return fmt.Sprintf("worldctl cell show %s --at t%d shows its state; where: has(state.FIELD) leaves out cells without a field", shellWord(failed.Cell), failed.Tick)
 }
 
 // firstHint returns the text of the first hint in some tables that is about an error.

@@ -19,13 +19,21 @@ type Cells struct {
 	Next   *string         `json:"next"` // the path of what comes after it; null: nothing does
 }
 
+// statesOfPage is about how many bytes of states a page of cells has.
+const statesOfPage = 4 << 20
+
 func listCells(c *call) error {
 	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
+	states, err := c.flag("state")
+	if err != nil {
+		return err
+	}
 	selected := view.CellSelection{
 		Moment: c.param("at"), Names: c.URL.Query()["select"], After: c.param("after"), Limit: limit,
+		State: states, Bytes: statesOfPage,
 	}
 	for _, name := range selected.Names {
 		if _, err := reducer.ParseCell(name); err != nil && !strings.HasSuffix(name, "*") {

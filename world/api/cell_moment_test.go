@@ -135,8 +135,9 @@ func TestWhatARollbackChangedSinceTheLastStepIsTold(t *testing.T) {
 type cellsThen struct {
 	At    uint64
 	Cells []struct {
-		Cell string
-		N    uint64
+		Cell  string
+		N     uint64
+		State json.RawMessage
 	}
 	Next *string
 }
@@ -179,6 +180,13 @@ func TestCellsOfAMomentAreListed(t *testing.T) {
 		require.Equal(t, page.At, rest.At)
 		require.Nil(t, rest.Next)
 	}
+	for _, x := range list("at=t1&state=true").Cells {
+		state := ok[struct{ State json.RawMessage }](s.get("/api/worlds/w/cell?at=t1&cell=" + x.Cell)).State
+		require.NotEmpty(t, state)
+		require.JSONEq(t, string(state), string(x.State))
+	}
+	require.Empty(t, list("").Cells[0].State)
+	s.get("/api/worlds/w/cells?state=some").problem(http.StatusBadRequest, "malformed")
 	s.get("/api/worlds/w/cells?at=nowhere").problem(http.StatusNotFound, "not-found")
 	s.get("/api/worlds/w/cells?select=bot").problem(http.StatusBadRequest, "malformed")
 }

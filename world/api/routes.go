@@ -58,7 +58,7 @@ func readRoutes() []route {
 		{method: get, path: ofWorld + "/records/{n}/graph", scope: ScopeRead, query: []string{"depth", "limit"}, answer: showGraph},
 		{method: get, path: ofWorld + "/columns", scope: ScopeRead, query: []string{"after"}, answer: showColumns},
 		{method: get, path: ofWorld + "/density", scope: ScopeRead, query: []string{"buckets"}, answer: showDensity},
-		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"at", "select", "after", "limit"}, answer: listCells},
+		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"at", "select", "state", "after", "limit"}, answer: listCells},
 		{method: get, path: ofWorld + "/cell", scope: ScopeRead, query: []string{"cell", "at", "mail"}, answer: showCell},
 		{method: get, path: ofWorld + "/cell/diff", scope: ScopeRead, query: []string{"cell", "at", "a", "b"}, answer: showCellDiff},
 		{method: get, path: ofWorld + "/timeline", scope: ScopeRead, query: []string{"cell", "after", "from", "to", "limit"}, answer: showTimeline},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -26,7 +25,13 @@ type Document struct {
 func Read(data []byte) (*Document, error) {
 	root, err := parse(data)
 	if err != nil {
-		return nil, &DocumentError{[]Fault{{Place: Place{1, 1}, Msg: err.Error()}}}
+		at := Place{1, 1}
+		var broken *yaml.LoadError
+		if errors.As(err, &broken) {
+			at = Place{max(broken.Mark.Line, 1), max(broken.Mark.Column, 1)}
+			err = fmt.Errorf("is not YAML: %s", broken.Message)
+		}
+		return nil, &DocumentError{[]Fault{{Place: at, Msg: err.Error()}}}
 	}
 	var d decoder
 	var doc Document
@@ -75,7 +80,7 @@ func parse(data []byte) (*yaml.Node, error) {
 	case errors.Is(err, io.EOF) || err == nil && len(n.Content) == 0:
 		return nil, errors.New("is empty: want measures: {NAME: {cells: REDUCER}}")
 	case err != nil:
-		return nil, fmt.Errorf("is not YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
+		return nil, fmt.Errorf("is not YAML: %w", err)
 	case !errors.Is(d.Decode(&second), io.EOF):
 		return nil, errors.New("holds more than one document")
 	}

@@ -230,6 +230,25 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestFilesThatAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                     "1:1: is empty: want measures: {NAME: {cells: REDUCER}}",
+		"a: b: c":                              "1:5: is not YAML: ",
+		"measures: {a: {cells: x}}\n---\n":     "1:1: holds more than one document",
+		"measures: {a: {cells: x}}\nlimit: {}": `2:1: unknown key "limit": did you mean "limits"?`,
+		"at: end":                              "1:1: measures: want at least one: NAME: {cells: REDUCER}",
+		"experiment: 1\nmeasures: {a: {}}\nseeds: 5": "2:15: measure a: want cells, cell, expr or star",
+	} {
+		_, err := measure.Read([]byte(text))
+		require.Error(t, err, text)
+		require.True(t, strings.HasPrefix(err.Error(), want), "%s\n%s", want, err)
+		require.NotContains(t, err.Error(), "yaml:")
+	}
+	doc, err := measure.Read([]byte("experiment: 1\nmeasures: {a: {cells: x}}\nseeds: 5\nat: end"))
+	require.NoError(t, err)
+	require.True(t, doc.At.End)
+}
+
 func TestMeasuresThatDoNotCompile(t *testing.T) {
 	for text, want := range map[string]string{
 		`{a: {cells: agnet}}`:                                            `1:2: measure a: the world has no reducer "agnet": did you mean "agent"?`,

@@ -16,6 +16,8 @@ type CellLine struct {
 	StateHash *journal.Hash `json:"state_hash"` // null where the cell has no state
 	Mailbox   int           `json:"mailbox"`
 	Parked    bool          `json:"parked"`
+
+	State *journal.Data `json:"state,omitempty"` // where states are asked for; of a cell without one it is null
 }
 
 // Cell is a cell at a moment.

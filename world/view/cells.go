@@ -16,6 +16,8 @@ type CellSelection struct {
 	Names  []string // or with a * behind all that begin so; none: all
 	After  string   // only those whose names come after this one
 	Limit  int      // at most so many; 0: all
+	State  bool     // with their states
+	Bytes  int      // of states about at most, and one cell at least; 0: all
 }
 
 // CellPage is a part of the cells that are wanted, by name.
@@ -48,16 +50,22 @@ func (j Journal) CellPage(s *CellSelection) (page CellPage, err error) {
 		return page, err
 	}
 	page.Cells = []CellLine{}
+	bytes := 0
 	for _, v := range views {
 		name := v.Cell.String()
 		wanted := func(pattern string) bool { return manifest.Match(pattern, name) }
 		switch {
 		case name <= s.After || len(s.Names) > 0 && !slices.ContainsFunc(s.Names, wanted):
-		case s.Limit > 0 && len(page.Cells) == s.Limit:
+		case s.Limit > 0 && len(page.Cells) == s.Limit, s.Bytes > 0 && bytes >= s.Bytes:
 			page.More = true
 			return page, nil
 		default:
-			page.Cells = append(page.Cells, LineOfCell(v))
+			line := LineOfCell(v)
+			if s.State {
+				line.State = &v.State
+				bytes += len(v.State)
+			}
+			page.Cells = append(page.Cells, line)
 		}
 	}
 	return page, nil
