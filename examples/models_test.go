@@ -130,7 +130,7 @@ func TestSIR(t *testing.T) {
 		var sizes []float64
 		for seed := range uint64(5) {
 			m := begin(t, "sir", seed, params{"person": {"transmits": transmits}})
-			m.run(math.MaxInt64, nil)
+			m.run(1000, nil)
 			for _, s := range m.states("person") {
 				require.Equal(t, "R", s["status"])
 			}
@@ -179,7 +179,7 @@ func TestCommons(t *testing.T) {
 		for seed := range uint64(3) {
 			m := begin(t, "commons", seed, params{"group": {"punishing": punishing}})
 			round := 0.0
-			m.run(math.MaxInt64, func() {
+			m.run(1000, func() {
 				for _, g := range m.states("group") {
 					if round++; round <= 5 { // groups
 						begun = append(begun, g["mean"].(float64))
