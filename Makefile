@@ -161,6 +161,7 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 	bin/bench submit
 	bin/bench crowd
 	bin/bench talk
+	bin/bench sweep
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 bench-long: bin/bench ## measure what an event costs in a world of 10 million records, an effect after a million, and opening them

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/receipt"
@@ -26,7 +27,7 @@ import (
 // decided again.
 type Execution struct {
 	sum      hash.Hash
-	text     []byte                         // of the last line, to be written over
+	text     []byte                         // the last lines, which sum has not seen yet
 	manifest Hash                           // in force
 	steps    map[receipt.Key]receipt.StepID // of intents without an outcome, or asked for again
 
@@ -106,7 +107,7 @@ func (x *Execution) Skip() { x.flush() }
 func (x *Execution) Clone() *Execution {
 	c := *x
 	sum, _ := x.sum.(hash.Cloner).Clone() // that of package crypto/sha256 has no error
-	c.sum, c.text, c.steps = sum, nil, maps.Clone(x.steps)
+	c.sum, c.text, c.steps = sum, slices.Clone(x.text), maps.Clone(x.steps)
 	return &c
 }
 
@@ -162,17 +163,24 @@ func (x *Execution) stepped(cell string, n uint64, outcome receipt.Outcome) {
 func (x *Execution) ended(step string, outcome receipt.Outcome) { x.line(step, ":", string(outcome)) }
 
 func (x *Execution) line(parts ...string) {
-	x.text = x.text[:0]
 	for _, p := range parts {
 		x.text = append(x.text, p...)
 	}
-	x.text = append(x.text, '\n')
+	if x.text = append(x.text, '\n'); len(x.text) >= 4096 { // a line at a time costs more than its bytes
+		x.drain()
+	}
+}
+
+// drain has sum see all lines.
+func (x *Execution) drain() {
 	x.sum.Write(x.text)
+	x.text = x.text[:0]
 }
 
 // Hash returns the execution hash of the records added, as if they were the last: clone one
 // that goes on.
 func (x *Execution) Hash() Hash {
 	x.flush()
+	x.drain()
 	return Hash(x.sum.Sum(nil))
 }

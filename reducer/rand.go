@@ -19,15 +19,26 @@ type Seed struct {
 // generator of math/rand/v2) under the key
 // SHA-256("worldkernel/rand/v1" ‖ world seed ‖ step ‖ cell), with the numbers as
 // 8 bytes big-endian.
-type Rand struct{ src *rand.ChaCha8 }
+type Rand struct {
+	src rand.ChaCha8
+	key []byte // scratch
+}
 
 // New returns the generator of one step.
 func (s Seed) New() *Rand {
-	b := []byte("worldkernel/rand/v1")
+	r := new(Rand)
+	s.Begin(r)
+	return r
+}
+
+// Begin makes r the generator of another step, in the same memory.
+func (s Seed) Begin(r *Rand) {
+	b := append(r.key[:0], "worldkernel/rand/v1"...)
 	b = binary.BigEndian.AppendUint64(b, s.World)
 	b = binary.BigEndian.AppendUint64(b, s.Step)
-	b = append(b, s.Cell.String()...)
-	return &Rand{src: rand.NewChaCha8(sha256.Sum256(b))}
+	b = append(append(append(b, s.Cell.Reducer...), '/'), s.Cell.Key...)
+	r.key = b
+	r.src.Seed(sha256.Sum256(b))
 }
 
 // Below returns a number in [0, n), each equally likely: it draws 64 bits,

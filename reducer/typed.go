@@ -14,7 +14,8 @@ import (
 type Context struct {
 	in     *Input
 	out    *Output
-	rand   *Rand
+	rand   *Rand // of this step, once it has begun
+	spare  *Rand // memory for it
 	delete bool
 	err    error
 }
@@ -59,6 +60,7 @@ type typed[S, E any] struct {
 	reduce func(*Context, S, E) (S, error)
 	// Scratch memory of one step, so that it costs no allocation.
 	ctx   Context
+	rand  Rand
 	state S
 	event E
 	buf   bytes.Buffer
@@ -67,7 +69,7 @@ type typed[S, E any] struct {
 }
 
 func (t *typed[S, E]) Reduce(in *Input, out *Output) error {
-	t.ctx = Context{in: in, out: out}
+	t.ctx = Context{in: in, out: out, spare: &t.rand}
 	var state S
 	t.state = state
 	if len(in.State) > 0 && !t.flatState.read(in.State) {
@@ -134,7 +136,8 @@ func (c *Context) Delete() { c.delete = true }
 // Random returns a number in [0, n); n must not be 0.
 func (c *Context) Random(n uint64) uint64 {
 	if c.rand == nil {
-		c.rand = c.in.Seed.New()
+		c.rand = c.spare
+		c.in.Seed.Begin(c.rand)
 	}
 	v, err := c.rand.Below(n)
 	c.fail(err)
@@ -172,6 +175,9 @@ func (c *Context) TimerTagged(after manifest.Tick, name string, data any, tag st
 func (c *Context) Cancel(tag string) { c.out.Cancel(tag) }
 
 func (c *Context) encode(v any) Data {
+	if v == nil {
+		return nothing
+	}
 	b, err := canon.Marshal(v)
 	c.fail(err)
 	return b
@@ -182,6 +188,9 @@ func (c *Context) fail(err error) {
 		c.err = err
 	}
 }
+
+// nothing is nil as data; nobody changes it.
+var nothing = Data(canon.Null)
 
 // Receipt is the data of a [ReceiptEvent].
 type Receipt struct {

@@ -98,6 +98,7 @@ type mailbox struct{ *queue }
 type queue struct {
 	items []mail
 	first int
+	one   [1]mail // what items begins with: mostly one event waits, and is where its queue is
 }
 
 // queues are those that no mailbox has at the moment: most cells rest most of the time. Nil
@@ -112,7 +113,9 @@ const mostRoom = 1 << 19
 
 func (q *queues) get() *queue {
 	if q == nil || len(q.spare) == 0 {
-		return new(queue)
+		x := new(queue)
+		x.items = x.one[:0]
+		return x
 	}
 	last := len(q.spare) - 1
 	x := q.spare[last]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -27,6 +28,11 @@ type rules struct {
 	schemas  journal.Data // of params, by kinds of effects; empty: there are none
 	lacks    error        // a *reducer.MissingError; nil: all reducers are there
 	guard    *guard       // of whoever runs them and has not put them in force; nil: nobody
+
+	last struct { // see reducer
+		name string
+		rule *reducerRule
+	}
 }
 
 // effectRule is one declared effect.
@@ -206,6 +212,15 @@ func codeHash(def manifest.Reducer) journal.Hash {
 		b = append(canon.AppendText(b, name), hash[:]...)
 	}
 	return canon.Sum(b)
+}
+
+// reducer returns the rule of a reducer, nil where there is none. Most cells that follow one
+// another have the same.
+func (r *rules) reducer(name string) *reducerRule {
+	if r.last.name != name || r.last.rule == nil {
+		r.last.name, r.last.rule = strings.Clone(name), r.reducers[name]
+	}
+	return r.last.rule
 }
 
 func (r *rules) compileEvent(name string, def manifest.Event, blobs journal.Blobs) (*eventRule, error) {

@@ -51,14 +51,15 @@ func (k *kernel) turn(c *cell) {
 // reduce runs the cell's reducer and checks its output. Nothing has changed
 // when it returns.
 func (k *kernel) reduce(c *cell, x *mail) error {
-	rule := k.rules.reducers[c.id().Reducer]
+	id := c.id()
+	rule := k.rules.reducer(id.Reducer)
 	if rule == nil {
-		return fmt.Errorf("the manifest has no reducer %q", c.id().Reducer)
+		return fmt.Errorf("the manifest has no reducer %q", id.Reducer)
 	}
 	k.in = reducer.Input{
-		Cell: c.id(), Step: c.n + 1, State: c.state,
+		Cell: id, Step: c.n + 1, State: c.state,
 		Event: reducer.Event{Name: x.name, Data: x.data}, Params: rule.params, Time: k.now, Clock: k.rules.manifest.Clock, Limits: rule.limits,
-		Seed:   reducer.Seed{World: k.seed, Cell: c.id(), Step: c.n + 1},
+		Seed:   reducer.Seed{World: k.seed, Cell: id, Step: c.n + 1},
 		Bounds: k.rules.guard.stepBounds(),
 	}
 	if hear := k.onPrint; hear != nil {
@@ -223,7 +224,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 		c.state = nil
 	}
 	b := journal.Stepped{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
-	if len(c.state) > 0 {
+	if len(c.state) > 0 && k.execution == nil {
 		b.State = canon.Sum(c.state)
 	}
 	if len(k.out.Effects) > 0 {
@@ -252,8 +253,14 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 // emit sends a planned event.
 func (k *kernel) emit(e *plannedEvent, data journal.Data, step journal.Seq) {
 	to := k.plan.targets[e.from:e.to]
-	b := journal.Emitted{Version: journal.V(journal.BodyVersion), Name: e.rule.name, To: k.names(to), Data: data}
-	id, payload := k.write(journal.KindEmitted, step, b.Append(k.body[:0]))
+	var id journal.Seq
+	payload := []byte(data)
+	if k.execution != nil {
+		id, payload = k.pass(data)
+	} else {
+		b := journal.Emitted{Version: journal.V(journal.BodyVersion), Name: e.rule.name, To: k.names(to), Data: data}
+		id, payload = k.write(journal.KindEmitted, step, b.Append(k.body[:0]))
+	}
 	if len(to) > 0 {
 		k.deliverAll(to, mail{record: id, name: e.rule.name, data: k.tail(payload, data)})
 	}

@@ -19,7 +19,8 @@ type stepContext struct {
 	in     *reducer.Input
 	out    *reducer.Output
 	limits manifest.ReducerLimits
-	rand   *reducer.Rand
+	rand   *reducer.Rand // of this step, once it has begun: spare
+	spare  reducer.Rand
 	event  stepEvent
 
 	emit, effect, timer, cancel, random *starlark.Builtin
@@ -227,7 +228,8 @@ func (c *stepContext) doRandom(
 		return nil, fmt.Errorf("random: n is %v, want at least 1 and at most 64 bits", n)
 	}
 	if c.rand == nil {
-		c.rand = c.in.Seed.New()
+		c.rand = &c.spare
+		c.in.Seed.Begin(c.rand)
 	}
 	v, err := c.rand.Below(below)
 	return starlark.MakeUint64(v), err

@@ -57,7 +57,7 @@ Several rounds are measured, and the medians shown with the least and the most.`
 	root.PersistentFlags().BoolVarP(&p.quiet, "quiet", "q", false, "nothing on stderr but errors")
 	root.AddCommand(newKernelCommand(p), newEffectsCommand(p), newRecoverCommand(p), newSnapshotCommand(p), newMomentCommand(p),
 		newShadowCommand(p), newVerifyCommand(p), newServeCommand(p), newSubmitCommand(p), newColumnsCommand(p), newCrowdCommand(p), newProfileCommand(p),
-		newSegmentsCommand(p), newLongCommand(p), newIntentsCommand(p), newTalkCommand(p), newAgentsCommand(p), newPeersCommand(p), newPostgresCommand(p))
+		newSegmentsCommand(p), newLongCommand(p), newIntentsCommand(p), newTalkCommand(p), newSweepCommand(p), newAgentsCommand(p), newPeersCommand(p), newPostgresCommand(p))
 	return root
 }
 

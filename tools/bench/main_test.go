@@ -39,6 +39,7 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 		"shadow --events 200 --cells 10 --rounds 1",
 		"verify --records 2000 --cells 10 --rounds 1",
 		"talk --turns 20 --rounds 1",
+		"sweep --agents 50 --ticks 3 --sizes 50,100 --rounds 1",
 		"serve --clients 3 --for 50ms --rounds 1",
 		"submit --clients 3 --tokens 2 --batch 5 --for 50ms --rounds 1",
 		"profile --events 2000 --cells 10 --callers 2 --effects 5 --rounds 1",
