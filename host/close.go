@@ -18,7 +18,8 @@ const leaveBehind = 2 * time.Second
 // Close ends the Host. What can be asked again is dropped; live attempts that
 // nobody has started are given back, which the effect store keeps; running ones
 // have Config.Grace to end before their contexts do, and workers elsewhere to
-// commit what they hold. What then still runs is left behind: nobody will know
+// commit what they hold; where another machine may own the world next (Config.Attempts),
+// they go on there with what they hold. What then still runs is left behind: nobody will know
 // what became of it. The error is that of the effect store or of an adapter's
 // Close.
 func (h *Host) Close() error {
@@ -40,6 +41,9 @@ func (h *Host) Shut() error {
 func (h *Host) drain() error {
 	faults := []error{h.Shut()}
 	h.stop()
+	if h.cfg.Attempts != nil {
+		h.handOver()
+	}
 	if !within(h.cfg.Grace, &h.workers) {
 		h.kill()
 		h.leave()
@@ -95,6 +99,21 @@ func (h *Host) refuse(tasks []receipt.Task) {
 	for _, j := range h.unstarted(tasks) {
 		h.refused = errors.Join(h.refused, h.giveBack(j))
 	}
+}
+
+// handOver leaves workers elsewhere what they hold, for a lease from now: who owns the world next
+// has them go on, and none of them waits for this process, which does not renew any more.
+func (h *Host) handOver() {
+	h.mu.Lock()
+	var held []attempt
+	for at, e := range h.remote.tasks { // order cannot show: each has its own lease
+		if e.held {
+			held = append(held, at)
+		}
+	}
+	h.mu.Unlock()
+	h.log.renew(held)
+	h.leave()
 }
 
 // leave waits no longer for workers elsewhere.

@@ -39,6 +39,7 @@ var over = map[string]struct {
 }{
 	"limits.events_per_tick": {waits: "the other events are handled in the next tick"},
 	"limits.in_flight":       {waits: "the other effects are performed when these are"},
+	"limits.submit_keys":     {waits: "the keys that came first are forgotten"},
 
 	"limits.mailbox": {limit: "1", step: `[ctx.emit("go") for _ in range(2)]`},
 	"limits.alarms":  {limit: "1", step: `[ctx.timer(1, "t%d" % i) for i in range(2)]`},

@@ -225,6 +225,57 @@ func (r *running) came(world string, n int) {
 	require.EqualValues(r.t, 0, intents["in_doubt"], world)
 }
 
+// epochs is how often the worlds of the store have changed hands.
+func (r *running) epochs() (n int) {
+	r.t.Helper()
+	for w, err := range r.store.List(r.t.Context()) {
+		require.NoError(r.t, err)
+		n += int(w.Epoch)
+	}
+	return n
+}
+
+// TestHandoversWhileWorkersHoldAttempts: what a worker elsewhere has acquired it goes on with and hands in,
+// whoever owns the world then, and through whichever node.
+func TestHandoversWhileWorkersHoldAttempts(t *testing.T) {
+	handovers := many(t, "HANDOVERS", 4)
+	worlds := min(handovers, 20)
+	direct := pgtest.URL(t)
+	asking(t, direct, worlds)
+	nodes := []*running{run(t, direct, "one", time.Hour, forWorkers), run(t, direct, "two", time.Hour, forWorkers)}
+	o := &outside{calls: map[string]int{}, let: make(chan struct{})}
+	o.works(t, nodes[0], worlds)
+	o.works(t, nodes[1], worlds)
+	moved := 0
+	for round := 1; moved < handovers; round++ {
+		for i := range worlds {
+			require.Eventually(t, func() bool {
+				status, _ := nodes[i%2].ask("POST", fmt.Sprintf("/api/worlds/w%d/events", i), fmt.Sprintf(`{"event":"go","data":{"to":"a","n":%d}}`, round),
+					"Idempotency-Key", strconv.Itoa(round))
+				return status == http.StatusCreated
+			}, 2*time.Minute, 10*time.Millisecond)
+		}
+		require.Eventually(t, o.holds(worlds), 2*time.Minute, 10*time.Millisecond)
+		before := nodes[0].epochs()
+		require.Eventually(t, func() bool {
+			for i, n := range nodes {
+				if _, err := n.store.Want(t.Context(), nodes[1-i].store.Name()); err != nil {
+					return false
+				}
+			}
+			return nodes[0].epochs() >= before+worlds
+		}, 2*time.Minute, 200*time.Millisecond)
+		moved += nodes[0].epochs() - before
+		o.answer()
+		for i := range worlds {
+			nodes[(i+1)%2].came(fmt.Sprintf("w%d", i), round)
+		}
+	}
+	twice, all := o.twice()
+	require.Zero(t, twice)
+	t.Logf("%d handovers, %d attempts held over them: 0 in doubt, 0 twice", moved, all)
+}
+
 // TestAWorkerHandsInThroughAnotherNodeWhatItHeldWhenTheOwnerWasLost: the owner, cut off from the
 // store, is one that is there no more.
 func TestAWorkerHandsInThroughAnotherNodeWhatItHeldWhenTheOwnerWasLost(t *testing.T) {
