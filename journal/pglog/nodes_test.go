@@ -75,6 +75,24 @@ func TestNodesClaimWhatIsDue(t *testing.T) {
 	require.WithinDuration(t, time.Unix(0, int64(soon)), *rows[1].Due, time.Millisecond)
 }
 
+// TestWhoHasWaitedForLongestIsClaimedFirst, where nodes cannot take all: whoever is given up, and has
+// to go on at once, comes after those that wait.
+func TestWhoHasWaitedForLongestIsClaimedFirst(t *testing.T) {
+	s := open(t, newURL(t), Options{Node: "one"})
+	left(t, s, journal.WakeNow, "a", "b")
+	left(t, s, journal.Wake(2*time.Second), "c")
+	left(t, s, journal.Wake(time.Second), "d")
+	var order []string
+	for range 6 {
+		ids, err := s.ClaimDue(t.Context(), 1, nil)
+		require.NoError(t, err)
+		require.Len(t, ids, 1)
+		order = append(order, ids...)
+		require.NoError(t, s.LetGo(t.Context(), ids...))
+	}
+	require.Equal(t, []string{"d", "c", "a", "b", "d", "c"}, order)
+}
+
 // TestAWorldIsGivenToANodeThatIsAlive, whether it has an owner or not, and to no other.
 func TestAWorldIsGivenToANodeThatIsAlive(t *testing.T) {
 	url := newURL(t)

@@ -152,7 +152,7 @@ RETURNING w.epoch, w.head, w.root, w.sealed, w.seal`
 	// sqlRelease gives a world up: its token is nobody's. A due time is in microseconds; 0 is at once.
 	sqlRelease = `
 UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(),
-       due = CASE WHEN $3::bigint = 0 THEN '-infinity' ELSE timestamptz 'epoch' + $3 * interval '1 microsecond' END
+       due = CASE WHEN $3::bigint = 0 THEN now() ELSE timestamptz 'epoch' + $3 * interval '1 microsecond' END
 WHERE wid = $1 AND token = $2 RETURNING wid`
 
 	// sqlNode enters a run of a node, or prolongs it; without a row another has the name.
@@ -182,10 +182,11 @@ WHERE w.id = $1`
 	// sqlClaimDue claims worlds that nobody owns who lives, and that are due, or wanted by this
 	// node ($1, its run $2): with a token ($3) that it answers to again where an answer was lost.
 	// What others claim at the same time it leaves to them, and what is damaged to who asks for it. That an
-	// owner has died is to be believed if $6 is so.
+	// owner has died is to be believed if $6 is so. What has been due for longest comes first: where there is
+	// more than nodes can open, a world would wait for ever for others that come and go.
 	sqlClaimDue = `
 WITH found AS (
-	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND due <= now() AND id <> ALL ($5::text[]) LIMIT $4)
+	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND due <= now() AND id <> ALL ($5::text[]) ORDER BY due LIMIT $4)
 	UNION
 	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND wanted = $1 AND id <> ALL ($5::text[]) LIMIT $4)
 	UNION
@@ -238,7 +239,7 @@ FROM worldkernel.node n WHERE w.id = $1 AND w.state = 'live' AND n.node = $2 AND
 
 	// sqlLetGo gives up what a run of a node has, and does not know.
 	sqlLetGo = `
-UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(), due = '-infinity'
+UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(), due = now()
 WHERE node = $1 AND run = $2 AND id = ANY ($3::text[])`
 
 	sqlNodeEnds = `DELETE FROM worldkernel.node WHERE node = $1 AND run = $2`
