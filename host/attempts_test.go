@@ -14,7 +14,9 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // table is the attempts of one owner of a world, and what a test does to them.
@@ -423,4 +425,13 @@ func TestAttemptIsInAGroupOnce(t *testing.T) {
 		await(t, h, 2)
 		require.NoError(t, h.Close())
 	})
+}
+
+// TestAWorldWithoutLiveEffectsIsGivenUp where attempts would be in a table: there are none.
+func TestAWorldWithoutLiveEffectsIsGivenUp(t *testing.T) {
+	h, err := host.New(host.Config{
+		World: "town", Manifest: &manifest.Manifest{}, Keys: worldtest.Keyring(t, "town"), Attempts: own(t, new(logtest.Server)),
+	})
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
 }

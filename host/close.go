@@ -112,7 +112,9 @@ func (h *Host) handOver() {
 		}
 	}
 	h.mu.Unlock()
-	h.log.renew(held)
+	if len(held) > 0 { // a world without live effects has no log
+		h.log.renew(held)
+	}
 	h.leave()
 }
 
