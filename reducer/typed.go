@@ -176,7 +176,7 @@ func (c *Context) Cancel(tag string) { c.out.Cancel(tag) }
 
 func (c *Context) encode(v any) Data {
 	if v == nil {
-		return nothing
+		return Data(canon.Null)
 	}
 	b, err := canon.Marshal(v)
 	c.fail(err)
@@ -188,9 +188,6 @@ func (c *Context) fail(err error) {
 		c.err = err
 	}
 }
-
-// nothing is nil as data; nobody changes it.
-var nothing = Data(canon.Null)
 
 // Receipt is the data of a [ReceiptEvent].
 type Receipt struct {

@@ -110,12 +110,10 @@ func (r *recorder) pass(end []byte) (id journal.Seq, payload []byte) {
 	r.last++
 	r.execution.Skip()
 	if len(end) == 0 {
-		end = null
+		end = []byte(canon.Null)
 	}
 	return r.last, r.stable(end)
 }
-
-var null = []byte(canon.Null)
 
 // stable returns a copy of what mailboxes keep parts of.
 func (r *recorder) stable(b []byte) []byte {

@@ -254,7 +254,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 func (k *kernel) emit(e *plannedEvent, data journal.Data, step journal.Seq) {
 	to := k.plan.targets[e.from:e.to]
 	var id journal.Seq
-	payload := []byte(data)
+	var payload []byte
 	if k.execution != nil {
 		id, payload = k.pass(data)
 	} else {
