@@ -46,8 +46,9 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 # race detector would find nothing, and the tests take five times as long. In
 # journal/store it tries a few of all crashes, faults and flipped bytes, in
 # world/worldtest/twice a few of all lives. world/worldtest runs worlds without
-# goroutines, but for those of the store, which journal/store tries, and worldctl/kill starts worldctl as it is released. These run so, without C.
-PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world world/worldtest world/worldtest/disk worldctl/kill
+# goroutines, but for those of the store, which journal/store tries, and worldctl/kill starts worldctl as it is released. examples runs models for
+# thousands of steps. These run so, without C.
+PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/kit reducer/star governance journal journal/bundle world world/memory world/worldtest world/worldtest/disk worldctl/kill examples
 
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 25m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
