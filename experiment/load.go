@@ -64,6 +64,7 @@ func (l *loader) read() error {
 			l.Mapping(n, map[string]func(*yaml.Node){
 				"runs": l.Count(&l.spec.Limits.Runs), "ticks": l.Count(&l.spec.Limits.Ticks),
 				"rows": l.Count(&l.spec.Limits.Rows), "bytes": l.Size(&l.spec.Limits.Bytes),
+				"values": l.Count(&l.spec.Limits.Measures.Values), "gas": l.Count(&l.spec.Limits.Measures.Gas), "memory": l.Size(&l.spec.Limits.Measures.Memory),
 			})
 		},
 	}

@@ -7,7 +7,10 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world/measure"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // Type is the type of a column.
@@ -35,6 +38,7 @@ type measures struct {
 	set  *measure.Set
 	at   measure.When
 	when *measure.Condition // stops a run; nil: none does
+	code map[string]any     // by the file that a measure names: what its program and modules say
 }
 
 // noValue is why a measure may have no value.
@@ -65,7 +69,9 @@ func (l *loader) measures() {
 	}
 	if len(faults) == 0 {
 		var err error
-		m.set, err = measure.Compile(specs, measure.Env{Reducers: slices.Sorted(maps.Keys(l.base.manifest.Reducers))})
+		m.set, err = measure.Compile(specs, measure.Env{
+			Reducers: slices.Sorted(maps.Keys(l.base.manifest.Reducers)), Code: m.program(l.path), Limits: l.spec.Limits.Measures,
+		})
 		var wrong *measure.DocumentError
 		if errors.As(err, &wrong) {
 			faults = wrong.Faults
@@ -82,13 +88,27 @@ func (l *loader) measures() {
 	}
 }
 
+// program returns what reads the programs of measures, and keeps what they say.
+func (m *measures) program(path func(string) string) func(string) (star.Code, error) {
+	m.code = make(map[string]any)
+	return func(file string) (star.Code, error) {
+		code, err := source.ReadCode(path(file))
+		modules := make(map[string]any, len(code.Modules))
+		for name, text := range code.Modules {
+			modules[name] = canon.Sum(text)
+		}
+		m.code[file] = map[string]any{"source": canon.Sum(code.Source), "modules": modules}
+		return code, err
+	}
+}
+
 // faultAt records what is wrong with a measure.
 func (l *loader) faultAt(n *yaml.Node, f measure.Fault) {
 	at := *n
 	if f.Line > 0 {
 		at.Line, at.Column = f.Line, f.Column
 	}
-	text := f.Msg
+	text := oneLine(errors.New(f.Msg))
 	if f.Measure != "" {
 		text = "measure " + f.Measure + ": " + text
 	}

@@ -168,6 +168,9 @@ func (l *loader) seal() error {
 	sealed := map[string]any{
 		"format": planFormat, "document": document, "rules": rules, "inputs": s.inputs.hash, "effects": mode,
 	}
+	if len(s.measures.code) > 0 {
+		sealed["programs"] = s.measures.code
+	}
 	if s.from != nil {
 		sealed["from"] = s.from.at.Root
 	}

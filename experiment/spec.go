@@ -21,6 +21,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/measure"
 )
 
 // Version is that of the documents that this package reads.
@@ -104,6 +105,8 @@ type Limits struct {
 	Ticks uint64 // of one run
 	Rows  uint64 // of one run: ticks at which it is measured
 	Bytes uint64 // of the log of results
+
+	Measures measure.Limits // of one evaluation
 }
 
 // Defaults of Limits.
