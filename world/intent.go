@@ -123,11 +123,11 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 const ruleOnHold = "fork_on_hold"
 
 func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {
-	b := journal.IntentEmitted{
+	k.emitted = journal.IntentEmitted{
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
 	}
-	return k.note(journal.KindIntent, cause, &b)
+	return k.note(journal.KindIntent, cause, &k.emitted)
 }
 
 func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause journal.Seq) journal.Seq {

@@ -90,8 +90,8 @@ func (k *kernel) genuine(data []byte) (*receipt.Receipt, error) {
 // finish ends the attempt in flight that a receipt answers. data is what the
 // journal is to hold of it.
 func (k *kernel) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
-	b := journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
-	id := k.note(journal.KindFinished, 0, &b)
+	k.finished = journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
+	id := k.note(journal.KindFinished, 0, &k.finished)
 	e := k.ledger.Finish(r, uint64(id))
 	k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
 	if err := k.follows(e, r, id); err != nil {

@@ -68,7 +68,9 @@ type kernel struct {
 	out       reducer.Output
 	plan      plan
 	request   governance.Request
-	received  receipt.Receipt // see genuine
+	received  receipt.Receipt       // see genuine
+	emitted   journal.IntentEmitted // the last that was noted: so it needs no memory of its own
+	finished  journal.Finished      // likewise
 	scratch   []byte
 }
 
