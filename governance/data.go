@@ -296,27 +296,71 @@ func (d *dataMap) size() int { return d.n }
 
 // search looks for the entries.
 func (d *dataMap) search(m *meter) bool {
+	if !d.pay(m) {
+		return false
+	}
+	d.index()
+	return true
+}
+
+// pay takes what it costs to look for all entries, once.
+func (d *dataMap) pay(m *meter) bool {
 	if d.paid != m {
 		if !m.spend(2*uint64(d.n) + uint64(len(d.data))/bytesPerStep) {
 			return false
 		}
 		d.paid = m
 	}
-	if d.entries == nil {
-		d.entries = make([]dataEntry, d.n)
-		r := canon.NewReader(d.data[d.begin:])
-		for i := range d.entries {
-			d.entries[i] = dataEntry{key: r.Raw(), value: r.Raw()}
-		}
-	}
 	return true
+}
+
+func (d *dataMap) index() {
+	if d.entries != nil {
+		return
+	}
+	d.entries = make([]dataEntry, d.n)
+	r := canon.NewReader(d.data[d.begin:])
+	for i := range d.entries {
+		d.entries[i] = dataEntry{key: r.Raw(), value: r.Raw()}
+	}
+}
+
+// fewEntries are so few that looking through them costs less than an index of them.
+const fewEntries = 16
+
+// scan looks for a key without an index. It is not done where the value is a list or a map, of
+// which the index keeps what was found in it.
+func (d *dataMap) scan(m *meter, name string) (v ref.Val, done, found bool) {
+	r := canon.NewReader(d.data[d.begin:])
+	for range d.n {
+		key, value := r.TextBytes(), r.Raw()
+		if string(key) != name {
+			continue
+		}
+		switch canon.NewReader(value).Kind() {
+		case canon.KindArray, canon.KindMap:
+			return nil, false, false
+		default:
+		}
+		if !spendItem(m, value) {
+			return overspent(), true, true
+		}
+		return item(value), true, true
+	}
+	return nil, true, false
 }
 
 func (d *dataMap) find(m *meter, key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
-	if !ok || !d.search(m) || !m.spend(3+uint64(len(name))/bytesPerStep) {
+	if !ok || !d.pay(m) || !m.spend(3+uint64(len(name))/bytesPerStep) {
 		return nil, false
 	}
+	if d.entries == nil && d.n <= fewEntries {
+		if v, done, found := d.scan(m, string(name)); done {
+			return v, found
+		}
+	}
+	d.index()
 	encoded := canon.AppendText(nil, string(name))
 	i, found := slices.BinarySearchFunc(d.entries, encoded, func(e dataEntry, key []byte) int {
 		return bytes.Compare(e.key, key)

@@ -116,9 +116,15 @@ func (f *Formula) Uses(variable int) bool { return f.uses[variable] }
 // Values returns values that are all null.
 func (s *Formulas) Values() *Values { return &Values{newActivation(Version, s.vars)} }
 
-// SetData makes canonical data the value of a variable; none is null. Data that is not
-// canonical is an error of the formulas that look at it.
-func (v *Values) SetData(variable int, data canon.Raw) { v.values[variable] = dataOf(data) }
+// SetData makes data the value of a variable; none is null. That it is canonical is not looked
+// at: what is not gives values that mean nothing.
+func (v *Values) SetData(variable int, data canon.Raw) {
+	if len(data) == 0 {
+		v.values[variable] = types.NullValue
+		return
+	}
+	v.values[variable] = item(data)
+}
 
 // SetText makes a text the value of a variable.
 func (v *Values) SetText(variable int, s string) { v.values[variable] = v.text(variable, s) }

@@ -159,11 +159,13 @@ func (p *pass) take(name string, state journal.Data) {
 	if len(of)+len(ones) == 0 {
 		return
 	}
-	clear(p.results)
-	p.vars.SetData(varState, state)
-	p.vars.SetText(varKey, key)
-	p.vars.SetText(varReducer, reducer)
-	p.vars.SetText(varID, name)
+	if len(p.results) > 0 {
+		clear(p.results)
+		p.vars.SetData(varState, state)
+		p.vars.SetText(varKey, key)
+		p.vars.SetText(varReducer, reducer)
+		p.vars.SetText(varID, name)
+	}
 	for _, i := range of {
 		p.cell(i, name)
 	}
