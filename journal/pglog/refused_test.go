@@ -204,6 +204,11 @@ var refusals = []struct {
 	{WrongSeal, "an epoch that was put there", func(t *testing.T) error {
 		return owned(t, "UPDATE worldkernel.world SET sealed = 7", Claim{Key: testKey, Take: true})
 	}},
+	{NoNode, "a world for a node that nobody has heard of", func(t *testing.T) error {
+		s := testStore(t)
+		require.NoError(t, s.Create(t.Context(), "w", testKey))
+		return s.Give(t.Context(), "w", "nobody")
+	}},
 	{Owned, "an owner in this process", func(t *testing.T) error {
 		s := testStore(t)
 		require.NoError(t, s.Create(t.Context(), "w", testKey))
