@@ -98,6 +98,9 @@ func (r *results) begin() error {
 	there, err := ReadPlan(r.dir)
 	switch {
 	case errors.Is(err, ErrNoResults):
+		if l, err := os.Stat(filepath.Join(r.dir, logFile)); err == nil && l.Size() > 0 {
+			return fmt.Errorf("%s: %w: it has a %s and no %s, which says of which", r.dir, ErrOtherSpec, logFile, experimentFile)
+		}
 		plan, err := r.plan.absolute()
 		if err != nil {
 			return err

@@ -98,7 +98,7 @@ func (p *Plan) decodeResult(text []byte) (*Result, error) {
 		ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error,
 	}
 	var err error
-	if x.Last != nil {
+	if x.Error == "" {
 		if r.Last, err = decodeValues(x.Last, p.Columns); err != nil {
 			return nil, err
 		}

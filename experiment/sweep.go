@@ -189,6 +189,9 @@ func (c *course) live(ctx context.Context, w *world.World) (*Result, error) {
 	if err != nil && (!errors.As(err, &failed) || errors.As(err, new(*BudgetError))) {
 		return nil, err
 	}
+	if synced := w.Sync(); synced != nil { // the execution hash is of what a store has
+		return nil, synced
+	}
 	return c.result(&w.Moment, err)
 }
 

@@ -112,9 +112,9 @@ func (x *Execution) Clone() *Execution {
 }
 
 // ExecutionOf returns the Execution of a history up to a record, and that. The error is
-// that of reading it.
+// that of reading it, or says that it ends before the record.
 func ExecutionOf(h History, to Seq) (*Execution, error) {
-	x := NewExecution()
+	x, last := NewExecution(), Seq(0)
 	for s, err := range h.Scan(0) {
 		if err = errors.Join(err, s.Err); err != nil {
 			return nil, err
@@ -122,6 +122,7 @@ func ExecutionOf(h History, to Seq) (*Execution, error) {
 		if s.ID > to {
 			break
 		}
+		last = s.ID
 		if !Executes(s.Record.Kind) {
 			x.Skip()
 			continue
@@ -133,6 +134,9 @@ func ExecutionOf(h History, to Seq) (*Execution, error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	if last < to {
+		return nil, fmt.Errorf("journal: the history ends at #%d, before #%d", last, to)
 	}
 	return x, nil
 }
