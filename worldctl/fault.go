@@ -126,8 +126,8 @@ func worldless(verb string) bool {
 // packagesThatSpeak are the packages whose errors begin with their names.
 func packagesThatSpeak() []string {
 	return []string{
-		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "fault", "governance", "host", "journal", "llm", "local", "manifest",
-		"mcp", "node", "notify", "pglog", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
+		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "experiment", "fault", "governance", "host", "journal", "llm", "local", "manifest",
+		"mcp", "measure", "memory", "node", "notify", "pglog", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
 	}
 }
 

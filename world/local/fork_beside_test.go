@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,9 +106,9 @@ func TestForkBesideStruckAnywhere(t *testing.T) {
 	require.Greater(t, calls, 4)
 	for at := 1; at <= calls; at++ {
 		for _, after := range []bool{false, true} {
-			child, n, published := &logtest.Server{}, 0, false
+			child, n, published := &logtest.Server{}, new(atomic.Int64), false
 			err := fork(child, func(l movable) journal.Movable {
-				return publishing{striking{l, &n, at, after, func() {}, func() error { return errStruck }}, &published}
+				return publishing{striking{l, n, at, after, func() {}, func() error { return errStruck }}, &published}
 			})
 			state := standing(t, child.Log()).State
 			require.Equal(t, state == journal.Live && at > 1, published, "call %d, %t", at, after)

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ func (s strikingRing) PutKeyring(ctx context.Context, sealed []byte) error {
 }
 
 // counted strikes at one call of a log that keeps keyrings, and counts them.
-func counted(calls *int, at int, after bool, strike func() error) func(movable) journal.Movable {
+func counted(calls *atomic.Int64, at int, after bool, strike func() error) func(movable) journal.Movable {
 	return func(l movable) journal.Movable {
 		return strikingRing{striking{l, calls, at, after, func() {}, strike}, l.(local.KeyringLog)}
 	}
@@ -84,7 +85,7 @@ func TestMovingProcess(t *testing.T) {
 	var m movement
 	require.NoError(t, json.Unmarshal([]byte(text), &m))
 	fmt.Println("it moves")
-	require.NoError(t, m.move(t, counted(new(int), cmp.Or(m.Call, 1<<30), m.After, func() error {
+	require.NoError(t, m.move(t, counted(new(atomic.Int64), cmp.Or(m.Call, 1<<30), m.After, func() error {
 		die()
 		return nil
 	})))
@@ -186,9 +187,9 @@ func TestKilledMovesLeaveOneWorld(t *testing.T) {
 	out := func() string { return filepath.Join(t.TempDir(), "out") }
 	there, back := movement{URL: r.url, Dir: dir}, movement{URL: r.url, Dir: rest, To: out()}
 	for _, m := range []movement{there, back} { // undisturbed
-		began, calls := time.Now(), 0
-		require.NoError(t, m.move(t, counted(&calls, 1<<30, false, nil)))
-		r.calls[m.To == ""], r.took[m.To == ""] = calls, time.Since(began)
+		began, calls := time.Now(), new(atomic.Int64)
+		require.NoError(t, m.move(t, counted(calls, 1<<30, false, nil)))
+		r.calls[m.To == ""], r.took[m.To == ""] = int(calls.Load()), time.Since(began)
 	}
 	for wanted := number("MOVES", 4); r.kills < wanted; {
 		dir = back.To

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,20 +68,21 @@ func TestOnlyWhatGoesOnMovesBack(t *testing.T) {
 // cutOff moves a world into a log until one call, which does not happen.
 func cutOff(t *testing.T, move func(wrap func(movable) journal.Movable) error, call int) {
 	t.Helper()
-	calls := 0
+	calls := new(atomic.Int64)
 	err := move(func(l movable) journal.Movable {
-		return striking{l, &calls, call, false, func() {}, func() error { return errStruck }}
+		return striking{l, calls, call, false, func() {}, func() error { return errStruck }}
 	})
 	require.ErrorIs(t, err, errStruck)
 }
 
 // callsOf counts the calls that a move has made when it is done, but for the last, which releases.
-func callsOf(t *testing.T, move func(wrap func(movable) journal.Movable) error) (calls int) {
+func callsOf(t *testing.T, move func(wrap func(movable) journal.Movable) error) int {
 	t.Helper()
+	calls := new(atomic.Int64)
 	require.NoError(t, move(func(l movable) journal.Movable {
-		return striking{l, &calls, 1 << 30, false, func() {}, func() error { return errStruck }}
+		return striking{l, calls, 1 << 30, false, func() {}, func() error { return errStruck }}
 	}))
-	return calls - 1
+	return int(calls.Load()) - 1
 }
 
 // TestInterruptedMoveFindsAnotherWorldThere, and takes it for neither its own nor for none.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ type movable interface {
 type striking struct {
 	movable
 
-	calls  *int
+	calls  *atomic.Int64 // images are kept beside the rest
 	at     int
 	after  bool
 	each   func() // called at each, before and after
@@ -44,14 +45,14 @@ type striking struct {
 var errStruck = errors.New("the connection is gone")
 
 func (s striking) call(do func() error) error {
-	*s.calls++
+	n := int(s.calls.Add(1))
 	s.each()
-	if *s.calls > s.at || *s.calls == s.at && !s.after {
+	if n > s.at || n == s.at && !s.after {
 		return s.strike()
 	}
 	err := do()
 	s.each()
-	if *s.calls == s.at {
+	if n == s.at {
 		return s.strike()
 	}
 	return err
@@ -369,12 +370,12 @@ func atMostOne(t *testing.T, dir string, s *logtest.Server) func() {
 // cutOffInto reports whether the call was reached at which it cuts off.
 func cutOffInto(t *testing.T, p *till, model string, want []byte, n int, after bool) (reached bool) {
 	t.Helper()
-	dir, s, calls := duplicateOf(t, model), new(logtest.Server), 0
+	dir, s, calls := duplicateOf(t, model), new(logtest.Server), new(atomic.Int64)
 	rest := besides(t, dir)
 	_, err := local.MoveInto(t.Context(), dir, p.options(), placeOf(s.Log, func(l movable) journal.Movable {
-		return striking{l, &calls, n, after, atMostOne(t, dir, s), func() error { return errStruck }}
+		return striking{l, calls, n, after, atMostOne(t, dir, s), func() error { return errStruck }}
 	}))
-	if calls < n {
+	if calls.Load() < int64(n) {
 		require.NoError(t, err)
 		return false
 	}
@@ -391,11 +392,11 @@ func cutOffInto(t *testing.T, p *till, model string, want []byte, n int, after b
 
 func cutOffOut(t *testing.T, p *till, s *logtest.Server, rest string, want []byte, n int, after bool) (reached bool) {
 	t.Helper()
-	dir, calls := filepath.Join(t.TempDir(), "out"), 0
+	dir, calls := filepath.Join(t.TempDir(), "out"), new(atomic.Int64)
 	_, err := local.MoveOut(t.Context(), "shop", rest, dir, p.options(), placeOf(s.Log, func(l movable) journal.Movable {
-		return striking{l, &calls, n, after, atMostOne(t, dir, s), func() error { return errStruck }}
+		return striking{l, calls, n, after, atMostOne(t, dir, s), func() error { return errStruck }}
 	}))
-	if calls < n {
+	if calls.Load() < int64(n) {
 		require.NoError(t, err)
 		return false
 	}
