@@ -146,22 +146,6 @@ func TestEachRunIsMadeAgainAsAWorld(t *testing.T) {
 	}
 }
 
-func TestARunThatCameToSomethingElseIsNotKept(t *testing.T) {
-	s := load(t, sir(t))
-	o := experiment.Options{Dir: t.TempDir(), Runs: 1}
-	run(t, s, o)
-	path := filepath.Join(o.Dir, "log")
-	log, err := os.ReadFile(path)
-	require.NoError(t, err)
-	i := bytes.Index(log, []byte(`"execution_hash":"`)) + len(`"execution_hash":"`)
-	log[i] = map[bool]byte{true: '1', false: '0'}[log[i] == '0']
-	require.NoError(t, os.WriteFile(path, log, 0o600))
-	dir := filepath.Join(t.TempDir(), "kept")
-	_, err = experiment.Keep(t.Context(), s, 1, o, dir)
-	require.ErrorIs(t, err, experiment.ErrOtherRun)
-	require.NoDirExists(t, dir)
-}
-
 func TestAMeasureThatFailsNamesItsPlaceAndKeepsTheOtherRuns(t *testing.T) {
 	s := load(t, sir(t, "at: [every 5, end]", "at: every 1",
 		"  left: {cells: person, value: state.left, take: [mean, p90]}", `  odd: {cells: person, value: 'tick == 9 && cell.key == "7" && state.status == "S" ? state.nothing : state.left', take: mean}`))

@@ -2,10 +2,13 @@ package experiment
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -63,7 +66,7 @@ func Keep(ctx context.Context, s *Spec, id RunID, o Options, dir string) (kept *
 			return nil
 		}
 		kept.Recorded = true
-		return same(was, result)
+		return s.same(was, result)
 	})
 	if err != nil {
 		return nil, err
@@ -78,17 +81,51 @@ func keptOf(s *Spec, r *Result) *Kept {
 	}
 }
 
-// same reports what of a run is not what it was.
-func same(was, is *Result) error {
-	switch {
-	case was.Error != is.Error:
-		return fmt.Errorf("run %d: %w: it failed with %q, and now with %q", is.ID, ErrOtherRun, was.Error, is.Error)
-	case was.ExecutionHash != is.ExecutionHash:
-		return fmt.Errorf("run %d: %w: its execution hash was %s, and is %s", is.ID, ErrOtherRun, was.ExecutionHash, is.ExecutionHash)
-	case was.StateRoot != is.StateRoot:
-		return fmt.Errorf("run %d: %w: its state root was %s, and is %s", is.ID, ErrOtherRun, was.StateRoot, is.StateRoot)
+// maxChanges is how much of what is not as it was is said.
+const maxChanges = 5
+
+// same compares all that is kept of a run with what was, and says what is another.
+func (p *Plan) same(was, is *Result) error {
+	var changes []string
+	compare := func(what string, was, is any) {
+		if was != is {
+			changes = append(changes, fmt.Sprintf("%s was %s, and is %s", what, shown(was), shown(is)))
+		}
 	}
-	return nil
+	row := func(when string, was, is []any) {
+		for i := range min(len(was), len(is)) {
+			compare(p.Columns[i].Name+" "+when, was[i], is[i])
+		}
+	}
+	compare("error", was.Error, is.Error)
+	compare("stopped", was.Stopped, is.Stopped)
+	compare("ticks", was.Tick, is.Tick)
+	row("at its end", was.Last, is.Last)
+	for i := range min(len(was.Rows), len(is.Rows)) {
+		compare("tick of row "+strconv.Itoa(i+1), was.Rows[i].Tick, is.Rows[i].Tick)
+		row("at tick "+strconv.FormatUint(is.Rows[i].Tick, 10), was.Rows[i].Values, is.Rows[i].Values)
+	}
+	compare("number of rows", len(was.Rows), len(is.Rows))
+	compare("parked", was.Parked, is.Parked)
+	compare("in_doubt", was.InDoubt, is.InDoubt)
+	compare("execution_hash", was.ExecutionHash, is.ExecutionHash)
+	compare("state_root", was.StateRoot, is.StateRoot)
+	if len(changes) == 0 {
+		return nil
+	}
+	if more := len(changes) - maxChanges; more > 0 {
+		changes = append(changes[:maxChanges], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("run %d: %w: %s", is.ID, ErrOtherRun, strings.Join(changes, "; "))
+}
+
+// shown prints what is compared.
+func shown(v any) string {
+	if h, ok := v.(canon.Hash); ok {
+		return h.String()
+	}
+	text, _ := json.Marshal(v) // numbers, texts and truth values
+	return string(text)
 }
 
 // keeper makes a run on disk.

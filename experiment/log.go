@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,24 @@ const (
 var (
 	ErrNoResults   = errors.New("no results here")
 	ErrOtherSpec   = errors.New("the results are those of another experiment")
+	ErrPlanDamaged = errors.New("the file is not what was written")
+	ErrOldResults  = errors.New("the results are of an earlier version of this program")
 	ErrResultsUsed = errors.New("another process works on these results")
 )
+
+// DamageError says that a line of the log of results is not what was written.
+type DamageError struct {
+	File string
+	Line int
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s:%d: the line is not what was written: %v", e.File, e.Line, e.Err)
+}
+
+// Unwrap returns how that shows.
+func (e *DamageError) Unwrap() error { return e.Err }
 
 // ReadPlan returns the plan whose results are in a directory: ErrNoResults where there are
 // none.
@@ -42,8 +59,12 @@ func ReadPlan(dir string) (*Plan, error) {
 		return nil, err
 	}
 	p := new(Plan)
-	if err := json.Unmarshal(data, p); err != nil || p.Format != planFormat {
-		return nil, fmt.Errorf("%s is not what this program has written", path)
+	err = json.Unmarshal(data, p)
+	switch {
+	case p.Format == "worldkernel.experiment.v1":
+		return nil, fmt.Errorf("%s: %w", path, ErrOldResults)
+	case err != nil || p.Format != planFormat || p.Sum != p.sum():
+		return nil, fmt.Errorf("%s: %w", path, ErrPlanDamaged)
 	}
 	return p, nil
 }
@@ -139,11 +160,15 @@ func (r *results) read() (size int64, err error) {
 			return 0, err
 		}
 		result, err := r.plan.decodeResult(text)
+		if err == nil && r.has(result.ID) {
+			err = fmt.Errorf("run %d is there twice", result.ID)
+		}
 		if err != nil {
-			if rest, _ := lines.Peek(1); len(rest) == 0 { // a power failure may leave anything of the last
+			rest, _ := lines.Peek(1)
+			if len(rest) == 0 && bytes.IndexByte(text, 0) >= 0 { // a part of the last that a power failure has left unwritten
 				return size, nil
 			}
-			return 0, fmt.Errorf("%s:%d: %w", filepath.Join(r.dir, logFile), n, err)
+			return 0, &DamageError{filepath.Join(r.dir, logFile), n, err}
 		}
 		r.note(result, size)
 		size += int64(len(text))
@@ -162,7 +187,7 @@ func (e *LimitError) Error() string {
 
 // add appends a result.
 func (r *results) add(result *Result) error {
-	text, err := result.encode()
+	text, err := r.plan.encodeResult(result)
 	if err != nil {
 		return err
 	}
@@ -186,6 +211,11 @@ func (r *results) note(result *Result, at int64) {
 	if result.InDoubt > 0 {
 		r.doubts[result.ID] = result.InDoubt
 	}
+}
+
+func (r *results) has(id RunID) bool {
+	_, ok := r.at[id]
+	return ok
 }
 
 // get reads the result of a run; nil: there is none.

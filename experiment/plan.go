@@ -22,9 +22,20 @@ type Plan struct {
 	Columns    []Column   `json:"measures"`
 	Begin      string     `json:"begin"`   // what runs begin with, in words
 	Mode       string     `json:"effects"` // what answers effects
+	Sum        canon.Hash `json:"sum"`     // in experiment.json: of all the rest but File, which may move
 }
 
-const planFormat = "worldkernel.experiment.v1"
+const planFormat = "worldkernel.experiment.v2"
+
+// sum returns what Sum should be.
+func (p Plan) sum() canon.Hash {
+	p.File, p.Sum = "", canon.Hash{}
+	text, err := json.Marshal(&p)
+	if err != nil {
+		return canon.Hash{}
+	}
+	return canon.Sum(text)
+}
 
 // RunID numbers a run of an experiment, from 1: runs of one seed follow each other, and
 // among them those of one variant.
@@ -179,9 +190,11 @@ func (l *loader) seal() error {
 	return err
 }
 
-// absolute returns the plan with the path of its file as others find it.
+// absolute returns the plan as experiment.json has it: with the path of its file as others
+// find it, and its sum.
 func (p Plan) absolute() (Plan, error) {
 	var err error
 	p.File, err = filepath.Abs(p.File)
+	p.Sum = p.sum()
 	return p, err
 }

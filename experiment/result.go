@@ -2,7 +2,10 @@ package experiment
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -51,8 +54,37 @@ type line struct {
 	Error     string              `json:"error,omitempty"`
 }
 
-// encode returns the line of a result, with its end.
-func (r *Result) encode() ([]byte, error) {
+// errSum says that a line does not say what was written.
+var errSum = errors.New("its sum is that of another line")
+
+// A line of the log ends with the sum of all that it says before.
+const (
+	sumKey  = `,"sum":"`
+	sumEnd  = `"}` + "\n"
+	sumSize = len(sumKey) + 2*sha256.Size + len(sumEnd)
+)
+
+// summed ends the text of an object, which has no closing bracket, with its sum. The sum is
+// also of the experiment, so that no line of another one passes for its own.
+func (p *Plan) summed(open []byte) []byte {
+	h := sha256.New()
+	h.Write([]byte("worldkernel/experiment/result/v1"))
+	h.Write(p.Hash[:])
+	h.Write(open)
+	return append(append(append(open, sumKey...), hex.EncodeToString(h.Sum(nil))...), sumEnd...)
+}
+
+// unsummed returns the object that a line was before it was summed.
+func (p *Plan) unsummed(text []byte) ([]byte, error) {
+	n := len(text) - sumSize
+	if n < 0 || !bytes.Equal(p.summed(bytes.Clone(text[:n])), text) {
+		return nil, errSum
+	}
+	return append(text[:n:n], '}'), nil
+}
+
+// encodeResult returns the line of a result, with its end.
+func (p *Plan) encodeResult(r *Result) ([]byte, error) {
 	x := line{
 		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Parked: r.Parked, InDoubt: r.InDoubt, Execution: r.ExecutionHash, State: r.StateRoot,
 		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error,
@@ -68,7 +100,10 @@ func (r *Result) encode() ([]byte, error) {
 		}
 	}
 	b, err := json.Marshal(&x)
-	return append(b, '\n'), err
+	if err != nil {
+		return nil, err
+	}
+	return p.summed(b[:len(b)-1]), nil
 }
 
 func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error) {
@@ -84,8 +119,12 @@ func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error)
 
 // decodeResult parses a line of the log.
 func (p *Plan) decodeResult(text []byte) (*Result, error) {
+	object, err := p.unsummed(text)
+	if err != nil {
+		return nil, err
+	}
 	var x line
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(object))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&x); err != nil {
 		return nil, err
@@ -97,7 +136,6 @@ func (p *Plan) decodeResult(text []byte) (*Result, error) {
 		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Parked: x.Parked, InDoubt: x.InDoubt,
 		ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error,
 	}
-	var err error
 	if x.Error == "" {
 		if r.Last, err = decodeValues(x.Last, p.Columns); err != nil {
 			return nil, err

@@ -63,21 +63,55 @@ func TestVendoredFilesAreWhatVendorWrote(t *testing.T) {
 	}
 }
 
+// TestWhatOfARunIsNotWhatItWasIsSaid holds that all that is kept of a run is compared.
+func TestWhatOfARunIsNotWhatItWasIsSaid(t *testing.T) {
+	p := &Plan{Columns: []Column{{Name: "x", Type: Float}, {Name: "s", Type: Text}}}
+	result := func() *Result {
+		return &Result{Planned: Planned{ID: 3}, Tick: 9, Stopped: StoppedIdle, Last: []any{2.5, "a"}, Rows: []Row{{4, []any{nil, "b"}}, {9, []any{2.5, "a"}}}}
+	}
+	require.NoError(t, p.same(result(), result()))
+	for want, change := range map[string]func(*Result){
+		`error was "no", and is ""`:                       func(r *Result) { r.Error = "no" },
+		`stopped was "when", and is "idle"`:               func(r *Result) { r.Stopped = StoppedWhen },
+		"ticks was 8, and is 9":                           func(r *Result) { r.Tick = 8 },
+		"parked was 1, and is 0":                          func(r *Result) { r.Parked = 1 },
+		"in_doubt was 1, and is 0":                        func(r *Result) { r.InDoubt = 1 },
+		"x at its end was 2.6, and is 2.5":                func(r *Result) { r.Last[0] = 2.6 },
+		`s at its end was null, and is "a"`:               func(r *Result) { r.Last[1] = nil },
+		"x at tick 4 was 1.5, and is null":                func(r *Result) { r.Rows[0].Values[0] = 1.5 },
+		"tick of row 1 was 3, and is 4":                   func(r *Result) { r.Rows[0].Tick = 3 },
+		"number of rows was 1, and is 2":                  func(r *Result) { r.Rows = r.Rows[:1] },
+		"execution_hash was 01" + strings.Repeat("0", 62): func(r *Result) { r.ExecutionHash[0] = 1 },
+		"state_root was 01" + strings.Repeat("0", 62):     func(r *Result) { r.StateRoot[0] = 1 },
+	} {
+		was := result()
+		change(was)
+		err := p.same(was, result())
+		require.ErrorIs(t, err, ErrOtherRun, want)
+		require.Contains(t, err.Error(), "run 3: the run is not what it was: "+want)
+	}
+	was := result()
+	was.Tick, was.Parked, was.InDoubt, was.Last[0], was.Stopped, was.Rows, was.Error = 1, 1, 1, 1.5, "", nil, "no"
+	require.ErrorContains(t, p.same(was, result()), "; and 2 more")
+}
+
 // FuzzResult: what is read of a log is what would be written.
 func FuzzResult(f *testing.F) {
 	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2, 3}, Columns: []Column{
 		{Name: "i", Type: Int}, {Name: "x", Type: Float}, {Name: "b", Type: Bool}, {Name: "s", Type: Text},
 	}}
 	r := &Result{Planned: p.Planned(4), Tick: 9, Stopped: StoppedIdle, Last: []any{int64(1), 2.5, true, "é<"}, Rows: []Row{{3, []any{nil, nil, nil, nil}}}}
-	text, err := r.encode()
+	text, err := p.encodeResult(r)
 	require.NoError(f, err)
-	f.Add(text)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := p.decodeResult(text)
+	f.Add(text[:len(text)-sumSize])
+	f.Fuzz(func(t *testing.T, open []byte) {
+		_, err := p.decodeResult(open)
+		require.Error(t, err, "it has no sum")
+		r, err := p.decodeResult(p.summed(open))
 		if err != nil {
 			return
 		}
-		again, err := r.encode()
+		again, err := p.encodeResult(r)
 		require.NoError(t, err)
 		same, err := p.decodeResult(again)
 		require.NoError(t, err)

@@ -111,9 +111,16 @@ func checkSweep(effects string, o *experiment.Options) error {
 
 // sweepFault says what to do about why an experiment did not go on.
 func sweepFault(err error, dir string) error {
+	var damage *experiment.DamageError
 	switch {
 	case errors.Is(err, experiment.ErrOtherSpec):
 		return &fault{err: err, code: exitConflict, hint: "--out DIR names another directory of results; or remove " + shellWord(dir)}
+	case errors.As(err, &damage):
+		return &fault{err: err, code: exitVerify, hint: fmt.Sprintf("bring it back from a copy; or sed -i %dd %s removes the line, and then worldctl sweep FILE makes that run again", damage.Line, shellWord(damage.File))}
+	case errors.Is(err, experiment.ErrPlanDamaged):
+		return &fault{err: err, code: exitVerify, hint: "bring it back from a copy; or run the experiment again with --out DIR"}
+	case errors.Is(err, experiment.ErrOldResults):
+		return &fault{err: err, code: exitConflict, hint: "run the experiment again with --out DIR, or use the version of the program that has made them"}
 	case errors.Is(err, experiment.ErrResultsUsed):
 		return &fault{err: err, code: exitConflict, hint: "wait until that process has ended, then type this again"}
 	case errors.Is(err, experiment.ErrNoResults):

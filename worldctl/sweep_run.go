@@ -18,9 +18,10 @@ func newSweepRunCommand(c *cli) *cobra.Command {
 		Use:   "run N --keep DIR",
 		Short: "Make one run of an experiment again, as a world on disk",
 		Long: `Make one run of an experiment again, as a whole world in DIR, to look at with every other
-verb. Its execution hash and its state root are those that the results have: where they
-are not, that is an error, and the exit code is 3. Effects are answered by what was
-recorded; nothing is performed.`,
+verb. All that was measured of it, its execution hash and its state root are those that the
+results have: where they are not, that is an error which says what is another, there is no
+world, and the exit code is 3. Effects are answered by what was recorded; nothing is
+performed.`,
 		Example: `  worldctl sweep run 40 --keep ../run40
   worldctl -w ../run40 verify`,
 		Args: args(1, 1),
@@ -58,11 +59,11 @@ func (c *cli) sweepRun(ctx context.Context, id experiment.RunID, out, keep strin
 	case errors.Is(err, experiment.ErrOtherSpec):
 		return &fault{err: err, code: exitConflict, hint: "the experiment, its world or its inputs have changed since: bring them back, or run the experiment again with --out DIR"}
 	case errors.Is(err, experiment.ErrOtherRun):
-		return &fault{err: err, code: exitVerify, hint: "is this the same version of the program? worldctl version"}
+		return &fault{err: err, code: exitVerify, hint: "the log was changed, or another version of the program has written it: worldctl version"}
 	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, local.ErrExists):
 		return hinted(err, "--keep names a directory that is not there yet, or is empty")
 	case err != nil:
-		return err
+		return sweepFault(err, dir)
 	}
 	return c.object("sweep-run", kept, func() {
 		c.facts([2]any{"run", id}, [2]any{"variant", kept.Variant}, [2]any{"seed", kept.Seed}, [2]any{"ticks", kept.Tick},
