@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/experiment"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 )
@@ -202,6 +204,11 @@ func TestBadDocuments(t *testing.T) {
 		{sir(t, "{params: {person.infect: 10}}", "{patch: people.star}"), "6:18: the variant masks"},
 		{sir(t, "world: sir", "world: sea"), `3:8: there is no world.yaml in "sea"`},
 		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.infect: [1, \"a\"]}"), "person.infect is a number in world.yaml, and not a text"},
+		{sir(t, "{params: {person.infect: 10}}", "{params: {person.infect: often}}"), "6:35: person.infect is a number in world.yaml, and not a text"},
+		{sir(t, "{params: {person.infect: 10}}", "{params: {person.infect: [10]}}"), "6:35: person.infect is a number in world.yaml, and not a list"},
+		{sir(t, "{params: {person.infect: 10}}", "{params: {person.infect: null}}"), "6:35: person.infect is a number in world.yaml, and not nothing"},
+		{sir(t, "{params: {person.infect: 10}}", "{set: {/limits/mailbox: 10, /reducers/person/params/infect: often}}"), "6:70: the variant masks: person.infect is a number in world.yaml, and not a text"},
+		{sir(t, "{params: {person.infect: 10}}", "{set: {/reducers/person/params: {people: many, infect: 3}}}"), "6:42: the variant masks: person.people is a number in world.yaml, and not a text"},
 		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.days: [1, 1]}"), "the value 1 is there twice"},
 		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.days: {between: [1, 9]}}"), "an interval needs sample"},
 		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.infect: [1, 2]}"), "person.infect is varied under params, too"},
@@ -215,6 +222,24 @@ func TestBadDocuments(t *testing.T) {
 		var faults *source.Error
 		require.ErrorAs(t, err, &faults, "%s", x.text)
 		require.Contains(t, err.Error(), x.want)
+	}
+}
+
+func TestAPatchThatSetsAParamToAnotherKindIsRefused(t *testing.T) {
+	path := document(t, sir(t, "{params: {person.infect: 10}}", "{patch: often.json}"))
+	loaded, err := local.Load(filepath.Join(filepath.Dir(path), "sir", local.ManifestFile), local.Options{})
+	require.NoError(t, err)
+	encoded, err := loaded.Manifest.Encode()
+	require.NoError(t, err)
+	for value, want := range map[string]string{"5": "", `"often"`: "experiment.yaml:6:18: the variant masks: person.infect is a number in world.yaml, and not a text"} {
+		text := fmt.Sprintf(`{"base_manifest_hash": %q, "ops": [{"op": "set", "path": "/reducers/person/params/infect", "value": %s}]}`, canon.Sum(encoded), value)
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "often.json"), []byte(text), 0o600))
+		_, err := experiment.Load(path, experiment.LoadOptions{})
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
 	}
 }
 

@@ -35,7 +35,9 @@ func (l *loader) params() {
 			}
 			l.axis(&a)
 			for _, v := range append(a.values, a.from) {
-				l.fits(value, a.name, v)
+				if v != nil {
+					l.fits(value, &l.base, a.name, v)
+				}
 			}
 			axes = append(axes, a)
 		})
@@ -323,17 +325,31 @@ func nearestParam(tree map[string]any, path []string) string {
 	return ""
 }
 
-// fits reports a value of another kind than the one that world.yaml declares.
-func (l *loader) fits(n *yaml.Node, name string, value any) {
-	if value == nil {
-		return
-	}
+// fits reports a value of another kind than the one that the rules declare.
+func (l *loader) fits(n *yaml.Node, r *rules, name string, value any) {
 	reducer, path, _ := splitParam(name)
-	declared := l.base.manifest.Reducers[reducer]
+	declared := r.manifest.Reducers[reducer]
 	tree, _ := paramsOf(&declared)
 	was, _ := lookUp(tree, path)
-	if a, b := kindOf(was), kindOf(value); a != "nothing" && a != b {
-		l.Fault(n, "%s is %s in world.yaml, and not %s", name, a, b)
+	otherKind(name, was, value, func(name, was, is string) {
+		l.Fault(n, "%s is %s in world.yaml, and not %s", name, was, is)
+	})
+}
+
+// otherKind tells of a param that is of another kind than it was, and of those in a mapping
+// that are. One that was null may be anything.
+func otherKind(name string, was, is any, tell func(name, was, is string)) {
+	a, b := kindOf(was), kindOf(is)
+	if a != "nothing" && a != b {
+		tell(name, a, b)
+		return
+	}
+	below, _ := was.(map[string]any)
+	now, _ := is.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(below)) {
+		if v, ok := now[key]; ok {
+			otherKind(name+"."+key, below[key], v, tell)
+		}
 	}
 }
 

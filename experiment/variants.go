@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -76,7 +77,9 @@ func (l *loader) variant(v *Variant, n *yaml.Node) {
 	}
 	l.Entries(params, func(key, value *yaml.Node) {
 		if l.declared(key, &v.loaded, key.Value) {
-			v.params[key.Value] = l.Value(value)
+			given := l.Value(value)
+			l.fits(value, &v.loaded, key.Value, given)
+			v.params[key.Value] = given
 		}
 		for _, varied := range l.spec.Params {
 			if varied.Name == key.Value {
@@ -120,7 +123,7 @@ func (l *loader) patchFile(v *Variant, n *yaml.Node) {
 		l.Fault(n, "the variant %s: %s: a patch is as worldctl diff A B --patch prints it", v.Name, oneLine(err))
 		return
 	}
-	l.apply(v, n, patch)
+	l.apply(v, n, patch, nil)
 }
 
 // ops reads changes of the manifest that stand in the experiment, by JSON pointers.
@@ -130,9 +133,10 @@ func (l *loader) ops(v *Variant, set, remove *yaml.Node) {
 		l.Fault(l.Root(), "%s", oneLine(err))
 		return
 	}
-	patch, at := &manifest.Patch{Base: base}, set
+	patch, at, values := &manifest.Patch{Base: base}, set, make(map[string]*yaml.Node)
 	if set != nil {
 		l.Entries(set, func(key, value *yaml.Node) {
+			values[key.Value] = value
 			patch.Ops = append(patch.Ops, manifest.Op{Op: manifest.OpSet, Path: key.Value, Value: l.Data(value)})
 		})
 	}
@@ -145,11 +149,13 @@ func (l *loader) ops(v *Variant, set, remove *yaml.Node) {
 		}
 	}
 	if l.Err() == nil {
-		l.apply(v, at, patch)
+		l.apply(v, at, patch, values)
 	}
 }
 
-func (l *loader) apply(v *Variant, n *yaml.Node, patch *manifest.Patch) {
+// apply has a variant be what a patch at a node makes of the world; values are the nodes of
+// those that it sets here, by their pointers.
+func (l *loader) apply(v *Variant, n *yaml.Node, patch *manifest.Patch, values map[string]*yaml.Node) {
 	next, err := patch.Apply(l.base.manifest)
 	if errors.Is(err, manifest.ErrOtherBase) {
 		l.Fault(n, "the variant %s: %s: make it for the world of the experiment: worldctl diff A B --patch", v.Name, oneLine(err))
@@ -166,6 +172,40 @@ func (l *loader) apply(v *Variant, n *yaml.Node, patch *manifest.Patch) {
 		}
 	}
 	v.loaded.manifest, v.file = next, ""
+	l.sameKinds(v, n, values)
+}
+
+// sameKinds reports params that a patch sets to another kind of value than the world has, of
+// reducers whose code is the same.
+func (l *loader) sameKinds(v *Variant, n *yaml.Node, values map[string]*yaml.Node) {
+	for _, name := range slices.Sorted(maps.Keys(v.loaded.manifest.Reducers)) {
+		was, there := l.base.manifest.Reducers[name]
+		is := v.loaded.manifest.Reducers[name]
+		if !there || was.Source != is.Source {
+			continue
+		}
+		old, err := paramsOf(&was)
+		params, failed := paramsOf(&is)
+		if err != nil || failed != nil {
+			continue // the manifest is not valid, and will be refused
+		}
+		otherKind(name, old, params, func(param, was, is string) {
+			l.Fault(setAt(n, values, param), "the variant %s: %s is %s in world.yaml, and not %s", v.Name, param, was, is)
+		})
+	}
+}
+
+// setAt returns the node of the value that sets a param; n: nobody knows which does.
+func setAt(n *yaml.Node, values map[string]*yaml.Node, param string) *yaml.Node {
+	reducer, path, _ := splitParam(param)
+	pointer := "/reducers/" + reducer + "/params"
+	for _, step := range append(path, "") {
+		if at, ok := values[pointer]; ok {
+			return at
+		}
+		pointer += "/" + step
+	}
+	return n
 }
 
 func hashOf(m *manifest.Manifest) (manifest.Hash, error) {
