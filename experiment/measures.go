@@ -58,29 +58,26 @@ func (l *loader) measures() {
 		l.Fault(l.Root(), "measures: want at least one: NAME: {cells: REDUCER}")
 		return
 	}
-	specs, faults := measure.Decode(n)
+	specs := measure.Decode(l.Document, n)
 	m := &l.spec.measures
-	if at := l.at["at"]; at == nil {
-		m.at = measure.When{End: true}
-	} else {
-		var more []measure.Fault
-		m.at, more = measure.DecodeWhen(at)
-		faults = append(faults, more...)
+	m.at = measure.When{End: true}
+	if at := l.at["at"]; at != nil {
+		m.at = measure.DecodeWhen(l.Document, at)
 	}
-	if len(faults) == 0 {
+	if l.Err() == nil {
 		var err error
 		m.set, err = measure.Compile(specs, measure.Env{
-			Reducers: slices.Sorted(maps.Keys(l.base.manifest.Reducers)), Code: m.program(l.path), Limits: l.spec.Limits.Measures,
+			Reducers: slices.Sorted(maps.Keys(l.base.manifest.Reducers)), Code: m.program(l.dir), Limits: l.spec.Limits.Measures,
 		})
 		var wrong *measure.DocumentError
-		if errors.As(err, &wrong) {
-			faults = wrong.Faults
-		} else if err != nil {
+		switch {
+		case errors.As(err, &wrong):
+			for _, f := range wrong.Faults {
+				l.faultAt(n, f)
+			}
+		case err != nil:
 			l.Fault(n, "%s", oneLine(err))
 		}
-	}
-	for _, f := range faults {
-		l.faultAt(n, f)
 	}
 	if l.Err() == nil {
 		l.condition()
@@ -89,17 +86,22 @@ func (l *loader) measures() {
 }
 
 // program returns what reads the programs of measures, and keeps what they say.
-func (m *measures) program(path func(string) string) func(string) (star.Code, error) {
+func (m *measures) program(dir string) func(string) (star.Code, error) {
 	m.code = make(map[string]any)
 	return func(file string) (star.Code, error) {
-		code, err := source.ReadCode(path(file))
-		modules := make(map[string]any, len(code.Modules))
-		for name, text := range code.Modules {
-			modules[name] = canon.Sum(text)
-		}
-		m.code[file] = map[string]any{"source": canon.Sum(code.Source), "modules": modules}
+		code, err := source.ReadCode(dir, file)
+		m.code[file] = hashesOf(&code)
 		return code, err
 	}
+}
+
+// hashesOf returns what a program and its modules say, in hashes.
+func hashesOf(code *star.Code) map[string]any {
+	modules := make(map[string]any, len(code.Modules))
+	for name, text := range code.Modules {
+		modules[name] = canon.Sum(text)
+	}
+	return map[string]any{"source": canon.Sum(code.Source), "modules": modules}
 }
 
 // faultAt records what is wrong with a measure.

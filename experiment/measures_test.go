@@ -72,20 +72,24 @@ func TestProgramsOfMeasuresAreRefusedBeforeTheFirstRun(t *testing.T) {
 		_, err := experiment.Load(path, experiment.LoadOptions{})
 		var faults *source.Error
 		require.ErrorAs(t, err, &faults, program)
-		require.ErrorContains(t, err, "experiment.yaml:12:3: measure p: ")
+		require.ErrorContains(t, err, "experiment.yaml:12:13: measure p: ")
 		require.ErrorContains(t, err, want)
 	}
 	_, err := experiment.Load(document(t, sir(t, "  left:", "  p: {star: nowhere.star}\n  left:")), experiment.LoadOptions{})
-	require.ErrorContains(t, err, "experiment.yaml:12:3: measure p: ")
-	require.ErrorContains(t, err, "nowhere.star:1:1: open nowhere.star: no such file")
+	require.ErrorContains(t, err, `experiment.yaml:12:13: measure p: there is no file "nowhere.star"`)
 }
 
 func TestAProgramOfAMeasureIsBounded(t *testing.T) {
-	out, err := experiment.Run(t.Context(), load(t, "limits: {gas: 100}\n"+programmed(t)), experiment.Options{Dir: t.TempDir(), Runs: 1})
+	path := document(t, "limits: {gas: 9000}\n"+programmed(t))
+	long := "def measure(cells, tick):\n    for _ in range(tick * 5000): pass\n    return {'ill': 0}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "ill.star"), []byte(long), 0o600))
+	s, err := experiment.Load(path, experiment.LoadOptions{})
+	require.NoError(t, err)
+	out, err := experiment.Run(t.Context(), s, experiment.Options{Dir: t.TempDir(), Runs: 1})
 	require.NoError(t, err)
 	require.Len(t, out.Failed, 1)
 	require.Contains(t, out.Failed[0].Error, "measure p, at tick 5: ")
-	require.Contains(t, out.Failed[0].Error, "limits.gas is 100 steps")
+	require.Contains(t, out.Failed[0].Error, "limits.gas is 9000 steps")
 }
 
 func TestAMeasureThatFailsInOneRunAtTick900(t *testing.T) {

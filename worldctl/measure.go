@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,7 +84,7 @@ func (c *cli) measuring(lw *local.World, args []string, f *measureFlags) (*view.
 		base = filepath.Dir(args[0])
 	}
 	set, err := measure.Compile(doc.Specs, measure.Env{Reducers: reducers, Limits: doc.Limits, Code: func(file string) (star.Code, error) {
-		return source.ReadCode(c.path(filepath.Join(base, file)))
+		return source.ReadCode(c.path(base), file)
 	}})
 	if err != nil {
 		return nil, c.inMeasures(args, err)
@@ -107,19 +106,17 @@ func (c *cli) measures(args, exprs []string) (*measure.Document, error) {
 		return nil, usagef("worldctl measure --expr 'agents: {cells: agent}'", "nothing is to be measured: want FILE or --expr")
 	}
 	if len(args) > 0 {
-		data, err := os.ReadFile(c.path(args[0]))
+		var err error
+		doc, err = measure.Read(c.path(args[0]))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, usagef("worldctl measure --expr MEASURE takes measures from the command line", "there is no file %s", args[0])
-		}
-		if err == nil {
-			doc, err = measure.Read(data)
 		}
 		if err != nil {
 			return nil, c.inMeasures(args, err)
 		}
 	}
 	for _, expr := range exprs {
-		more, err := measure.Read([]byte("measures:\n  " + strings.ReplaceAll(expr, "\n", "\n  ") + "\n"))
+		more, err := measure.Parse("--expr", []byte("measures:\n  "+strings.ReplaceAll(expr, "\n", "\n  ")+"\n"))
 		if err != nil {
 			return nil, usagef("worldctl measure --expr 'NAME: {cells: agent, value: state.coins, take: mean}'", "--expr %s: %s", expr, faultsOf(err))
 		}
@@ -127,7 +124,7 @@ func (c *cli) measures(args, exprs []string) (*measure.Document, error) {
 			if slices.ContainsFunc(doc.Specs, func(before measure.Spec) bool { return before.Name == s.Name }) {
 				return nil, usagef("give it another name", "--expr %s: there is a measure %s already", expr, s.Name)
 			}
-			s.At = measure.Place{}
+			s.At, s.StarAt = measure.Place{}, measure.Place{}
 			doc.Specs = append(doc.Specs, s)
 		}
 	}
@@ -136,7 +133,7 @@ func (c *cli) measures(args, exprs []string) (*measure.Document, error) {
 
 // faultsOf returns what is wrong with a measure without its place, which nobody has typed.
 func faultsOf(err error) string {
-	var e *measure.DocumentError
+	var e *source.Error
 	if !errors.As(err, &e) {
 		return err.Error()
 	}
@@ -147,8 +144,12 @@ func faultsOf(err error) string {
 	return strings.Join(out, "; ")
 }
 
-// inMeasures names the file that an error is about.
+// inMeasures names the file that an error is about, and says where its keys are described.
 func (c *cli) inMeasures(args []string, err error) error {
+	const next = "docs/measures.md has the keys of measures"
+	if errors.As(err, new(*source.Error)) {
+		return usagef(next, "%w", err)
+	}
 	var e *measure.DocumentError
 	if !errors.As(err, &e) {
 		return err
@@ -164,7 +165,7 @@ func (c *cli) inMeasures(args []string, err error) error {
 			out = append(out, f.Msg)
 		}
 	}
-	return usagef("docs/measures.md has the keys of measures", "%s", strings.Join(out, "\n"))
+	return usagef(next, "%s", strings.Join(out, "\n"))
 }
 
 // measure prints a row for each moment.

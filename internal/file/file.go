@@ -17,19 +17,38 @@ var ErrExposed = errors.New("others can read its secrets; want 0600")
 // ErrSize says that there is more to read than was wanted.
 var ErrSize = errors.New("too large")
 
+// ErrIrregular says that something is no regular file, such as a directory or a pipe.
+var ErrIrregular = errors.New("it is not a regular file")
+
 // Read returns what a file holds. ErrSize says that it has more than a number of bytes.
 // Errors are *fs.PathError.
 func Read(path string, most int64) ([]byte, error) {
 	return read(path, most, func(fs.FileMode) error { return nil })
 }
 
-// ReadSecret is Read for a file that is its owner's alone: ErrExposed otherwise.
+// ReadRegular is Read for regular files, ErrIrregular otherwise: it waits for nobody.
+func ReadRegular(path string, most int64) ([]byte, error) {
+	// Opening a pipe would wait for its writer.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrIrregular}
+	}
+	return read(path, most, regular)
+}
+
+func regular(mode fs.FileMode) error {
+	if !mode.IsRegular() {
+		return ErrIrregular
+	}
+	return nil
+}
+
+// ReadSecret is Read for a regular file that is its owner's alone: ErrExposed otherwise.
 func ReadSecret(path string, most int64) ([]byte, error) {
 	return read(path, most, func(mode fs.FileMode) error {
-		switch {
-		case !mode.IsRegular():
-			return errors.New("it is not a regular file")
-		case mode.Perm()&0o077 != 0:
+		if err := regular(mode); err != nil {
+			return err
+		}
+		if mode.Perm()&0o077 != 0 {
 			return fmt.Errorf("mode is %#o: %w", mode.Perm(), ErrExposed)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,6 +63,25 @@ func TestReadsNoMoreThanWanted(t *testing.T) {
 	require.ErrorIs(t, err, file.ErrExposed)
 	_, err = file.ReadSecret(filepath.Dir(at), 5)
 	require.Error(t, err)
+}
+
+func TestReadRegularWaitsForNobody(t *testing.T) {
+	dir := t.TempDir()
+	at, pipe := filepath.Join(dir, "x"), filepath.Join(dir, "pipe")
+	require.NoError(t, file.WriteNew(at, []byte("12345"), 0o644))
+	data, err := file.ReadRegular(at, 5)
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(data))
+	_, err = file.ReadRegular(at, 4)
+	require.ErrorIs(t, err, file.ErrSize)
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, path := range []string{pipe, dir, "/dev/zero"} {
+		_, err = file.ReadRegular(path, 5)
+		require.ErrorIs(t, err, file.ErrIrregular)
+		require.ErrorAs(t, err, new(*fs.PathError))
+	}
+	_, err = file.ReadRegular(filepath.Join(dir, "none"), 5)
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func TestWriteNewOverwritesNothing(t *testing.T) {

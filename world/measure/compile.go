@@ -102,7 +102,11 @@ func Compile(specs []Spec, env Env) (*Set, error) {
 	for i := range specs {
 		spec := &specs[i]
 		if fault := s.add(spec, &env); fault != nil {
-			faults = append(faults, Fault{spec.At, spec.Name, fault.Error()})
+			at := spec.At
+			if spec.Star != "" && s.plans[i].function == nil {
+				at = spec.StarAt
+			}
+			faults = append(faults, Fault{at, spec.Name, fault.Error()})
 		}
 	}
 	if len(s.columns) > MaxColumns {

@@ -3,7 +3,6 @@ package measure
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -13,20 +12,21 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
-// decoder makes specs of nodes and gathers faults.
+// decoder makes specs of nodes.
 type decoder struct {
-	measure string
-	faults  []Fault
+	*source.Document
+	measure string // whose key is read; empty: none
 }
 
-// Decode returns the measures of a mapping from names, in its order, and what is wrong
-// with it.
-func Decode(n *yaml.Node) ([]Spec, []Fault) {
-	var d decoder
+// Decode returns the measures of a mapping from names, in its order. What is wrong with it
+// is told the document.
+func Decode(doc *source.Document, n *yaml.Node) []Spec {
+	d := decoder{Document: doc}
 	var out []Spec
-	d.entries(n, func(key, value *yaml.Node) {
+	d.Entries(n, func(key, value *yaml.Node) {
 		d.measure = key.Value
 		switch {
 		case len(out) == MaxMeasures:
@@ -40,32 +40,42 @@ func Decode(n *yaml.Node) ([]Spec, []Fault) {
 		s.Name, s.At = key.Value, Place{key.Line, key.Column}
 		out = append(out, s)
 	})
-	if d.measure = ""; len(out) == 0 && len(d.faults) == 0 {
+	if d.measure = ""; len(out) == 0 && d.sound(n) {
 		d.fault(n, "holds no measure: NAME: {cells: REDUCER}")
 	}
-	return out, d.faults
+	return out
+}
+
+// sound reports whether nothing at a node, or below it, was refused.
+func (d *decoder) sound(n *yaml.Node) bool {
+	return !d.Refused(n) && !slices.ContainsFunc(n.Content, func(below *yaml.Node) bool { return !d.sound(below) })
 }
 
 func (d *decoder) spec(n *yaml.Node) (s Spec) {
 	if n.Kind == yaml.ScalarNode {
-		s.Expr = d.text(n)
+		d.expression(&s.Expr)(n)
 		return s
 	}
-	d.mapping(n, map[string]func(*yaml.Node){
+	d.Mapping(n, map[string]func(*yaml.Node){
 		"cells": func(n *yaml.Node) { s.Cells = d.texts(n) },
-		"cell":  func(n *yaml.Node) { s.Cell = d.text(n) },
-		"where": func(n *yaml.Node) { s.Where = d.text(n) },
-		"value": func(n *yaml.Node) { s.Value = d.text(n) },
+		"cell":  d.text(&s.Cell),
+		"where": d.expression(&s.Where),
+		"value": d.expression(&s.Value),
 		"take":  func(n *yaml.Node) { s.Take, s.One = d.take(n) },
 		"count": func(n *yaml.Node) { s.Count = d.count(n) },
 		"hist":  func(n *yaml.Node) { s.Hist = d.hist(n) },
-		"expr":  func(n *yaml.Node) { s.Expr = d.text(n) },
-		"star":  func(n *yaml.Node) { s.Star = d.text(n) },
+		"expr":  d.expression(&s.Expr),
+		"star": func(n *yaml.Node) {
+			s.StarAt = Place{n.Line, n.Column}
+			d.text(&s.Star)(n)
+		},
 		"gives": func(n *yaml.Node) { s.Gives = d.gives(n) },
 		"type":  func(n *yaml.Node) { s.Type = d.columnType(n) },
 	})
-	if fault := s.check(); fault != "" {
-		d.fault(n, "%s", fault)
+	if d.sound(n) {
+		if fault := s.check(); fault != "" {
+			d.fault(n, "%s", fault)
+		}
 	}
 	return s
 }
@@ -108,10 +118,10 @@ func (s *Spec) check() string {
 	return ""
 }
 
-// DecodeWhen returns when is measured: every N, end, a tick, or a list of these.
-func DecodeWhen(n *yaml.Node) (When, []Fault) {
-	var d decoder
-	var w When
+// DecodeWhen returns when is measured: every N, end, a tick, or a list of these. What is wrong
+// with it is told the document.
+func DecodeWhen(doc *source.Document, n *yaml.Node) (w When) {
+	d := decoder{Document: doc}
 	items := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		items = n.Content
@@ -124,7 +134,7 @@ func DecodeWhen(n *yaml.Node) (When, []Fault) {
 	if len(items) == 0 {
 		d.fault(n, "want every N, end, or ticks such as [0, 10, 100]")
 	}
-	return w, d.faults
+	return w
 }
 
 func (d *decoder) when(n *yaml.Node, w *When) {
@@ -147,48 +157,25 @@ func (d *decoder) when(n *yaml.Node, w *When) {
 	}
 }
 
+// fault says what is wrong at a node, and with which measure.
 func (d *decoder) fault(n *yaml.Node, format string, args ...any) {
-	d.faults = append(d.faults, Fault{Place{max(n.Line, 1), max(n.Column, 1)}, d.measure, fmt.Sprintf(format, args...)})
+	text := fmt.Sprintf(format, args...)
+	if d.measure != "" {
+		text = "measure " + d.measure + ": " + text
+	}
+	d.Fault(n, "%s", text)
 }
 
-// entries calls f for each key of a mapping, in its order.
-func (d *decoder) entries(n *yaml.Node, f func(key, value *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		d.fault(n, "want a mapping")
-		return
-	}
-	seen := make(map[string]bool)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		if key.Kind != yaml.ScalarNode || seen[key.Value] {
-			d.fault(key, "want a key that is text and there once")
-			continue
-		}
-		seen[key.Value] = true
-		f(key, n.Content[i+1])
-	}
-}
+// text and expression return what reads one that is not empty.
+func (d *decoder) text(to *string) func(*yaml.Node)       { return d.filled(to, d.Text(to)) }
+func (d *decoder) expression(to *string) func(*yaml.Node) { return d.filled(to, d.Expression(to)) }
 
-func (d *decoder) mapping(n *yaml.Node, known map[string]func(*yaml.Node)) {
-	d.entries(n, func(key, value *yaml.Node) {
-		if decode, ok := known[key.Value]; ok {
-			decode(value)
-			return
+func (d *decoder) filled(text *string, read func(*yaml.Node)) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if read(n); *text == "" {
+			d.fault(n, "want text")
 		}
-		names := slices.Sorted(maps.Keys(known))
-		if like := manifest.Nearest(key.Value, names); like != "" {
-			d.fault(key, "unknown key %q: did you mean %q?", key.Value, like)
-		} else {
-			d.fault(key, "unknown key %q: want one of %s", key.Value, strings.Join(names, ", "))
-		}
-	})
-}
-
-func (d *decoder) text(n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode || n.Value == "" {
-		d.fault(n, "want text")
 	}
-	return n.Value
 }
 
 // list calls f for the items of a list; what is none is one item.
@@ -206,14 +193,19 @@ func (d *decoder) list(n *yaml.Node, f func(*yaml.Node)) {
 }
 
 func (d *decoder) texts(n *yaml.Node) (out []string) {
-	d.list(n, func(n *yaml.Node) { out = append(out, d.text(n)) })
+	d.list(n, func(n *yaml.Node) {
+		var text string
+		d.text(&text)(n)
+		out = append(out, text)
+	})
 	return out
 }
 
 func (d *decoder) take(n *yaml.Node) (words []string, one bool) {
 	d.list(n, func(n *yaml.Node) {
-		word := d.text(n)
-		switch {
+		var word string
+		switch d.text(&word)(n); {
+		case d.Refused(n):
 		case word == "hist":
 			d.fault(n, "a histogram has a key of its own: hist: {from: 0, to: 100, bins: 10}")
 		case !isStatistic(word):
@@ -260,7 +252,7 @@ func (d *decoder) count(n *yaml.Node) (out []any) {
 }
 
 func (d *decoder) gives(n *yaml.Node) (out []Field) {
-	d.entries(n, func(key, value *yaml.Node) {
+	d.Entries(n, func(key, value *yaml.Node) {
 		switch {
 		case !label.MatchString(key.Value) || len(key.Value) > MaxNameBytes:
 			d.fault(key, "want a name of letters, digits, _ and -, at most %d", MaxNameBytes)
@@ -269,7 +261,7 @@ func (d *decoder) gives(n *yaml.Node) (out []Field) {
 		}
 		out = append(out, Field{key.Value, d.columnType(value)})
 	})
-	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+	if len(out) == 0 && d.sound(n) {
 		d.fault(n, "want at least one field: NAME: float")
 	}
 	return out
@@ -277,18 +269,20 @@ func (d *decoder) gives(n *yaml.Node) (out []Field) {
 
 func (d *decoder) hist(n *yaml.Node) *Hist {
 	var h Hist
-	d.mapping(n, map[string]func(*yaml.Node){
+	var bins uint64
+	d.Mapping(n, map[string]func(*yaml.Node){
 		"from": func(n *yaml.Node) { h.From = d.float(n) },
 		"to":   func(n *yaml.Node) { h.To = d.float(n) },
-		"bins": func(n *yaml.Node) { h.Bins = int(min(d.number(n), math.MaxInt32)) },
+		"bins": d.Number(&bins),
 	})
 	switch {
-	case h.Bins < 1 || h.Bins > MaxBins:
+	case !d.sound(n):
+	case bins < 1 || bins > MaxBins:
 		d.fault(n, "want 1 to %d bins", MaxBins)
 	case !(h.From < h.To):
 		d.fault(n, "want from below to")
 	}
-	h.Bins = min(h.Bins, MaxBins)
+	h.Bins = int(min(bins, MaxBins))
 	return &h
 }
 
@@ -299,14 +293,6 @@ func (d *decoder) float(n *yaml.Node) float64 {
 		return 0
 	}
 	return f
-}
-
-func (d *decoder) number(n *yaml.Node) uint64 {
-	i, err := strconv.ParseUint(n.Value, 10, 64)
-	if n.Kind != yaml.ScalarNode || err != nil {
-		d.fault(n, "want a number from 0")
-	}
-	return i
 }
 
 func (d *decoder) columnType(n *yaml.Node) Type {

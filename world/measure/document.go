@@ -1,17 +1,10 @@
 package measure
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"slices"
-
 	"go.yaml.in/yaml/v4"
-)
 
-// MaxDocumentBytes bounds a document.
-const MaxDocumentBytes = 1 << 20
+	"github.com/worldkernel/worldkernel/world/source"
+)
 
 // Document is a file of measures: measures, at and limits.
 type Document struct {
@@ -20,82 +13,48 @@ type Document struct {
 	Limits Limits
 }
 
-// Read reads a document. Of an experiment it reads measures and at, and leaves the rest. The error is a
-// *DocumentError.
-func Read(data []byte) (*Document, error) {
-	root, err := parse(data)
+const wants = "measures: {NAME: {cells: REDUCER}}"
+
+// Read reads a document from a file. Of an experiment it reads measures and at, and leaves the
+// rest. The error is a *source.Error, or says that the file cannot be read.
+func Read(path string) (*Document, error) { return read(source.ReadDocument(path, wants)) }
+
+// Parse is Read for what is in memory; path names it in faults.
+func Parse(path string, data []byte) (*Document, error) {
+	return read(source.NewDocument(path, wants, data))
+}
+
+func read(file *source.Document, err error) (*Document, error) {
 	if err != nil {
-		at := Place{1, 1}
-		var broken *yaml.LoadError
-		if errors.As(err, &broken) {
-			at = Place{max(broken.Mark.Line, 1), max(broken.Mark.Column, 1)}
-			err = fmt.Errorf("is not YAML: %s", broken.Message)
-		}
-		return nil, &DocumentError{[]Fault{{Place: at, Msg: err.Error()}}}
+		return nil, err
 	}
-	var d decoder
 	var doc Document
-	found := false
+	found, experiment := false, false
 	known := map[string]func(*yaml.Node){
-		"measures": func(n *yaml.Node) {
-			found = true
-			var faults []Fault
-			doc.Specs, faults = Decode(n)
-			d.faults = append(d.faults, faults...)
+		"measures": func(n *yaml.Node) { found, doc.Specs = true, Decode(file, n) },
+		"at":       func(n *yaml.Node) { doc.At = DecodeWhen(file, n) },
+		"limits": func(n *yaml.Node) {
+			file.Mapping(n, map[string]func(*yaml.Node){
+				"values": file.Count(&doc.Limits.Values), "gas": file.Count(&doc.Limits.Gas), "memory": file.Size(&doc.Limits.Memory),
+			})
 		},
-		"at": func(n *yaml.Node) {
-			var faults []Fault
-			doc.At, faults = DecodeWhen(n)
-			d.faults = append(d.faults, faults...)
-		},
-		"limits": func(n *yaml.Node) { doc.Limits = d.limits(n) },
 	}
-	if isExperiment(root) {
-		d.entries(root, func(key, value *yaml.Node) {
+	root := file.Root()
+	file.Entries(root, func(key, _ *yaml.Node) { experiment = experiment || key.Value == "experiment" })
+	if experiment {
+		file.Entries(root, func(key, value *yaml.Node) {
 			if decode, ok := known[key.Value]; ok && key.Value != "limits" {
 				decode(value)
 			}
 		})
 	} else {
-		d.mapping(root, known)
+		file.Mapping(root, known)
 	}
-	if !found && len(d.faults) == 0 {
-		d.fault(root, "measures: want at least one: NAME: {cells: REDUCER}")
+	if !found && file.Err() == nil {
+		file.Fault(root, "measures: want at least one: NAME: {cells: REDUCER}")
 	}
-	if len(d.faults) > 0 {
-		return nil, &DocumentError{d.faults}
+	if err := file.Err(); err != nil {
+		return nil, err
 	}
 	return &doc, nil
-}
-
-// parse returns the one document in data.
-func parse(data []byte) (*yaml.Node, error) {
-	if len(data) > MaxDocumentBytes {
-		return nil, fmt.Errorf("is larger than %d bytes", MaxDocumentBytes)
-	}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	var n, second yaml.Node
-	err := d.Decode(&n)
-	switch {
-	case errors.Is(err, io.EOF) || err == nil && len(n.Content) == 0:
-		return nil, errors.New("is empty: want measures: {NAME: {cells: REDUCER}}")
-	case err != nil:
-		return nil, fmt.Errorf("is not YAML: %w", err)
-	case !errors.Is(d.Decode(&second), io.EOF):
-		return nil, errors.New("holds more than one document")
-	}
-	return n.Content[0], nil
-}
-
-func isExperiment(root *yaml.Node) bool {
-	return root.Kind == yaml.MappingNode && slices.ContainsFunc(root.Content, func(n *yaml.Node) bool { return n.Value == "experiment" })
-}
-
-func (d *decoder) limits(n *yaml.Node) (l Limits) {
-	d.mapping(n, map[string]func(*yaml.Node){
-		"values": func(n *yaml.Node) { l.Values = d.number(n) },
-		"gas":    func(n *yaml.Node) { l.Gas = d.number(n) },
-		"memory": func(n *yaml.Node) { l.Memory = d.number(n) },
-	})
-	return l
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/world/measure"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // FuzzRead: no document ends the process, what is wrong has a place, and what is read compiles or says why.
@@ -19,9 +20,9 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc, err := measure.Read(data)
+		doc, err := measure.Parse("m.yaml", data)
 		if err != nil {
-			var wrong *measure.DocumentError
+			var wrong *source.Error
 			require.ErrorAs(t, err, &wrong)
 			for _, fault := range wrong.Faults {
 				require.Positive(t, fault.Line)

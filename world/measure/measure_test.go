@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world/measure"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // given are cells for a test: names, and states as JSON.
@@ -63,17 +63,18 @@ func (g *given) SortedStates() iter.Seq2[string, journal.Data] {
 
 func (g *given) Unread() error { return g.unread }
 
-func parse(t testing.TB, text string) ([]measure.Spec, []measure.Fault) {
+func parse(t testing.TB, text string) ([]measure.Spec, error) {
 	t.Helper()
-	var n yaml.Node
-	require.NoError(t, yaml.Unmarshal([]byte(text), &n))
-	return measure.Decode(n.Content[0])
+	doc, err := source.NewDocument("m.yaml", "measures", []byte(text))
+	require.NoError(t, err)
+	specs := measure.Decode(doc, doc.Root())
+	return specs, doc.Err()
 }
 
 func compile(t testing.TB, text string) *measure.Set {
 	t.Helper()
-	specs, faults := parse(t, text)
-	require.Empty(t, faults)
+	specs, err := parse(t, text)
+	require.NoError(t, err)
 	set, err := measure.Compile(specs, measure.Env{})
 	require.NoError(t, err)
 	return set
@@ -168,7 +169,7 @@ func TestFailedMeasureNamesItsPlace(t *testing.T) {
 		`m: {cells: agent, where: state.coins}`:                   "measure m: state.coins, of cell agent/a, at tick 900: it gives no boolean",
 		`m: {cells: agent, value: state.coins / 0.0, take: mean}`: "measure m: state.coins / 0.0, of cell agent/a, at tick 900: it gives no finite number",
 		`m: {cells: agent, value: 0 - state.coins, take: gini}`:   "measure m: 0 - state.coins, at tick 900: gini: a Gini coefficient is of values from 0 on",
-		`m: {cells: agent, value: 1e308, take: sum}`:              "measure m: 1e308, at tick 900: sum: it is too large for a float",
+		`m: {cells: agent, value: '1e308', take: sum}`:            "measure m: 1e308, at tick 900: sum: it is too large for a float",
 		`m: {cell: agent/b, value: state.name}`:                   "measure m: state.name, of cell agent/b, at tick 900: it gives string, and the column is of type float: say type: string",
 		"n: {cells: agent}\nm: n / 0":                             "measure m: n / 0, at tick 900: it gives no finite number",
 	} {
@@ -186,8 +187,8 @@ func TestFailedMeasureNamesItsPlace(t *testing.T) {
 }
 
 func TestValuesInMemoryAreBounded(t *testing.T) {
-	specs, faults := parse(t, `m: {cells: agent, value: state, take: [mean, p50]}`)
-	require.Empty(t, faults)
+	specs, err := parse(t, `m: {cells: agent, value: state, take: [mean, p50]}`)
+	require.NoError(t, err)
 	set, err := measure.Compile(specs, measure.Env{Limits: measure.Limits{Values: 2}})
 	require.NoError(t, err)
 	cells := cellsOf(t, "agent/a", `1`, "agent/b", `2`)
@@ -199,11 +200,11 @@ func TestValuesInMemoryAreBounded(t *testing.T) {
 
 func TestDocumentsThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`[]`:                             "1:1: want a mapping",
+		`[]`:                             "1:1: want a mapping, not a list",
 		`{}`:                             "1:1: holds no measure: NAME: {cells: REDUCER}",
 		`{a-b: {cells: x}}`:              "1:2: measure a-b: a name is of letters, digits and _, at most 64, and begins with no digit",
 		`{state: {cells: x}}`:            "1:2: measure state: state is a word of expressions: want another name",
-		`{a: {cells: x}, a: {cells: x}}`: "1:17: measure a: want a key that is text and there once",
+		`{a: {cells: x}, a: {cells: x}}`: `1:17: duplicate key "a", first on line 1`,
 		`{a: {}}`:                        "1:5: measure a: want cells, cell, expr or star",
 		`{a: {cell: x, value: state}}`:   `1:5: measure a: "x" is not a cell: want REDUCER/KEY`,
 		`{a: {cell: x/y}}`:               "1:5: measure a: cell is one cell: say its value, such as value: state.price",
@@ -214,7 +215,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		`{a: {cells: x, value: state, take: hist}}`:                         "1:36: measure a: a histogram has a key of its own: hist: {from: 0, to: 100, bins: 10}",
 		`{a: {cells: x, value: state, take: [p5, p5]}}`:                     "1:41: measure a: p5 is there already",
 		`{a: {cells: x, value: state, take: p101}}`:                         `1:36: measure a: "p101" is no statistic: want one of count, gini, max, mean, median, min, sd, sum, variance, p0 to p100`,
-		`{a: {cells: x, valeu: state}}`:                                     `1:16: measure a: unknown key "valeu": did you mean "value"?`,
+		`{a: {cells: x, valeu: state}}`:                                     `1:16: unknown key "valeu": did you mean "value"?`,
 		`{a: {cells: x, value: state, hist: {from: 1, to: 1, bins: 3}}}`:    "1:36: measure a: want from below to",
 		`{a: {cells: x, value: state, hist: {from: 1, to: 2, bins: 1001}}}`: "1:36: measure a: want 1 to 1000 bins",
 		`{a: {cells: x, value: state, hist: {from: .nan, to: 2, bins: 3}}}`: "1:43: measure a: want a number",
@@ -224,9 +225,10 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		`{a: {cells: x, type: int}}`:                                        "1:5: measure a: type is that of expr, of the value of one cell, or of what a program gives",
 		`{a: ""}`:                                                           "1:5: measure a: want text",
 	} {
-		_, faults := parse(t, text)
-		require.NotEmpty(t, faults, text)
-		require.Equal(t, want, faults[0].String(), text)
+		_, err := parse(t, text)
+		var faults *source.Error
+		require.ErrorAs(t, err, &faults, text)
+		require.Equal(t, want, strings.TrimPrefix(faults.Faults[0].String(), "m.yaml:"), text)
 	}
 }
 
@@ -234,17 +236,17 @@ func TestFilesThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "1:1: is empty: want measures: {NAME: {cells: REDUCER}}",
 		"a: b: c":                              "1:5: is not YAML: ",
-		"measures: {a: {cells: x}}\n---\n":     "1:1: holds more than one document",
+		"measures: {a: {cells: x}}\n---\n":     "2:1: a second document: want only one",
 		"measures: {a: {cells: x}}\nlimit: {}": `2:1: unknown key "limit": did you mean "limits"?`,
 		"at: end":                              "1:1: measures: want at least one: NAME: {cells: REDUCER}",
 		"experiment: 1\nmeasures: {a: {}}\nseeds: 5": "2:15: measure a: want cells, cell, expr or star",
 	} {
-		_, err := measure.Read([]byte(text))
-		require.Error(t, err, text)
-		require.True(t, strings.HasPrefix(err.Error(), want), "%s\n%s", want, err)
-		require.NotContains(t, err.Error(), "yaml:")
+		_, err := measure.Parse("m.yaml", []byte(text))
+		require.ErrorAs(t, err, new(*source.Error), text)
+		require.True(t, strings.HasPrefix(err.Error(), "m.yaml:"+want), "%s\n%s", want, err)
+		require.NotContains(t, err.Error(), " yaml:")
 	}
-	doc, err := measure.Read([]byte("experiment: 1\nmeasures: {a: {cells: x}}\nseeds: 5\nat: end"))
+	doc, err := measure.Parse("m.yaml", []byte("experiment: 1\nmeasures: {a: {cells: x}}\nseeds: 5\nat: end"))
 	require.NoError(t, err)
 	require.True(t, doc.At.End)
 }
@@ -262,9 +264,9 @@ func TestMeasuresThatDoNotCompile(t *testing.T) {
 		`{a: {cells: agent}, b: "a + 'x'"}`:                              `1:21: measure b: expr: a + 'x', at 1:3: + does not take (double, string)`,
 		`{a: {cells: agent, value: state, take: [mean], count: [mean]}}`: `1:2: measure a: the column a.mean is there twice`,
 	} {
-		specs, faults := parse(t, text)
-		require.Empty(t, faults, text)
-		_, err := measure.Compile(specs, measure.Env{Reducers: []string{"agent", "market"}})
+		specs, err := parse(t, text)
+		require.NoError(t, err, text)
+		_, err = measure.Compile(specs, measure.Env{Reducers: []string{"agent", "market"}})
 		var all *measure.DocumentError
 		require.ErrorAs(t, err, &all, text)
 		require.True(t, strings.HasPrefix(err.Error(), want), "%s\n%s", want, err)
@@ -292,8 +294,8 @@ func TestProgramsMeasure(t *testing.T) {
 		"long.star":  "def measure(cells, tick):\n    while True: pass", "list.star": "def measure(cells, tick): return []",
 	}
 	compiled := func(text string, limits measure.Limits) (*measure.Set, error) {
-		specs, faults := parse(t, text)
-		require.Empty(t, faults)
+		specs, err := parse(t, text)
+		require.NoError(t, err)
 		return measure.Compile(specs, measure.Env{Limits: limits, Code: func(file string) (star.Code, error) {
 			return star.Code{File: file, Source: []byte(files[file])}, nil
 		}})
@@ -324,17 +326,18 @@ func TestProgramsMeasure(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = compiled(`m: {star: bad.star}`, measure.Limits{})
-	require.ErrorContains(t, err, "1:1: measure m: bad.star:1:5: measure takes the parameters (cells, tick)")
+	require.ErrorContains(t, err, "1:11: measure m: bad.star:1:5: measure takes the parameters (cells, tick)")
 	specs, _ := parse(t, `m: {star: bad.star}`)
 	_, err = measure.Compile(specs, measure.Env{})
 	require.ErrorContains(t, err, "there are no programs here")
 }
 
 func TestWhen(t *testing.T) {
-	decode := func(text string) (measure.When, []measure.Fault) {
-		var n yaml.Node
-		require.NoError(t, yaml.Unmarshal([]byte(text), &n))
-		return measure.DecodeWhen(n.Content[0])
+	decode := func(text string) (measure.When, error) {
+		doc, err := source.NewDocument("m.yaml", "when", []byte(text))
+		require.NoError(t, err)
+		w := measure.DecodeWhen(doc, doc.Root())
+		return w, doc.Err()
 	}
 	for text, want := range map[string][]manifest.Tick{
 		`every 4`:           {0, 4, 8},
@@ -343,8 +346,8 @@ func TestWhen(t *testing.T) {
 		`7`:                 {7},
 		`end`:               nil,
 	} {
-		w, faults := decode(text)
-		require.Empty(t, faults, text)
+		w, err := decode(text)
+		require.NoError(t, err, text)
 		require.Equal(t, strings.Contains(text, "end"), w.End)
 		var due, next []manifest.Tick
 		for tick := range manifest.Tick(10) {
@@ -359,8 +362,8 @@ func TestWhen(t *testing.T) {
 		require.Equal(t, want, next, text)
 	}
 	for _, text := range []string{`every`, `every 0`, `[]`, `-1`, `{}`, `[every 2, every 3]`, `soon`} {
-		_, faults := decode(text)
-		require.NotEmpty(t, faults, text)
+		_, err := decode(text)
+		require.Error(t, err, text)
 	}
 	w := measure.When{Every: 10}
 	_, ok := w.Next(math.MaxUint64)

@@ -46,8 +46,9 @@ type Spec struct {
 
 	Expr string // CEL over the measures before this one
 
-	Star  string  // the file of a program that defines measure(cells, tick); it sees the Cells
-	Gives []Field // that its result has; none: the result is one value
+	Star   string  // the file of a program that defines measure(cells, tick); it sees the Cells
+	StarAt Place   // where Star stands
+	Gives  []Field // that its result has; none: the result is one value
 
 	Type Type // of Value of Cell, of what Star gives, or of Expr where the checker cannot tell; empty: Float
 

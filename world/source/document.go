@@ -1,11 +1,13 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -30,6 +32,24 @@ func NewDocument(path, wants string, data []byte) (*Document, error) {
 	}
 	d.lint(root, nil, insideConfig)
 	return &Document{d, root}, nil
+}
+
+// ReadDocument is NewDocument for a regular file of at most [MaxWorldBytes] bytes. The error
+// is an *Error, or says that the file cannot be read.
+func ReadDocument(path, wants string) (*Document, error) {
+	data, err := file.ReadRegular(path, MaxWorldBytes)
+	d := newDecoder(nil, path, nil)
+	switch {
+	case errors.Is(err, file.ErrIrregular):
+		d.here(1, 1, "is not a regular file: want a file of YAML")
+		return nil, d.err()
+	case errors.Is(err, file.ErrSize):
+		d.here(1, 1, tooLarge, MaxWorldBytes)
+		return nil, d.err()
+	case err != nil:
+		return nil, err
+	}
+	return NewDocument(path, wants, data)
 }
 
 // Root returns the node of the whole document.

@@ -89,13 +89,20 @@ func (d *decoder) module(name string) ([]byte, error) {
 	return data, nil
 }
 
-// ReadCode reads a program from a file, and all modules that it loads. The error is an *Error.
-func ReadCode(file string) (star.Code, error) {
+// ReadCode reads a program from a file, which is named relative to a directory, and all modules
+// that it loads. The error is an *Error where there is such a file.
+func ReadCode(dir, named string) (star.Code, error) {
+	file := named
+	if !filepath.IsAbs(named) {
+		file = filepath.Join(dir, named)
+	}
 	name := filepath.Base(file)
 	d := newDecoder(os.DirFS(filepath.Dir(file)), file, nil)
 	code := star.Code{File: name, Modules: make(map[string][]byte)}
 	source, err := d.read(name, MaxCodeBytes)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return code, fmt.Errorf("there is no file %q", named)
 	case err != nil:
 		d.here(1, 1, "%s", err)
 	case len(source) > MaxCodeBytes:

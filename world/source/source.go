@@ -31,7 +31,7 @@ import (
 
 // Greatest sizes of what is read, in bytes.
 const (
-	MaxWorldBytes   = 4 << 20  // world.yaml
+	MaxWorldBytes   = 4 << 20  // world.yaml, and each Document
 	MaxCodeBytes    = 1 << 20  // a Starlark source or a JSON Schema
 	MaxContentBytes = 64 << 20 // any other file that world.yaml names
 )

@@ -13,10 +13,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+const tooLarge = "is larger than %d bytes"
+
 // parse returns the root of the one document in data, or nil after a fault.
 func (d *decoder) parse(data []byte) *yaml.Node {
 	if len(data) > MaxWorldBytes {
-		d.here(1, 1, "is larger than %d bytes", MaxWorldBytes)
+		d.here(1, 1, tooLarge, MaxWorldBytes)
 		return nil
 	}
 	if offset := invalidUTF8(data); offset >= 0 {

@@ -72,7 +72,7 @@ func TestAMeasureIsTheSameWhereverItIsTaken(t *testing.T) {
 	for name, text := range map[string]string{"world.yaml": tradersYAML, "agent.star": traders} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	doc, err := measure.Read([]byte(ofTraders))
+	doc, err := measure.Parse("m.yaml", []byte(ofTraders))
 	require.NoError(t, err)
 	set, err := measure.Compile(doc.Specs, measure.Env{Reducers: []string{"agent"}, Code: func(file string) (star.Code, error) {
 		return star.Code{File: file, Source: []byte(groups)}, nil
