@@ -1,78 +1,85 @@
 package experiment
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
+	"math"
 	"path/filepath"
 
-	"go.starlark.net/syntax"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/measure"
+	"github.com/worldkernel/worldkernel/world/source"
 )
-
-// maxInputBytes bounds a file of inputs.
-const maxInputBytes = 64 << 20
 
 // inputs are what all runs are sent: a list of events, or a program that makes them.
 type inputs struct {
-	file    string // as the document names it; empty: there are none
-	hash    canon.Hash
+	file    string             // as the document names it; empty: there are none
+	says    any                // what all of it says, in hashes
 	events  []world.Submission // sent at the beginning
-	program *star.Program      // nil: there is none
+	program *star.Function     // nil: there is none
 }
 
 // input reads what runs are sent.
-func (l *loader) input() error {
+func (l *loader) input() {
 	n := l.at["inputs"]
 	if n == nil {
-		return nil
-	}
-	var name string
-	if l.Text(&name)(n); l.Refused(n) {
-		return nil
-	}
-	path := l.path(name)
-	data, err := os.ReadFile(path)
-	switch {
-	case err != nil:
-		l.Fault(n, "there is no file %q", name)
-		return nil
-	case len(data) > maxInputBytes:
-		l.Fault(n, "%q is larger than %d bytes", name, maxInputBytes)
-		return nil
+		return
 	}
 	in := &l.spec.inputs
-	in.file, in.hash = name, canon.Sum(data)
-	switch filepath.Ext(name) {
+	if l.Text(&in.file)(n); l.Refused(n) {
+		return
+	}
+	switch filepath.Ext(in.file) {
 	case ".jsonl":
+		most := l.spec.Limits.Input
+		data := l.content(n, most, "limits.inputs raises that")
+		in.says = canon.Sum(data)
 		l.lines(in, data)
 	case ".star":
-		if err := in.compile(data); err != nil {
+		if err := l.compile(in); err != nil {
 			l.Fault(n, "%s", oneLine(err))
 		}
 	default:
-		l.Fault(n, "%q: want a file of JSON lines, FILE.jsonl, or a Starlark function inputs(run, tick), FILE.star", name)
+		l.Fault(n, "%q: want a file of JSON lines, FILE.jsonl, or a Starlark function inputs(run, tick), FILE.star", in.file)
 	}
-	return nil
+}
+
+// content reads a regular file that a node names, of at most so many bytes; raise says what
+// to do about more.
+func (l *loader) content(n *yaml.Node, most uint64, raise string) []byte {
+	data, err := file.ReadRegular(l.path(n.Value), int64(min(most, math.MaxInt64-1)))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.Fault(n, "there is no file %q", n.Value)
+	case errors.Is(err, file.ErrIrregular):
+		l.Fault(n, "%q is not a regular file", n.Value)
+	case errors.Is(err, file.ErrSize):
+		l.Fault(n, "%q is larger than %d bytes: %s", n.Value, most, raise)
+	case err != nil:
+		l.Fault(n, "%s", err)
+	}
+	return data
 }
 
 // lines reads events as worldctl send - takes them.
 func (l *loader) lines(in *inputs, data []byte) {
-	scanner := bufio.NewScanner(bytes.NewReader(data))
-	scanner.Buffer(nil, maxInputBytes+1)
-	for line := 1; scanner.Scan(); line++ {
-		if len(bytes.TrimSpace(scanner.Bytes())) == 0 {
+	line := 0
+	for text := range bytes.Lines(data) {
+		if line++; len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
 		var s world.Submission
-		item, err := canon.FromJSON(scanner.Bytes())
+		item, err := canon.FromJSON(text)
 		if err == nil {
 			err = s.Decode(item)
 		}
@@ -85,9 +92,6 @@ func (l *loader) lines(in *inputs, data []byte) {
 		}
 		in.events = append(in.events, s)
 	}
-	if err := scanner.Err(); err != nil {
-		l.Fault(l.at["inputs"], "%s: %s", in.file, err)
-	}
 }
 
 // routed refuses events that the world does not declare.
@@ -98,40 +102,26 @@ func (l *loader) routed(s *world.Submission) error {
 	return nil
 }
 
-// inputsEpilogue makes a reducer of a program of inputs, so that one engine with one set of
-// bounds runs both. It stands behind the program, whose lines keep their numbers.
-const inputsEpilogue = `
-
-def reduce(ctx, state, event):
-    run = event.data["run"]
-    run["random"] = ctx.random
-    return {"events": inputs(run, event.data["tick"])}
-`
-
-func (in *inputs) compile(source []byte) error {
-	tree, err := (&syntax.FileOptions{Set: true, While: true, Recursion: true}).Parse(in.file, source, 0)
+// compile reads the program, and all that it loads.
+func (l *loader) compile(in *inputs) error {
+	code, err := source.ReadCode(l.dir, in.file)
 	if err != nil {
 		return err
 	}
-	found := false
-	for _, s := range tree.Stmts {
-		def, ok := s.(*syntax.DefStmt)
-		found = found || ok && def.Name.Name == "inputs" && len(def.Params) == 2
+	if in.program, err = star.CompileFunction(star.Version, code, "inputs", "run", "tick"); err != nil {
+		return err
 	}
-	if !found {
-		return fmt.Errorf("%s: there is no function inputs(run, tick)", in.file)
-	}
-	in.program, err = star.Compile(star.Version, in.file, append(source[:len(source):len(source)], inputsEpilogue...))
+	in.says = hashesOf(&code)
+	_, err = in.program.Instance() // whose top level may fail
 	return err
 }
 
 // script makes the events of one run.
 type script struct {
-	file   string
-	engine reducer.Reducer
-	run    map[string]any
+	spec   *Spec
+	called *star.Instance
+	run    canon.Raw
 	seed   uint64
-	out    reducer.Output
 }
 
 // script returns what makes the events of a run; nil: nothing does.
@@ -139,7 +129,7 @@ func (s *Spec) script(p Planned) (*script, error) {
 	if s.inputs.program == nil {
 		return nil, nil
 	}
-	engine, err := s.inputs.program.Reducer()
+	called, err := s.inputs.program.Instance()
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +137,8 @@ func (s *Spec) script(p Planned) (*script, error) {
 	for i, param := range s.Params {
 		params[param.Name] = s.Values[p.Point].Values[i]
 	}
-	run := map[string]any{"number": uint64(p.ID), "seed": p.Seed, "variant": s.Variants[p.Variant], "params": params}
-	return &script{file: s.inputs.file, engine: engine, run: run, seed: p.Seed}, nil
+	run, err := canon.Marshal(map[string]any{"number": uint64(p.ID), "seed": p.Seed, "variant": s.Variants[p.Variant], "params": params})
+	return &script{spec: s, called: called, run: run, seed: p.Seed}, err
 }
 
 // inputsCell is whose randomness a program of inputs draws: no reducer can have its name.
@@ -156,31 +146,25 @@ var inputsCell = reducer.Cell{Reducer: "", Key: "inputs"} //nolint:gochecknoglob
 
 // events returns what falls due at a tick, which is one of the run, from 0.
 func (x *script) events(tick uint64) ([]world.Submission, error) {
-	data, err := canon.Marshal(map[string]any{"run": x.run, "tick": tick})
+	seed := reducer.Seed{World: x.seed, Cell: inputsCell, Step: tick}
+	l, name := x.spec.Limits, x.spec.inputs.file
+	limits := manifest.ReducerLimits{Gas: cmp.Or(l.Measures.Gas, measure.DefaultGas), Memory: cmp.Or(l.Measures.Memory, measure.DefaultMemory)}
+	limits.Value = limits.Memory // of one value
+	data, err := x.called.Call(limits, star.Most{Bytes: l.Input, Name: "limits.inputs"}, star.OfDrawing("run", x.run, seed.New()), star.OfData("tick", canon.AppendUint(nil, tick)))
 	if err != nil {
 		return nil, err
 	}
-	x.out.Reset()
-	in := reducer.Input{
-		Step: 1, Event: reducer.Event{Name: "inputs", Data: data}, Limits: manifest.ReducerLimits{}.WithDefaults(),
-		Seed: reducer.Seed{World: x.seed, Cell: inputsCell, Step: tick},
+	var items []canon.Raw
+	if err := canon.UnmarshalTrusted(data, &items); err != nil {
+		return nil, fmt.Errorf("%s: inputs(run, %d) returns no list of events, each a dict with event and data", name, tick)
 	}
-	if err := x.engine.Reduce(&in, &x.out); err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Events []canon.Raw `cbor:"events"`
-	}
-	if err := canon.UnmarshalTrusted(x.out.State, &answer); err != nil {
-		return nil, fmt.Errorf("%s: inputs(run, %d) returns no list of events, each a dict with event and data", x.file, tick)
-	}
-	out := make([]world.Submission, len(answer.Events))
-	for i, item := range answer.Events {
+	out := make([]world.Submission, len(items))
+	for i, item := range items {
 		if err := out[i].Decode(item); err != nil {
-			return nil, fmt.Errorf("%s: inputs(run, %d), event %d: %w", x.file, tick, i, err)
+			return nil, fmt.Errorf("%s: inputs(run, %d), event %d: %w", name, tick, i, err)
 		}
 		if out[i].When != (world.When{}) {
-			return nil, fmt.Errorf("%s: inputs(run, %d), event %d: %w", x.file, tick, i, errWhen)
+			return nil, fmt.Errorf("%s: inputs(run, %d), event %d: %w", name, tick, i, errWhen)
 		}
 	}
 	return out, nil

@@ -36,11 +36,7 @@ type LoadOptions struct {
 // reported at once, each with its line and column, as a *source.Error; any other error
 // says that a file or a world cannot be read.
 func Load(file string, o LoadOptions) (*Spec, error) {
-	data, err := os.ReadFile(file) //nolint:gosec // the person's own
-	if err != nil {
-		return nil, err
-	}
-	document, err := source.NewDocument(file, "a mapping with at least experiment, version, world, seeds and measures", data)
+	document, err := source.ReadDocument(file, "a mapping with at least experiment, version, world, seeds and measures")
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +59,7 @@ func (l *loader) read() error {
 		"limits": func(n *yaml.Node) {
 			l.Mapping(n, map[string]func(*yaml.Node){
 				"runs": l.Count(&l.spec.Limits.Runs), "ticks": l.Count(&l.spec.Limits.Ticks),
-				"rows": l.Count(&l.spec.Limits.Rows), "bytes": l.Size(&l.spec.Limits.Bytes),
+				"rows": l.Count(&l.spec.Limits.Rows), "bytes": l.Size(&l.spec.Limits.Bytes), "inputs": l.Size(&l.spec.Limits.Input),
 				"values": l.Count(&l.spec.Limits.Measures.Values), "gas": l.Count(&l.spec.Limits.Measures.Gas), "memory": l.Size(&l.spec.Limits.Measures.Memory),
 			})
 		},
@@ -95,9 +91,7 @@ func (l *loader) read() error {
 	l.seeds()
 	l.stop()
 	l.effects()
-	if err := l.input(); err != nil {
-		return err
-	}
+	l.input()
 	l.measures()
 	if err := l.Err(); err != nil {
 		return err
@@ -134,7 +128,7 @@ func (l Limits) withDefaults() Limits {
 	for _, x := range []struct {
 		have     *uint64
 		fallback uint64
-	}{{&l.Runs, DefaultRuns}, {&l.Ticks, DefaultTicks}, {&l.Rows, DefaultRows}, {&l.Bytes, DefaultBytes}} {
+	}{{&l.Runs, DefaultRuns}, {&l.Ticks, DefaultTicks}, {&l.Rows, DefaultRows}, {&l.Bytes, DefaultBytes}, {&l.Input, DefaultInput}} {
 		if *x.have == 0 {
 			*x.have = x.fallback
 		}

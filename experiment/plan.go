@@ -177,7 +177,7 @@ func (l *loader) seal() error {
 		mode = EffectsLive
 	}
 	sealed := map[string]any{
-		"format": planFormat, "document": document, "rules": rules, "inputs": s.inputs.hash, "effects": mode,
+		"format": planFormat, "document": document, "rules": rules, "inputs": s.inputs.says, "effects": mode,
 	}
 	if len(s.measures.code) > 0 {
 		sealed["programs"] = s.measures.code

@@ -105,6 +105,7 @@ type Limits struct {
 	Ticks uint64 // of one run
 	Rows  uint64 // of one run: ticks at which it is measured
 	Bytes uint64 // of the log of results
+	Input uint64 // bytes of the events of a run in a file of JSON lines, or of what one call of a program of inputs returns
 
 	Measures measure.Limits // of one evaluation
 }
@@ -115,4 +116,5 @@ const (
 	DefaultTicks = 1_000_000
 	DefaultRows  = 100_000
 	DefaultBytes = 4 << 30
+	DefaultInput = 64 << 20
 )

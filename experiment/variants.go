@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 
@@ -113,9 +112,8 @@ func (l *loader) patchFile(v *Variant, n *yaml.Node) {
 	if l.Text(&name)(n); l.Refused(n) {
 		return
 	}
-	data, err := os.ReadFile(l.path(name))
-	if err != nil {
-		l.Fault(n, "the variant %s: there is no file %q", v.Name, name)
+	data := l.content(n, source.MaxWorldBytes, "a patch is not larger than a world.yaml")
+	if l.Refused(n) {
 		return
 	}
 	patch, err := manifest.ParsePatchJSON(data)

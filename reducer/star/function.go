@@ -70,10 +70,38 @@ func OfData(name string, data reducer.Data) Arg { return ofData{name, data} }
 
 func (a ofData) value(e *engine) (starlark.Value, error) { return e.dec.decode(a.name, a.data) }
 
-// Call calls the function and returns what it gives, as canonical data of at most
-// limits.value bytes. The error has its place in the program.
-func (i *Instance) Call(limits manifest.ReducerLimits, args ...Arg) (out reducer.Data, err error) {
+// drawing is a dict as an argument that the program can draw from.
+type drawing struct {
+	ofData
+	rand *reducer.Rand
+}
+
+// OfDrawing returns canonical data, a map, as an argument that has under "random" what ctx.random
+// of a reducer is: a function of n, whose numbers are those of rand.
+func OfDrawing(name string, data reducer.Data, rand *reducer.Rand) Arg {
+	return drawing{ofData{name, data}, rand}
+}
+
+func (a drawing) value(e *engine) (starlark.Value, error) {
+	v, err := a.ofData.value(e)
+	if err != nil {
+		return nil, err
+	}
+	e.ctx.rand = a.rand
+	return v, v.(*starlark.Dict).SetKey(starlark.String("random"), e.ctx.random)
+}
+
+// Most bounds what a call returns, by the name that the limit has for whoever sets it.
+type Most struct {
+	Bytes uint64
+	Name  string
+}
+
+// Call calls the function and returns what it gives, as canonical data. The error has its
+// place in the program.
+func (i *Instance) Call(limits manifest.ReducerLimits, most Most, args ...Arg) (out reducer.Data, err error) {
 	defer i.recover(&err)
+	defer i.ctx.unbind()
 	limits = limits.WithDefaults()
 	i.resetMeter(limits, nil)
 	given := make(starlark.Tuple, len(args))
@@ -86,7 +114,7 @@ func (i *Instance) Call(limits manifest.ReducerLimits, args ...Arg) (out reducer
 	if err != nil {
 		return nil, i.failure(err)
 	}
-	if out, err = i.enc.encode(nil, "what it returns", v, limits.Value, "limits.value"); err != nil {
+	if out, err = i.enc.encode(nil, "what it returns", v, most.Bytes, most.Name); err != nil {
 		return nil, i.failure(err)
 	}
 	return out, i.checkGas()

@@ -12,6 +12,8 @@ import (
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
+var most = star.Most{Bytes: 1 << 20, Name: "limits.most"}
+
 func functionOf(t testing.TB, source string) *star.Instance {
 	t.Helper()
 	f, err := star.CompileFunction(star.Version, star.Code{File: "m.star", Source: []byte(source)}, "measure", "cells", "tick")
@@ -63,7 +65,7 @@ def sum(of):
     return n
 `)
 	for range 2 { // the second in the memory of the first
-		out, err := i.Call(manifest.ReducerLimits{}, three(t, 0, nil), tick(t, 10))
+		out, err := i.Call(manifest.ReducerLimits{}, most, three(t, 0, nil), tick(t, 10))
 		require.NoError(t, err)
 		text, err := canon.ToJSON(out)
 		require.NoError(t, err)
@@ -78,18 +80,48 @@ func TestFunctionsThatFailSayWhere(t *testing.T) {
 		"def measure(cells, tick):\n    return cells":                     "m.star:1:1: what it returns: a cells is no data: use None, bool, int, float, string, bytes, list, tuple or dict",
 		"def measure(cells, tick):\n    return 1 // tick":                 "m.star:2:14: floored division by zero",
 	} {
-		_, err := functionOf(t, source).Call(manifest.ReducerLimits{}, three(t, 0, nil), tick(t, 0))
+		_, err := functionOf(t, source).Call(manifest.ReducerLimits{}, most, three(t, 0, nil), tick(t, 0))
 		require.EqualError(t, err, want)
 	}
 	i := functionOf(t, "def measure(cells, tick):\n    for c in cells:\n        x = c.key\n    return 1")
-	_, err := i.Call(manifest.ReducerLimits{}, three(t, 2, broken), tick(t, 0))
+	_, err := i.Call(manifest.ReducerLimits{}, most, three(t, 2, broken), tick(t, 0))
 	require.ErrorIs(t, err, broken)
 	for _, limits := range []manifest.ReducerLimits{{Gas: 10}, {Memory: 200}} {
-		_, err = i.Call(limits, three(t, 0, nil), tick(t, 0))
+		_, err = i.Call(limits, most, three(t, 0, nil), tick(t, 0))
 		require.ErrorIs(t, err, reducer.ErrLimit)
 	}
-	_, err = i.Call(manifest.ReducerLimits{}, three(t, 0, nil), tick(t, 0))
+	_, err = i.Call(manifest.ReducerLimits{}, most, three(t, 0, nil), tick(t, 0))
 	require.NoError(t, err, "what failed before leaves nothing")
+}
+
+// What a function draws is that of the generator that it is given, and no step's.
+func TestAFunctionDraws(t *testing.T) {
+	f, err := star.CompileFunction(star.Version, star.Code{File: "m.star", Source: []byte(`
+def draw(run, n):
+    return [run["random"](n), run["random"](n), run["seed"]]
+`)}, "draw", "run", "n")
+	require.NoError(t, err)
+	i, err := f.Instance()
+	require.NoError(t, err)
+	run, err := canon.Marshal(map[string]any{"seed": 7})
+	require.NoError(t, err)
+	n, err := canon.Marshal(1000)
+	require.NoError(t, err)
+	seed := reducer.Seed{World: 7, Step: 3}
+	for range 2 {
+		out, err := i.Call(manifest.ReducerLimits{}, most, star.OfDrawing("run", run, seed.New()), star.OfData("n", n))
+		require.NoError(t, err)
+		var got []uint64
+		require.NoError(t, canon.Unmarshal(out, &got))
+		rand := seed.New()
+		first, err := rand.Below(1000)
+		require.NoError(t, err)
+		second, err := rand.Below(1000)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{first, second, 7}, got)
+	}
+	_, err = i.Call(manifest.ReducerLimits{}, star.Most{Bytes: 3, Name: "limits.most"}, star.OfDrawing("run", run, seed.New()), star.OfData("n", n))
+	require.ErrorContains(t, err, "limits.most is 3")
 }
 
 func TestProgramsWithoutTheFunctionAreRefused(t *testing.T) {

@@ -14,6 +14,9 @@ import (
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
+// maxGiven bounds what a program gives, in bytes: its columns have no more.
+const maxGiven = MaxCounts * 2 * MaxTextBytes
+
 // call returns what a program gives, beside its columns.
 func (p *pass) call(i int) ([]any, error) {
 	spec, t := &p.specs[i], &p.samples[i]
@@ -24,7 +27,7 @@ func (p *pass) call(i int) ([]any, error) {
 		}
 	}
 	limits := manifest.ReducerLimits{Gas: p.limits.Gas, Memory: p.limits.Memory}
-	out, err := t.called.Call(limits, star.OfCells(func() (star.NextCell, func()) { return p.next(spec.Cells) }),
+	out, err := t.called.Call(limits, star.Most{Bytes: maxGiven, Name: "what a measure gives"}, star.OfCells(func() (star.NextCell, func()) { return p.next(spec.Cells) }),
 		star.OfData("tick", canon.AppendUint(nil, uint64(p.tick))))
 	if err != nil {
 		return nil, err
