@@ -62,6 +62,7 @@ type kernel struct {
 	tree      *stateTree // nil: not computed yet
 	paranoid  bool
 	onPrint   func(Printed) // hears what steps print; nil: nobody does
+	onFailure func(Failure) // hears of steps that fail; nil: nobody does
 	replaying bool          // a key that is revoked now was good when its receipts came
 	dirty     []*cell       // since the last checkpoint
 	in        reducer.Input

@@ -203,6 +203,9 @@ func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	park := rule == nil || rule.park
 	b := journal.Failed{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n + 1, Parked: park, Error: journal.Text(err.Error())}
 	k.note(journal.KindFailed, x.record, &b)
+	if hear := k.onFailure; hear != nil {
+		hear(Failure{Cell: b.Cell, Tick: k.now, Parked: park, Error: b.Error})
+	}
 	if park {
 		c.parked = true
 		k.parked[c.id()] = c
