@@ -48,11 +48,15 @@ type EffectError struct {
 }
 
 func (e *EffectError) Error() string {
-	next := "effects: {mode: live, budget: {calls: N}} performs it, or have the adapter stub or recorded answer it in world.yaml"
+	return fmt.Sprintf("nothing answers %s of %s: %s", e.Kind, e.Cell, e.next())
+}
+
+// next says what to do.
+func (e *EffectError) next() string {
 	if e.Mode == EffectsRecorded {
-		next = "effects: {mode: live} performs and records it"
+		return "effects: {mode: live} performs and records it"
 	}
-	return fmt.Sprintf("nothing answers %s of %s: %s", e.Kind, e.Cell, next)
+	return "effects: {mode: live, budget: {calls: N}} performs it, or have the adapter stub or recorded answer it in world.yaml"
 }
 
 // answers are what the outside has answered to all runs.

@@ -29,6 +29,10 @@ type inputs struct {
 	program *star.Function     // nil: there is none
 }
 
+// Inputs returns the file of what runs are sent, as the document names it; empty: there is
+// none.
+func (s *Spec) Inputs() string { return s.inputs.file }
+
 // input reads what runs are sent.
 func (l *loader) input() {
 	n := l.at["inputs"]

@@ -106,8 +106,12 @@ func (p *Plan) same(was, is *Result) error {
 		row("at tick "+strconv.FormatUint(is.Rows[i].Tick, 10), was.Rows[i].Values, is.Rows[i].Values)
 	}
 	compare("number of rows", len(was.Rows), len(is.Rows))
+	compare("sent", was.Sent, is.Sent)
 	compare("parked", was.Parked, is.Parked)
+	compare("skipped", was.Skipped, is.Skipped)
 	compare("in_doubt", was.InDoubt, is.InDoubt)
+	compare("failed_effects", was.FailedEffects, is.FailedEffects)
+	compare("first_failure", was.firstFailure(), is.firstFailure())
 	compare("execution_hash", was.ExecutionHash, is.ExecutionHash)
 	compare("state_root", was.StateRoot, is.StateRoot)
 	if len(changes) == 0 {

@@ -79,7 +79,12 @@ type results struct {
 	size   int64
 	at     map[RunID]int64 // where the line of a run begins
 	failed map[RunID]string
-	doubts map[RunID]uint64
+	wrong  map[RunID]*Tally // what went wrong within runs
+	sent   uint64           // events of the inputs, to all
+}
+
+func newResults(dir string, p *Plan) *results {
+	return &results{dir: dir, plan: p, at: make(map[RunID]int64), failed: make(map[RunID]string), wrong: make(map[RunID]*Tally)}
 }
 
 // openResults opens the results of an experiment, or begins them.
@@ -91,7 +96,8 @@ func openResults(dir string, s *Spec) (*results, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, ErrResultsUsed)
 	}
-	r := &results{dir: dir, plan: &s.Plan, most: s.Limits.Bytes, lock: held, at: make(map[RunID]int64), failed: make(map[RunID]string), doubts: make(map[RunID]uint64)}
+	r := newResults(dir, &s.Plan)
+	r.most, r.lock = s.Limits.Bytes, held
 	if err := r.begin(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -104,7 +110,7 @@ func lookAt(dir string) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &results{dir: dir, plan: plan, at: make(map[RunID]int64), failed: make(map[RunID]string), doubts: make(map[RunID]uint64)}
+	r := newResults(dir, plan)
 	if r.log, err = os.Open(filepath.Join(dir, logFile)); err != nil {
 		return nil, err
 	}
@@ -208,9 +214,10 @@ func (r *results) note(result *Result, at int64) {
 	if result.Error != "" {
 		r.failed[result.ID] = result.Error
 	}
-	if result.InDoubt > 0 {
-		r.doubts[result.ID] = result.InDoubt
+	if t := result.tally(); t != nil {
+		r.wrong[result.ID] = t
 	}
+	r.sent += result.Sent
 }
 
 func (r *results) has(id RunID) bool {

@@ -25,13 +25,18 @@ type Result struct {
 	Planned
 	Tick          uint64 // in which it ended
 	Stopped       string
+	Sent          uint64 // events of the inputs
 	Parked        uint64 // cells that have stopped because a step of theirs failed
+	Skipped       uint64 // events that were dropped because the step failed
 	InDoubt       uint64 // effects of which nobody can tell what came of them
+	FailedEffects uint64
+	First         *StepFailure // nil: no step has failed
 	ExecutionHash canon.Hash
 	StateRoot     canon.Hash
 	Last          []any // measured at its end, by Measures.Columns; nil: it has failed
 	Rows          []Row
 	Error         string // why it has failed; empty: it has not
+	Reason        string // Error without run, cell and tick: the same for all that fail for that reason
 }
 
 // Row is what was measured at one tick.
@@ -45,13 +50,18 @@ type line struct {
 	Run       RunID               `json:"run"`
 	Tick      uint64              `json:"tick"`
 	Stopped   string              `json:"stopped"`
+	Sent      uint64              `json:"sent"`
 	Parked    uint64              `json:"parked"`
+	Skipped   uint64              `json:"skipped"`
 	InDoubt   uint64              `json:"in_doubt"`
+	Effects   uint64              `json:"failed_effects"`
+	First     *StepFailure        `json:"first_failure,omitempty"`
 	Execution canon.Hash          `json:"execution_hash"`
 	State     canon.Hash          `json:"state_root"`
 	Last      []json.RawMessage   `json:"last"`
 	Rows      [][]json.RawMessage `json:"rows"` // the tick, and the values
 	Error     string              `json:"error,omitempty"`
+	Reason    string              `json:"reason,omitempty"`
 }
 
 // errSum says that a line does not say what was written.
@@ -86,8 +96,9 @@ func (p *Plan) unsummed(text []byte) ([]byte, error) {
 // encodeResult returns the line of a result, with its end.
 func (p *Plan) encodeResult(r *Result) ([]byte, error) {
 	x := line{
-		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Parked: r.Parked, InDoubt: r.InDoubt, Execution: r.ExecutionHash, State: r.StateRoot,
-		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error,
+		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Sent: r.Sent, Parked: r.Parked, Skipped: r.Skipped, InDoubt: r.InDoubt,
+		Effects: r.FailedEffects, First: r.First, Execution: r.ExecutionHash, State: r.StateRoot,
+		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error, Reason: r.Reason,
 	}
 	var err error
 	if x.Last, err = encodeValues(nil, r.Last); err != nil {
@@ -133,8 +144,8 @@ func (p *Plan) decodeResult(text []byte) (*Result, error) {
 		return nil, fmt.Errorf("the experiment has no run %d", x.Run)
 	}
 	r := &Result{
-		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Parked: x.Parked, InDoubt: x.InDoubt,
-		ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error,
+		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Sent: x.Sent, Parked: x.Parked, Skipped: x.Skipped, InDoubt: x.InDoubt,
+		FailedEffects: x.Effects, First: x.First, ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error, Reason: x.Reason,
 	}
 	if x.Error == "" {
 		if r.Last, err = decodeValues(x.Last, p.Columns); err != nil {

@@ -39,6 +39,10 @@ type course struct {
 	rows        []Row
 	stopped     string
 	row         []any // at the end
+
+	sent    uint64       // events of the inputs
+	skipped uint64       // events that were dropped because the step failed
+	first   *StepFailure // nil: no step has failed
 }
 
 // newCourse makes ready for a run of the plan.
@@ -54,6 +58,7 @@ func (c *course) drive(ctx context.Context, w *world.World) error {
 	c.last = c.begin + c.spec.Stop.Ticks
 	c.next, c.asked = c.begin, c.begin
 	w.TellBy(inOrder)
+	w.TellFailures(c.hear)
 	err := c.run(ctx, w)
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -79,6 +84,7 @@ func (c *course) run(ctx context.Context, w *world.World) error {
 		if _, err := w.Accept(ctx, s); err != nil {
 			return fmt.Errorf("%s: event %s: %w", c.spec.inputs.file, s.Name, err)
 		}
+		c.sent++
 	}
 	for c.stopped == "" {
 		next, ok, err := c.feed(ctx, w)
@@ -137,6 +143,7 @@ func (c *course) feed(ctx context.Context, w *world.World) (next uint64, ok bool
 			if _, err := w.Accept(ctx, s); err != nil {
 				return 0, false, fmt.Errorf("%s: inputs(run, %d): event %s: %w", c.spec.inputs.file, c.asked, s.Name, err)
 			}
+			c.sent++
 		}
 	}
 }
@@ -205,10 +212,11 @@ func (c *course) result(m *world.Moment, err error) (*Result, error) {
 	status := m.Status()
 	r := &Result{
 		Planned: c.plan, Tick: uint64(m.Time()), Stopped: c.stopped, Rows: c.rows, Last: c.row,
-		Parked: uint64(status.Parked), InDoubt: uint64(status.Intents[receipt.StateInDoubt]),
+		Sent: c.sent, Parked: uint64(status.Parked), Skipped: c.skipped, InDoubt: uint64(status.Intents[receipt.StateInDoubt]),
+		FailedEffects: uint64(status.Intents[receipt.StateFailed]), First: c.first,
 	}
 	if err != nil {
-		r.Stopped, r.Error, r.Last = StoppedFailed, err.Error(), nil
+		r.Stopped, r.Error, r.Reason, r.Last = StoppedFailed, err.Error(), reasonOf(err), nil
 		return r, nil
 	}
 	r.Tick = c.last

@@ -20,10 +20,35 @@ type Summary struct {
 	Runs       uint64      `json:"runs"`   // of the experiment
 	Done       uint64      `json:"done"`   // that have a result, failed ones too
 	Failed     uint64      `json:"failed"` // of those, which no statistic counts
+	Failures   []Reason    `json:"failures"`
+	ByVariant  []Ended     `json:"by_variant"`
 	Seeds      int         `json:"seeds"`
 	Params     []string    `json:"params"`
 	Statistics []Statistic `json:"statistics"`
 	Pairs      []Pair      `json:"pairs"`
+}
+
+// Ended says how the runs of a variant have ended.
+type Ended struct {
+	Variant string `json:"variant"`
+	Done    uint64 `json:"done"` // that have a result, failed ones too
+	Failed  uint64 `json:"failed"`
+	Tally
+}
+
+// Clean reports whether nothing went wrong in any run.
+func (s *Summary) Clean() bool {
+	return !slices.ContainsFunc(s.ByVariant, func(e Ended) bool { return e.Failed > 0 || !e.Clean() })
+}
+
+// First returns the first step that failed in the first run that has one; nil: none has.
+func (s *Summary) First() (first *Example) {
+	for _, e := range s.ByVariant {
+		if x := e.First; x != nil && (first == nil || x.Run < first.Run) {
+			first = x
+		}
+	}
+	return first
 }
 
 // Group is the runs of one variant at one point of the params: they differ in their seeds.
@@ -47,6 +72,7 @@ type Pair struct {
 	Less    string `json:"less"` // the first variant
 	Measure string `json:"measure"`
 	Moments
+	None string `json:"none,omitempty"` // why there is no interval; empty: there is one
 }
 
 // Moments are those of a sample: nil where there are too few.
@@ -119,17 +145,20 @@ func number(v any) (float64, bool) {
 // ends are what was measured at the end of runs: by variant and point, then by seed. NaN
 // stands for no value.
 type ends struct {
-	plan   *Plan
-	values [][][][]float64 // [variant][point][measure][seed], by Plan.numeric
-	done   uint64
-	failed uint64
+	plan    *Plan
+	values  [][][][]float64 // [variant][point][measure][seed], by Plan.numeric
+	ended   []Ended         // by variant
+	groups  [][]Ended       // [variant][point]: how many are done and have failed
+	reasons reasons
 }
 
 func (r *results) ends() (*ends, error) {
 	p := r.plan
-	x := &ends{plan: p, values: make([][][][]float64, len(p.Variants))}
+	x := &ends{plan: p, values: make([][][][]float64, len(p.Variants)), groups: make([][]Ended, len(p.Variants)), reasons: make(reasons)}
 	columns := p.numeric()
 	for v := range x.values {
+		x.ended = append(x.ended, Ended{Variant: p.Variants[v]})
+		x.groups[v] = make([]Ended, len(p.Points))
 		x.values[v] = make([][][]float64, len(p.Points))
 		for point := range x.values[v] {
 			x.values[v][point] = make([][]float64, len(columns))
@@ -143,9 +172,15 @@ func (r *results) ends() (*ends, error) {
 		}
 	}
 	err := r.all(func(result *Result) error {
-		x.done++
+		x.ended[result.Variant].add(result.tally())
+		for _, e := range []*Ended{&x.ended[result.Variant], &x.groups[result.Variant][result.Point]} {
+			e.Done++
+			if result.Error != "" {
+				e.Failed++
+			}
+		}
 		if result.Error != "" {
-			x.failed++
+			x.reasons.add(result)
 			return nil
 		}
 		seed := int(uint64(result.ID-1) / uint64(len(p.Points)) / uint64(len(p.Variants)))
@@ -190,8 +225,12 @@ func Summarise(dir string) (s *Summary, err error) {
 func (x *ends) summary() *Summary {
 	p := x.plan
 	s := &Summary{
-		Experiment: p.Experiment, Hash: p.Hash.String(), Begin: p.Begin, Runs: p.Runs(), Done: x.done, Failed: x.failed, Seeds: len(p.Seeds),
-		Params: []string{}, Statistics: []Statistic{}, Pairs: []Pair{},
+		Experiment: p.Experiment, Hash: p.Hash.String(), Begin: p.Begin, Runs: p.Runs(), Seeds: len(p.Seeds),
+		Failures: x.reasons.sorted(), ByVariant: x.ended, Params: []string{}, Statistics: []Statistic{}, Pairs: []Pair{},
+	}
+	for _, e := range x.ended {
+		s.Done += e.Done
+		s.Failed += e.Failed
 	}
 	for _, c := range p.Params {
 		s.Params = append(s.Params, c.Name)
@@ -207,11 +246,33 @@ func (x *ends) summary() *Summary {
 					continue
 				}
 				less := differences(x.values[v][point][i], x.values[0][point][i])
-				s.Pairs = append(s.Pairs, Pair{group, p.Variants[0], measure, momentsOf(less)})
+				s.Pairs = append(s.Pairs, Pair{group, p.Variants[0], measure, momentsOf(less), x.unpaired(v, point, i, len(less))})
 			}
 		}
 	}
 	return s
+}
+
+// unpaired returns why so many pairs have no interval; empty: they have.
+func (x *ends) unpaired(variant, point, measure, pairs int) string {
+	switch {
+	case pairs > 1:
+		return ""
+	case pairs == 1:
+		return "one pair has no interval"
+	}
+	for _, v := range []int{variant, 0} {
+		name, of := x.plan.Variants[v], x.groups[v][point]
+		switch {
+		case of.Done == 0:
+			return "no run of " + name + " has ended"
+		case of.Done == of.Failed:
+			return "all runs of " + name + " have failed"
+		case len(present(x.values[v][point][measure])) == 0:
+			return "no run of " + name + " has a value"
+		}
+	}
+	return "no seed has a value in both"
 }
 
 // Apart reports whether the interval does not hold 0.

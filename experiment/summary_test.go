@@ -35,12 +35,36 @@ func TestMoments(t *testing.T) {
 // TestPairsAreOfEqualSeeds: where a run has no value, its pair does not count.
 func TestPairsAreOfEqualSeeds(t *testing.T) {
 	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2, 3}, Columns: []Column{{Name: "x", Type: Float}}}
-	x := &ends{plan: p, values: [][][][]float64{{{{1, 2, math.NaN()}}}, {{{11, 13, 100}}}}}
+	x := &ends{plan: p, values: [][][][]float64{{{{1, 2, math.NaN()}}}, {{{11, 13, 100}}}}, groups: [][]Ended{{{Done: 3}}, {{Done: 3}}}}
 	s := x.summary()
 	require.Len(t, s.Pairs, 1)
 	require.Equal(t, 2, s.Pairs[0].N)
 	require.InDelta(t, 10.5, *s.Pairs[0].Mean, 0)
 	require.Equal(t, 3, s.Statistics[1].N)
+}
+
+// TestWhyThereIsNoIntervalIsSaid: of no pairs nobody can tell whether they are without 0.
+func TestWhyThereIsNoIntervalIsSaid(t *testing.T) {
+	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2}, Columns: []Column{{Name: "x", Type: Float}}}
+	nan := math.NaN()
+	for _, x := range []struct {
+		a, b         []float64
+		doneA, doneB Ended
+		want         string
+	}{
+		{[]float64{1, 2}, []float64{3, 5}, Ended{Done: 2}, Ended{Done: 2}, ""},
+		{[]float64{1, nan}, []float64{3, 5}, Ended{Done: 1}, Ended{Done: 2}, "one pair has no interval"},
+		{[]float64{1, 2}, []float64{nan, nan}, Ended{Done: 2}, Ended{}, "no run of b has ended"},
+		{[]float64{1, 2}, []float64{nan, nan}, Ended{Done: 2}, Ended{Done: 2, Failed: 2}, "all runs of b have failed"},
+		{[]float64{nan, nan}, []float64{1, 2}, Ended{Done: 1, Failed: 1}, Ended{Done: 2}, "all runs of a have failed"},
+		{[]float64{1, 2}, []float64{nan, nan}, Ended{Done: 2}, Ended{Done: 2, Failed: 1}, "no run of b has a value"},
+		{[]float64{1, nan}, []float64{nan, 2}, Ended{Done: 2}, Ended{Done: 2}, "no seed has a value in both"},
+	} {
+		e := &ends{plan: p, values: [][][][]float64{{{x.a}}, {{x.b}}}, groups: [][]Ended{{x.doneA}, {x.doneB}}}
+		pair := e.summary().Pairs[0]
+		require.Equal(t, x.want, pair.None)
+		require.Equal(t, x.want == "", pair.Low != nil)
+	}
 }
 
 // TestVendoredFilesAreWhatVendorWrote holds page/vendor to vendor.sum.
@@ -71,18 +95,22 @@ func TestWhatOfARunIsNotWhatItWasIsSaid(t *testing.T) {
 	}
 	require.NoError(t, p.same(result(), result()))
 	for want, change := range map[string]func(*Result){
-		`error was "no", and is ""`:                       func(r *Result) { r.Error = "no" },
-		`stopped was "when", and is "idle"`:               func(r *Result) { r.Stopped = StoppedWhen },
-		"ticks was 8, and is 9":                           func(r *Result) { r.Tick = 8 },
-		"parked was 1, and is 0":                          func(r *Result) { r.Parked = 1 },
-		"in_doubt was 1, and is 0":                        func(r *Result) { r.InDoubt = 1 },
-		"x at its end was 2.6, and is 2.5":                func(r *Result) { r.Last[0] = 2.6 },
-		`s at its end was null, and is "a"`:               func(r *Result) { r.Last[1] = nil },
-		"x at tick 4 was 1.5, and is null":                func(r *Result) { r.Rows[0].Values[0] = 1.5 },
-		"tick of row 1 was 3, and is 4":                   func(r *Result) { r.Rows[0].Tick = 3 },
-		"number of rows was 1, and is 2":                  func(r *Result) { r.Rows = r.Rows[:1] },
-		"execution_hash was 01" + strings.Repeat("0", 62): func(r *Result) { r.ExecutionHash[0] = 1 },
-		"state_root was 01" + strings.Repeat("0", 62):     func(r *Result) { r.StateRoot[0] = 1 },
+		`error was "no", and is ""`:                        func(r *Result) { r.Error = "no" },
+		`stopped was "when", and is "idle"`:                func(r *Result) { r.Stopped = StoppedWhen },
+		"ticks was 8, and is 9":                            func(r *Result) { r.Tick = 8 },
+		"parked was 1, and is 0":                           func(r *Result) { r.Parked = 1 },
+		"in_doubt was 1, and is 0":                         func(r *Result) { r.InDoubt = 1 },
+		"sent was 1, and is 0":                             func(r *Result) { r.Sent = 1 },
+		"skipped was 1, and is 0":                          func(r *Result) { r.Skipped = 1 },
+		"failed_effects was 1, and is 0":                   func(r *Result) { r.FailedEffects = 1 },
+		`first_failure was "a at tick 2: no", and is null`: func(r *Result) { r.First = &StepFailure{"a", 2, "no"} },
+		"x at its end was 2.6, and is 2.5":                 func(r *Result) { r.Last[0] = 2.6 },
+		`s at its end was null, and is "a"`:                func(r *Result) { r.Last[1] = nil },
+		"x at tick 4 was 1.5, and is null":                 func(r *Result) { r.Rows[0].Values[0] = 1.5 },
+		"tick of row 1 was 3, and is 4":                    func(r *Result) { r.Rows[0].Tick = 3 },
+		"number of rows was 1, and is 2":                   func(r *Result) { r.Rows = r.Rows[:1] },
+		"execution_hash was 01" + strings.Repeat("0", 62):  func(r *Result) { r.ExecutionHash[0] = 1 },
+		"state_root was 01" + strings.Repeat("0", 62):      func(r *Result) { r.StateRoot[0] = 1 },
 	} {
 		was := result()
 		change(was)

@@ -26,13 +26,14 @@ type Options struct {
 
 // Outcome says what came of carrying out an experiment.
 type Outcome struct {
-	Runs    uint64   `json:"runs"`     // of the experiment
-	Done    uint64   `json:"done"`     // that have a result, failed ones too
-	Before  uint64   `json:"before"`   // of those, that had one before
-	Failed  []Failed `json:"failed"`   // in the order of runs
-	InDoubt uint64   `json:"in_doubt"` // effects of all runs
-	Spent   Budget   `json:"spent"`    // by live effects, of all runs and processes so far
-	Files   []string `json:"files"`    // of tables
+	Runs   uint64   `json:"runs"`   // of the experiment
+	Done   uint64   `json:"done"`   // that have a result, failed ones too
+	Before uint64   `json:"before"` // of those, that had one before
+	Failed []Failed `json:"failed"` // in the order of runs
+	Tally           // of what went wrong within runs
+	Sent   uint64   `json:"sent"`  // events of the inputs, to all runs
+	Spent  Budget   `json:"spent"` // by live effects, of all runs and processes so far
+	Files  []string `json:"files"` // of tables
 }
 
 // Failed is a run that has failed.
@@ -69,12 +70,12 @@ func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
 	}
 	files, failed := r.writeTables(formats)
 	out.Files, err = files, errors.Join(err, failed)
-	out.Done, out.Spent = uint64(len(r.at)), answers.spent()
+	out.Done, out.Spent, out.Sent = uint64(len(r.at)), answers.spent(), r.sent
 	for id := RunID(1); uint64(id) <= s.Runs(); id++ {
 		if text, ok := r.failed[id]; ok {
 			out.Failed = append(out.Failed, Failed{id, text})
 		}
-		out.InDoubt += r.doubts[id]
+		out.add(r.wrong[id])
 	}
 	return out, err
 }

@@ -22,7 +22,9 @@ func runHead() []Column {
 		Column{Name: "ticks", Type: Uint, Doc: "the tick of the world in which the run has ended"},
 		Column{Name: "stopped", Type: Text, Doc: "why it has ended: ticks, idle, when (the condition of stop), or failed"},
 		Column{Name: "parked", Type: Uint, Doc: "cells that have stopped because a step of theirs failed"},
-		Column{Name: "in_doubt", Type: Uint, Doc: "effects of which nobody can tell what came of them"})
+		Column{Name: "skipped", Type: Uint, Doc: "events that were dropped because the step failed (on_error: skip)"},
+		Column{Name: "in_doubt", Type: Uint, Doc: "effects of which nobody can tell what came of them"},
+		Column{Name: "failed_effects", Type: Uint, Doc: "effects that have failed"})
 }
 
 func runTail() []Column {
@@ -30,6 +32,7 @@ func runTail() []Column {
 	return []Column{
 		{Name: "execution_hash", Type: Text, Doc: "SHA-256 of what happened, in hex", Null: failed},
 		{Name: "state_root", Type: Text, Doc: "SHA-256 of the cells as they are in the end, in hex", Null: failed},
+		{Name: "first_failure", Type: Text, Doc: "the first step that failed: cell, tick and why", Null: "none has"},
 		{Name: "error", Type: Text, Doc: "why the run has failed", Null: "it has not"},
 	}
 }
@@ -56,13 +59,13 @@ func (p *Plan) tables() []table {
 		columns: slices.Concat(withParams(runHead(), p.Params), p.Columns, runTail()),
 		rows: func(r *Result, visit func([]any) error) error {
 			row := p.start(r)
-			row = append(row, r.Tick, r.Stopped, r.Parked, r.InDoubt)
+			row = append(row, r.Tick, r.Stopped, r.Parked, r.Skipped, r.InDoubt, r.FailedEffects)
 			if r.Error != "" {
 				row = append(row, make([]any, len(p.Columns)+2)...)
-				return visit(append(row, r.Error))
+				return visit(append(row, r.firstFailure(), r.Error))
 			}
 			row = append(row, r.Last...)
-			return visit(append(row, r.ExecutionHash.String(), r.StateRoot.String(), nil))
+			return visit(append(row, r.ExecutionHash.String(), r.StateRoot.String(), r.firstFailure(), nil))
 		},
 	}
 	ticks := table{

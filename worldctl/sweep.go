@@ -145,11 +145,29 @@ func failedRuns(out *experiment.Outcome) error {
 		return hinted(fmt.Errorf("%w: %d of %d%s", errRunsFailed, n, out.Runs, text.String()),
 			"the results of all others are kept; worldctl sweep run N --keep DIR makes one of them again, to look at")
 	}
-	if out.InDoubt > 0 {
-		return hinted(fmt.Errorf("%w: %d of them", errUndecided, out.InDoubt),
+	if out.InDoubt.All > 0 {
+		return hinted(fmt.Errorf("%w: %d of them", errUndecided, out.InDoubt.All),
 			"they are not performed again: the column in_doubt of runs.csv says in which runs, and the file effects which they are")
 	}
 	return nil
+}
+
+// noteWrong says what went wrong within runs that nobody hears of otherwise, and where to
+// look.
+func (c *cli) noteWrong(t *experiment.Tally, runs uint64) {
+	for _, x := range []struct {
+		what string
+		experiment.Count
+	}{
+		{"cells that have parked because a step of theirs failed", t.Parked}, {"events that were dropped because the step failed", t.Skipped},
+	} {
+		if x.All > 0 {
+			c.note("%s: %d in %d of %d runs", x.what, x.All, x.Runs, runs)
+		}
+	}
+	if f := t.First; f != nil {
+		c.note("run %d has %s; worldctl sweep run %d --keep DIR makes it again, to look at", f.Run, &f.StepFailure, f.Run)
+	}
 }
 
 func (c *cli) showSweep(s *experiment.Spec, dir string, out *experiment.Outcome) {
@@ -159,6 +177,10 @@ func (c *cli) showSweep(s *experiment.Spec, dir string, out *experiment.Outcome)
 		[2]any{"hash", s.Hash.String()})
 	if out.Spent != (experiment.Budget{}) {
 		c.note("performed outside so far: %d calls, %d tokens, %d micros", out.Spent.Calls, out.Spent.Tokens, out.Spent.Micros)
+	}
+	c.noteWrong(&out.Tally, out.Done)
+	if out.Done > 0 && out.Sent == 0 && s.Inputs() != "" {
+		c.note("inputs: %s has sent no event to any run", s.Inputs())
 	}
 	names := make([]string, len(out.Files))
 	for i, path := range out.Files {

@@ -57,6 +57,9 @@ func (c *cli) sweepReport(out, html string) error {
 
 func (c *cli) showSummary(s *experiment.Summary) error {
 	fmt.Fprintf(c.stdout, "%s: %d of %d runs, %d failed\n", s.Experiment, s.Done, s.Runs, s.Failed)
+	if err := c.showWrong(s); err != nil {
+		return err
+	}
 	header := func(names ...any) table.Row {
 		row := table.Row{"measure", "variant"}
 		for _, p := range s.Params {
@@ -70,6 +73,9 @@ func (c *cli) showSummary(s *experiment.Summary) error {
 			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), figure(x.Median))
 		},
 	})
+	if len(s.ByVariant) == 1 {
+		c.note("there is one variant, and so there are no pairs")
+	}
 	if err != nil || len(s.Pairs) == 0 {
 		return err
 	}
@@ -77,9 +83,48 @@ func (c *cli) showSummary(s *experiment.Summary) error {
 	return list(c, "sweep-report", "pairs", all(s.Pairs), columns[experiment.Pair]{
 		header: header("pairs", "mean", "sd", "95% interval", "without 0"),
 		row: func(x experiment.Pair) table.Row {
-			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), x.Apart())
+			apart := any(x.Apart())
+			if x.None != "" {
+				apart = x.None
+			}
+			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), apart)
 		},
 	})
+}
+
+// showWrong says why runs have failed, and what went wrong within others, by variant.
+func (c *cli) showWrong(s *experiment.Summary) error {
+	if s.Clean() {
+		return nil
+	}
+	if len(s.Failures) > 0 {
+		fmt.Fprintln(c.stdout, "why runs have failed:")
+		err := list(c, "sweep-report", "failures", all(s.Failures), columns[experiment.Reason]{
+			header: table.Row{"runs", "such as run", "reason"},
+			row:    func(x experiment.Reason) table.Row { return table.Row{x.Runs, x.Run, x.Reason} },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(c.stdout, "how runs have ended:")
+	err := list(c, "sweep-report", "by_variant", all(s.ByVariant), columns[experiment.Ended]{
+		header: table.Row{"variant", "runs", "failed", "cells parked", "events dropped", "effects in doubt", "effects failed"},
+		row: func(x experiment.Ended) table.Row {
+			return table.Row{x.Variant, x.Done, x.Failed, inRuns(x.Parked), inRuns(x.Skipped), inRuns(x.InDoubt), inRuns(x.FailedEffects)}
+		},
+	})
+	if f := s.First(); f != nil {
+		c.note("run %d has %s; worldctl sweep run %d --keep DIR makes it again, to look at", f.Run, &f.StepFailure, f.Run)
+	}
+	return err
+}
+
+func inRuns(n experiment.Count) string {
+	if n.Runs == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d in %d runs", n.All, n.Runs)
 }
 
 func figure(f *float64) string {
