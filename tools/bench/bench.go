@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,6 +118,8 @@ type scope struct {
 	rounds int
 	dir    string
 	note   func(format string, args ...any) // tells whoever waits how far it is
+
+	profiles string // where the CPU profile of each window goes; "": nowhere
 }
 
 // command makes the command of a benchmark, which prints what its work measures, and
@@ -157,6 +160,27 @@ func (s *scope) measure(ctx context.Context, w work) ([]figure, error) {
 		r.figures[i] = median(f.Name, f.Unit, f.Reach, r.values[f.Name])
 	}
 	return r.figures, r.failed
+}
+
+// profile adds the flag by which the parts of a benchmark leave their profiles.
+func (s *scope) profile(f *pflag.FlagSet) {
+	f.StringVar(&s.profiles, "profiles", "", "`DIR` for a CPU profile of each window, to compare by go tool pprof -diff_base")
+}
+
+// measurePart measures work like measure, and leaves a profile of it where one is wanted.
+func (s *scope) measurePart(r *run, name string, work func()) measured {
+	if s.profiles == "" {
+		return measure(work)
+	}
+	f, err := os.Create(filepath.Join(s.profiles, name+".pprof"))
+	r.must(err)
+	m := measure(func() {
+		r.must(pprof.StartCPUProfile(f))
+		work()
+		pprof.StopCPUProfile()
+	})
+	r.must(f.Close())
+	return m
 }
 
 // each is work in rounds, each in a directory of its own.

@@ -57,6 +57,7 @@ func newIntentsCommand(p *program) *cobra.Command {
 	f.IntVar(&b.cells, "cells", 1_000, "how many cells ask for them")
 	f.IntVar(&b.memory, "memory", 64, "how many MiB of the world may be in memory")
 	f.BoolVar(&b.same, "same", false, "cells ask for the same in each window")
+	b.profile(f)
 	f.BoolVar(&b.unverified, "unverified", false, "leave out the verification at the end")
 	return cmd
 }
@@ -74,13 +75,14 @@ func (b *intentsBench) round(ctx context.Context, r *run) {
 	for done < b.effects {
 		each := max(1, min(b.window, b.effects-done)/b.cells)
 		r.begin(ctx, lw, b.cells, each)
-		m := measure(func() { r.must(lw.Run(ctx)) })
+		m := b.measurePart(r, fmt.Sprint(done), func() { r.must(lw.Run(ctx)) })
 		done += each * b.cells
 		if last = m.CPU.Seconds() * 1e6 / float64(each*b.cells); first == 0 {
 			first = last
 		}
 		r.add(fmt.Sprintf("CPU an effect, to effect %d", done), "us/effect", "", last)
 		r.add(fmt.Sprintf("heap, at effect %d", done), "MiB", "<= 1024", float64(heap())/(1<<20))
+		b.note("%d effects: %.1f us of CPU an effect, %.0f MiB of process so far", done, last, peak())
 	}
 	r.add("the last of these / the first", "ratio", "<= 1.1", last/first)
 	r.add("process", "MiB", "<= 1024", peak())

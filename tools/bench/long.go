@@ -30,6 +30,7 @@ func newLongCommand(p *program) *cobra.Command {
 	f.IntVar(&b.records, "records", 10_000_000, "how many records the world gets")
 	f.IntVar(&b.window, "window", 2_000_000, "over how many records CPU is measured")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
+	b.profile(f)
 	f.IntVar(&b.memory, "memory", 1024, "how many MiB of the world may be in memory")
 	return cmd
 }
@@ -45,7 +46,8 @@ func (b *longBench) round(ctx context.Context, r *run) {
 	grow := func(records int) time.Duration {
 		events := records / 2 // each is submitted, and a step
 		defer func() { sent += events }()
-		return measure(func() { r.creditFrom(ctx, lw, sent, events, b.cells) }).CPU / time.Duration(max(1, events))
+		work := func() { r.creditFrom(ctx, lw, sent, events, b.cells) }
+		return b.measurePart(r, fmt.Sprint(2*sent), work).CPU / time.Duration(max(1, events))
 	}
 	grow(longBegin)
 	var first, last time.Duration
@@ -56,6 +58,7 @@ func (b *longBench) round(ctx context.Context, r *run) {
 			first = last
 		}
 		r.add(fmt.Sprintf("CPU an event, to record %d", at+n), "us/event", "", last.Seconds()*1e6)
+		b.note("%d records: %.2f us of CPU an event", at+n, last.Seconds()*1e6)
 	}
 	r.add("the last of these / the first", "ratio", "<= 1.1", last.Seconds()/first.Seconds())
 	r.add("heap", "MiB", "", float64(heap())/(1<<20))

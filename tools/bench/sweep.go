@@ -52,6 +52,7 @@ func newSweepCommand(p *program) *cobra.Command {
 	f.IntVar(&b.agents, "agents", 10_000, "how many agents")
 	f.IntVar(&b.ticks, "ticks", 100, "how many ticks they are run for")
 	f.IntSliceVar(&b.sizes, "sizes", []int{1_000, 10_000, 100_000, 1_000_000}, "how many agents where the cost an agent-step is compared; ticks are as many as make the steps as many")
+	b.profile(f)
 	f.StringVar(&b.python, "python", "", "the `PROGRAM` that has SimPy; the first that has it of python3 and /usr/bin/python3 if not given")
 	return cmd
 }
@@ -62,12 +63,12 @@ func (b *sweepBench) round(ctx context.Context, r *run) {
 	for _, engine := range []struct{ name, reach string }{
 		{manifest.EngineGo, ">= 1500000"}, {manifest.EngineStarlark, ">= 200000"},
 	} {
-		one := r.wealth(ctx, engine.name, 1, b.agents, b.ticks)
+		one := b.wealth(ctx, r, engine.name, 1, b.agents, b.ticks)
 		r.add(engine.name, "agent-steps/s", engine.reach, one.steps/one.CPU.Seconds())
 		r.add(engine.name+" in ticks", "agent ticks/s", "", one.agentTicks/one.CPU.Seconds())
 		r.add(engine.name+" allocations", "objects/agent-step", "", float64(one.Allocs)/one.steps)
 		r.add(engine.name+" / plain loop", "ratio", "", one.agentTicks/one.CPU.Seconds()/loop)
-		two := r.wealth(ctx, engine.name, 2, b.agents, b.ticks)
+		two := b.wealth(ctx, r, engine.name, 2, b.agents, b.ticks)
 		r.add(engine.name+" on two cores / on one", "ratio", ">= 1.8", 2*one.CPU.Seconds()/one.steps/(two.CPU.Seconds()/two.steps))
 		b.flat(ctx, r, engine.name)
 	}
@@ -80,7 +81,7 @@ func (b *sweepBench) round(ctx context.Context, r *run) {
 func (b *sweepBench) flat(ctx context.Context, r *run, engine string) {
 	least, most := 0.0, 0.0
 	for _, n := range b.sizes {
-		m := r.wealth(ctx, engine, 1, n, max(1, b.agents*b.ticks/n))
+		m := b.wealth(ctx, r, engine, 1, n, max(1, b.agents*b.ticks/n))
 		cost := float64(m.CPU.Nanoseconds()) / m.steps
 		r.add(fmt.Sprintf("%s with %d agents", engine, n), "ns/agent-step", "", cost)
 		if least == 0 || cost < least {
@@ -98,7 +99,7 @@ type walked struct {
 }
 
 // wealth runs worlds at once, each on a core of its own.
-func (r *run) wealth(ctx context.Context, engine string, worlds, agents, ticks int) walked {
+func (b *sweepBench) wealth(ctx context.Context, r *run, engine string, worlds, agents, ticks int) walked {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(worlds))
 	all := make([]*memory.World, worlds)
 	before := uint64(0)
@@ -108,7 +109,7 @@ func (r *run) wealth(ctx context.Context, engine string, worlds, agents, ticks i
 	}
 	errs := make([]error, worlds)
 	m := walked{agentTicks: float64(worlds * agents * ticks)}
-	m.measured = measure(func() {
+	m.measured = b.measurePart(r, fmt.Sprintf("%s-%d-%d", engine, worlds, agents), func() {
 		var running sync.WaitGroup
 		for i, w := range all {
 			running.Go(func() { errs[i] = tick(ctx, w, ticks) })
@@ -205,6 +206,7 @@ func (r *run) wealthWorld(ctx context.Context, engine string, agents int, seed u
 		r.must(err)
 	}
 	r.must(w.Run(ctx))
+	r.must(tick(ctx, w, 1)) // the first finds out who they are
 	return w
 }
 
