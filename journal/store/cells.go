@@ -129,6 +129,12 @@ func (s *Store) mentions(before *view, after journal.Seq, img *imageWriter) (*me
 	}
 	defer c.close()
 	if g := img.gathered; g.has(after, img.Head.ID) {
+		c.lately = func(intent journal.Hash) []byte {
+			if s.written.has(after, intent) {
+				return g.lately(intent)
+			}
+			return nil
+		}
 		return &g.mentions, g.settle(c)
 	}
 	m := &mentions{index: map[string]int{}}

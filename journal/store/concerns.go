@@ -14,6 +14,9 @@ type concerns struct {
 	store *Store
 	old   *versions               // the ledger; nil: nobody looks there
 	cells map[journal.Hash][]byte // of the intents that were met; empty: it is unknown
+
+	// What the ledger would say, where somebody has it in memory; nil: nobody has.
+	lately func(intent journal.Hash) []byte
 }
 
 func (s *Store) concernsSince(v *view) (*concerns, error) {
@@ -68,6 +71,11 @@ func (c *concerns) each(e entry, visit func(cell []byte)) error {
 
 // inLedger returns the cell of an intent, nil where the ledger does not have it.
 func (c *concerns) inLedger(key journal.Hash) ([]byte, error) {
+	if c.lately != nil {
+		if cell := c.lately(key); len(cell) > 0 {
+			return cell, nil
+		}
+	}
 	name := intentName(nil, key)
 	at, body, err := c.old.read(name, journal.Last)
 	if err != nil || body == nil {

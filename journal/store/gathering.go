@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -14,17 +15,34 @@ type gathering struct {
 	after, to journal.Seq // it has the records after one up to another
 	failed    bool        // or not: they are to be read
 	concerns  *concerns
+	before    map[journal.Hash][]byte // the cells of the intents in the gathering before it
 	mentions
 }
 
 // mostGathered is how many mentions are held at most, where an image is long in coming.
 const mostGathered = 1 << 18
 
-func (s *Store) newGathering(after journal.Seq, size int) *gathering {
-	return &gathering{
-		after: after, to: after, concerns: s.concernsUnlooked(),
-		mentions: mentions{index: map[string]int{}, all: make([]mention, 0, size)},
+func (s *Store) newGathering(after journal.Seq) *gathering {
+	return &gathering{after: after, to: after, concerns: s.concernsUnlooked(), mentions: mentions{index: map[string]int{}}}
+}
+
+// next begins the gathering after one that goes with a checkpoint.
+func (g *gathering) next(s *Store) *gathering {
+	n := s.newGathering(g.to)
+	n.all = make([]mention, 0, len(g.all))
+	if g.concerns != nil {
+		n.before = g.concerns.cells
 	}
+	return n
+}
+
+// lately returns the cell of an intent of the gathering before, nil where that did not know.
+func (g *gathering) lately(intent journal.Hash) []byte {
+	cell := g.before[intent]
+	if bytes.HasPrefix(cell, []byte(unlooked)) {
+		return nil
+	}
+	return cell
 }
 
 // add gathers what a batch says that was just applied. What cannot be read is no error

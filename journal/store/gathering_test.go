@@ -2,10 +2,12 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -73,7 +75,7 @@ func TestAppendIsDoneWithItsBatch(t *testing.T) {
 // An image that comes before the last record that was gathered, one behind it, and more than
 // is held at once.
 func TestWhatWasNotGatheredIsRead(t *testing.T) {
-	g := (&Store{}).newGathering(3, 0)
+	g := (&Store{}).newGathering(3)
 	g.to = 5
 	require.True(t, g.has(3, 5))
 	require.False(t, g.has(3, 4))
@@ -89,5 +91,32 @@ func TestWhatWasNotGatheredIsRead(t *testing.T) {
 	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head}))
 	require.Equal(t, []journal.Seq{1, 2}, cellRecords(t, s, "agent/a", 0))
 	require.Equal(t, []journal.Seq{2}, cellRecords(t, s, "agent/b", 0))
+	require.NoError(t, s.Close())
+}
+
+// An intent that the image before has opened is neither searched for nor read when the next one
+// ends it: neither a version that was never written, in between, nor damage shows.
+func TestWhatTheImageBeforeHasOpenedIsNotLookedUp(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	appendAll(t, s, w.batch("@1=agent/a", "agent/b"))
+	intent := askedBy(t, '1', "agent/a")
+	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Intents: []journal.IntentVersion{intent}}))
+	s.settleImages()
+	name := intentName(nil, intent.Key)
+	opened, never := versionKey(nil, name, w.head.ID), versionKey(nil, name, w.head.ID+1)
+	require.NoError(t, s.db.Set(never, []byte("damaged"), pebble.NoSync))
+	appendAll(t, s, w.batch("agent/b", "@1"))
+	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Intents: []journal.IntentVersion{intent}}))
+	s.settleImages()
+	require.NoError(t, s.failed())
+	for key, there := range map[string]bool{string(opened): false, string(never): true} {
+		_, closer, err := s.db.Get([]byte(key))
+		require.Equal(t, !there, errors.Is(err, pebble.ErrNotFound))
+		if there {
+			require.NoError(t, closer.Close())
+		}
+	}
+	require.Equal(t, []journal.Seq{4}, cellRecords(t, s, "agent/a", 0))
 	require.NoError(t, s.Close())
 }

@@ -111,11 +111,11 @@ func batchBytes(b journal.Batch) int {
 // order, while the world computes the next. A checkpoint goes on to writeImages
 // when the records before it are there.
 func (s *Store) apply() {
-	g := s.newGathering(s.readable().ID, 0)
+	g := s.newGathering(s.readable().ID)
 	for p := range s.appended {
 		if w := p.image; w != nil {
 			if !w.past {
-				w.gathered, g = g, s.newGathering(g.to, len(g.all))
+				w.gathered, g = g, g.next(s)
 			}
 			s.images <- w
 			continue

@@ -43,13 +43,38 @@ type keeper struct {
 	key, noted []byte
 }
 
-// written is the cells that an image has put there: the next one often puts most of
-// them there again, and need not search then for the versions that it follows, nor read
-// them to learn that they have no chunks.
+// written is the cells and intents that an image has put there: the next one often puts
+// most of these cells there again, and ends the intents that were open. It need not search
+// then for the versions that it follows, nor read them to learn that they have no chunks.
 type written struct {
 	head    journal.Seq
 	cells   []string        // ascending
 	chunked map[string]bool // those that are in chunks
+	intents map[journal.Hash]struct{}
+}
+
+// mostWritten is how many intents are remembered of an image: what has more is rare.
+const mostWritten = 1 << 17
+
+func newWritten(img *journal.Image) written {
+	w := written{head: img.Head.ID, chunked: map[string]bool{}}
+	if n := len(img.Intents); n <= mostWritten {
+		w.intents = make(map[journal.Hash]struct{}, n)
+	}
+	return w
+}
+
+// note remembers an intent.
+func (w *written) note(intent journal.Hash) {
+	if w.intents != nil {
+		w.intents[intent] = struct{}{}
+	}
+}
+
+// has reports whether the image with a head has put an intent there, as far as is known.
+func (w *written) has(head journal.Seq, intent journal.Hash) bool {
+	_, ok := w.intents[intent]
+	return ok && w.head == head
 }
 
 func newKeeper(batch *pebble.Batch, before *view, img *journal.Image, heads []journal.Seq, apart journal.Seq) (*keeper, error) {
@@ -216,7 +241,7 @@ func (k *keeper) left(name []byte) ([]leftVersion, error) {
 }
 
 func (k *keeper) putAll(img *journal.Image) error {
-	k.now = written{head: k.head, chunked: map[string]bool{}}
+	k.now = newWritten(img)
 	var name []byte
 	for _, c := range img.Cells {
 		name = cellName(name[:0], c.Cell)
@@ -241,14 +266,19 @@ func (k *keeper) putAll(img *journal.Image) error {
 	for i := range img.Intents {
 		in := &img.Intents[i]
 		name = intentName(name[:0], in.Key)
-		if err := k.putApart(name, in.Bytes, in.First); err != nil {
+		after := formerApart(in.First)
+		if !in.First && k.lately.has(k.lately.head, in.Key) {
+			after = former{at: k.lately.head, whole: true}
+		}
+		if err := k.putApart(name, in.Bytes, after); err != nil {
 			return err
 		}
+		k.now.note(in.Key)
 	}
 	for i := range img.Counts {
 		c := &img.Counts[i]
 		name = countName(name[:0], &c.CountKey)
-		if err := k.putApart(name, c.Bytes, c.First); err != nil {
+		if err := k.putApart(name, c.Bytes, formerApart(c.First)); err != nil {
 			return err
 		}
 	}
@@ -257,11 +287,7 @@ func (k *keeper) putAll(img *journal.Image) error {
 }
 
 // putApart writes a version of what is no cell.
-func (k *keeper) putApart(name, body []byte, first bool) error {
-	after := former{at: anywhere}
-	if first {
-		after.at = nowhere
-	}
+func (k *keeper) putApart(name, body []byte, after former) error {
 	if _, err := k.put(name, body, after); err != nil {
 		return err
 	}
@@ -287,6 +313,15 @@ const (
 	anywhere = journal.Last
 	nowhere  = journal.Last - 1
 )
+
+// formerApart says where the version before one of what is no cell is, where nobody has
+// remembered it.
+func formerApart(first bool) former {
+	if first {
+		return former{at: nowhere}
+	}
+	return former{at: anywhere}
+}
 
 // put writes a version at the new head, and reports whether it is there: not where a
 // cell is gone and hides nothing. The one before it, which is at after, stays for as long
