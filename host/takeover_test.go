@@ -139,6 +139,7 @@ const (
 // takeoverWindow is a row of docs/crash-windows.md, "On PostgreSQL".
 type takeoverWindow struct {
 	stop   func(c *contender, here func()) // has the first owner stop: here returns when the second is done
+	free   bool                            // a control: the first owner writes to the table under the token of the second
 	where  takeoverMoment                  // where stop is nil
 	made   int64                           // by both of them
 	became receipt.State
@@ -165,6 +166,10 @@ func takeoverWindows() map[string]takeoverWindow {
 		"2 permit durable, not begun": {
 			stop: func(c *contender, here func()) { stopsAt(&c.table.before, begins, here) },
 			made: 1, became: receipt.StateCommitted,
+		},
+		"2 permit durable, not begun, no fence": {
+			stop: func(c *contender, here func()) { stopsAt(&c.table.before, begins, here) },
+			free: true, made: 2, became: receipt.StateCommitted,
 		},
 		"2 begun, not performed": {
 			stop:   func(c *contender, here func()) { stopsAt(&c.table.after, begins, here) },
@@ -228,6 +233,10 @@ func (w *takeoverWindow) run(t *testing.T, in shared) {
 	time.Sleep(in.lease) // for which nobody takes it over
 	two := x.takeOver(nil)
 	require.Equal(t, w.became, two.settle().State)
+	if w.free {
+		require.NoError(t, two.owner.Close()) // so the table has no more of it
+		one.table.Attempts = two.table.Attempts
+	}
 	close(goOn)
 	in.quiet(one.owner)
 	one.goOnFenced()
@@ -388,10 +397,15 @@ func TestNothingIsPerformedTwiceOverTakeovers(t *testing.T) {
 	}
 }
 
+// TestNothingIsPerformedTwiceOverTakeoversOnPostgres is the same where time is real. So it is up to the
+// machine whether few takeovers show anything in the control: there TestTakenOverInEveryWindowOnPostgres has one.
 func TestNothingIsPerformedTwiceOverTakeoversOnPostgres(t *testing.T) {
 	seed, tens := fault.Seeds(t, 3, 100)
 	for name, fenced := range map[string]bool{"fenced": true, "control": false} {
 		t.Run(name, func(t *testing.T) {
+			if !fenced && tens < 100 {
+				t.Skip("too few takeovers: SIM_RUNS=100 has enough")
+			}
 			r := newRace(t, seed, fenced)
 			r.log, r.second = onPostgres(t).log, 3*time.Millisecond
 			r.run(10*tens, 100*tens)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -50,8 +51,8 @@ func contenders(t *testing.T, url string) []*Store {
 	return stores
 }
 
-// contend has each of some processes take a world, a number of times.
-func contend(t *testing.T, times int, stores []*Store) *logtest.Witness {
+// contend has each of some processes take a world, a number of times, and more often while more says so.
+func contend(t *testing.T, times int, stores []*Store, more func() bool) *logtest.Witness {
 	var w logtest.Witness
 	var all sync.WaitGroup
 	for i, s := range stores {
@@ -62,7 +63,11 @@ func contend(t *testing.T, times int, stores []*Store) *logtest.Witness {
 			Beside:       writeBeside(i),
 		}
 		all.Go(func() {
-			if err := c.Run(t.Context(), times); err != nil {
+			err := c.Run(t.Context(), times)
+			for err == nil && more() {
+				err = c.Run(t.Context(), 1)
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		})
@@ -76,7 +81,7 @@ func TestEightOwnersContend(t *testing.T) {
 	s := open(t, url, Options{})
 	require.NoError(t, s.Create(t.Context(), "w", testKey))
 	noteWritten(t, url)
-	w := contend(t, many(t, "TAKEOVERS", 160)/owners, contenders(t, url))
+	w := contend(t, many(t, "TAKEOVERS", 160)/owners, contenders(t, url), func() bool { return false })
 	noOldToken(t, s, url, w.Check(t, s.World("w", Claim{})))
 }
 
@@ -103,14 +108,33 @@ func TestOwnersContendOverABadWire(t *testing.T) {
 	var w *logtest.Witness
 	ended, stores := make(chan struct{}), contenders(t, proxy.URL(direct))
 	bad.Store(true)
+	strikes := []struct {
+		what   string
+		wanted int
+		do     func()
+	}{
+		{"sessions terminated", many(t, "SESSIONS", 4), func() { hitAppend(t, s, "pg_terminate_backend(pid)") }},
+		{"processes of the server killed", many(t, "KILLS", 1), func() {
+			for killed := false; !killed; {
+				killed = syscall.Kill(hitAppend(t, s, "true"), syscall.SIGKILL) == nil // else it has ended meanwhile
+			}
+		}},
+		{"crashes", many(t, "CRASHES", 1), func() { server.Crash(t) }},
+	}
+	var struckAll atomic.Bool
 	go func() {
 		defer close(ended)
-		w = contend(t, max(wanted*3/4/owners, 4), stores)
+		w = contend(t, max(wanted*3/4/owners, 4), stores, func() bool { return !struckAll.Load() })
 	}()
-	kills, crashes := many(t, "KILLS", 3), many(t, "CRASHES", 1)
-	sessions := strikes(t, ended, server, direct, kills, crashes)
+	for _, strike := range strikes {
+		for range strike.wanted {
+			strike.do()
+		}
+		t.Logf("%d %s", strike.wanted, strike.what)
+	}
+	struckAll.Store(true)
 	<-ended
-	t.Logf("%d faults of the wire, %d sessions terminated at %d times, %d crashes", struck.Load(), sessions, kills, crashes)
+	t.Logf("%d faults of the wire", struck.Load())
 	batches := w.Check(t, s.World("w", Claim{}))
 	t.Logf("%d owners appended %d records", len(batches), end(t, s))
 	noOldToken(t, s, direct, batches)
@@ -123,37 +147,21 @@ func end(t *testing.T, s *Store) journal.Seq {
 	return h.ID
 }
 
-// strikes ends all sessions of a database, and stops the server at once, a number of times. It returns
-// how many sessions there were.
-func strikes(t *testing.T, ended chan struct{}, server *pgtest.Server, url string, kills, crashes int) (sessions int) {
+// hitAppend does something to a session of the server while an owner appends by it, and returns the
+// number of its process.
+func hitAppend(t *testing.T, s *Store, does string) (pid int) {
 	t.Helper()
-	for kills > 0 || crashes > 0 {
-		select {
-		case <-ended:
-			return sessions
-		case <-time.After(100 * time.Millisecond):
-		}
-		if kills > 0 {
-			kills--
-			sessions += terminate(t, url)
-		}
-		if crashes > 0 && crashes >= kills/2 {
-			crashes--
-			server.Crash(t)
-		}
+	sql := `SELECT pid FROM (SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+		AND state = 'active' AND query LIKE '%INTO worldkernel.frame%' ORDER BY random() LIMIT 1) AS owner WHERE ` + does
+	for pid == 0 { // nobody appends in this moment
+		require.NoError(t, s.insist(t.Context(), func(ctx context.Context) error {
+			if err := s.row(ctx, sql, nil, &pid); !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+			return nil
+		}))
 	}
-	return sessions
-}
-
-// terminate ends all other sessions of a database, and counts them.
-func terminate(t *testing.T, url string) (sessions int) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // a test's
-	require.NoError(t, conn.QueryRow(t.Context(),
-		"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").Scan(&sessions))
-	return sessions
+	return pid
 }
 
 // envContender has this test binary be a process that contends: the store's URL, and its number.
