@@ -174,3 +174,21 @@ func BenchmarkRecords(b *testing.B) {
 		b.ReportMetric(float64(n), "records")
 	}
 }
+
+// BenchmarkFrames packs 2,048 records.
+func BenchmarkFrames(b *testing.B) {
+	p, err := newPacker()
+	require.NoError(b, err)
+	var c chain
+	var all []journal.Stored
+	for len(all) < maxFrameRecords {
+		all = append(all, c.event().Records...)
+	}
+	all = all[:maxFrameRecords]
+	var f []frame
+	b.ReportAllocs()
+	for b.Loop() {
+		f = p.frames(journal.Head{}, slices.Values(all))
+	}
+	b.ReportMetric(float64(len(f[0].body)), "B/frame")
+}

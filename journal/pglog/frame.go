@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -42,6 +43,7 @@ const (
 type packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
+	raw     sync.Pool // of *[]byte: a frame before it is packed
 }
 
 func newPacker() (*packer, error) {
@@ -51,12 +53,13 @@ func newPacker() (*packer, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("pglog: zstd: %w", err)
 	}
-	return &packer{e, d}, nil
+	return &packer{encoder: e, decoder: d, raw: sync.Pool{New: func() any { return new([]byte) }}}, nil
 }
 
 func (p *packer) pack(b []byte) []byte {
 	if len(b) >= packFrom {
-		if out := p.encoder.EncodeAll(b, []byte{packedZstd}); len(out) <= len(b) {
+		room := append(make([]byte, 0, 1+len(b)/2), packedZstd)
+		if out := p.encoder.EncodeAll(b, room); len(out) <= len(b) {
 			return out
 		}
 	}
@@ -107,7 +110,12 @@ type frame struct {
 // frames puts the records after a head into frames.
 func (p *packer) frames(after journal.Head, records iter.Seq[journal.Stored]) []frame {
 	var out []frame
-	var raw []byte
+	kept := p.raw.Get().(*[]byte)
+	raw := (*kept)[:0]
+	defer func() {
+		*kept = raw
+		p.raw.Put(kept)
+	}()
 	f := frame{first: after.ID + 1, last: after.ID, was: after.Root}
 	root := after.Root
 	end := func() {

@@ -40,7 +40,7 @@ the same shape by a statement of its own, one after the other, without a kernel 
 anything that guards them. Opening is cold without the local copy. Quiet worlds wait for
 each of their events: grouped, those that wait go in one statement; alone, each world has
 connections and statements of its own, of which two are under way, as many as of grouped
-ones, or all at once.
+ones, or all at once. Where the CPU of an event goes is told by part, as by bench profile.
 
 The server is beside --dir, which the user who runs it has to be able to enter.`
 
@@ -153,12 +153,13 @@ func (p *onPostgres) cost(name string, events int, s spent) {
 
 // bulk measures many events of one world, and opening it.
 func (b *postgresBench) bulk(ctx context.Context, p *onPostgres) {
+	var here, there map[string]time.Duration
 	lw := p.accounts(p.at("directory"))
-	inPebble := p.measure(func() { p.credit(ctx, lw, b.events, b.cells) })
+	inPebble := p.measure(func() { here = p.profiled(func() { p.credit(ctx, lw, b.events, b.cells) }) })
 	inPebble.server = 0 // it had nothing to do with it
 	p.must(lw.Close())
 	lw = p.world(ctx, "bulk")
-	onServer := p.measure(func() { p.credit(ctx, lw, b.events, b.cells) })
+	onServer := p.measure(func() { there = p.profiled(func() { p.credit(ctx, lw, b.events, b.cells) }) })
 	records := float64(lw.Status().Head.ID)
 	p.must(lw.Close())
 	frames, size := p.frames(ctx)
@@ -175,6 +176,8 @@ func (b *postgresBench) bulk(ctx context.Context, p *onPostgres) {
 	p.add("log / raw frames", "ratio", "", raw.Wall.Seconds()/log.Wall.Seconds())
 	p.add("records a frame", "records", "", records/float64(len(frames)))
 	p.add("a record, with its index", "bytes", "<= 40", float64(size)/records)
+	p.addParts("directory", "event", here, b.events)
+	p.addParts("PostgreSQL", "event", there, b.events)
 	p.opening("open, with the copy", "")
 	p.must(os.RemoveAll(p.options("bulk").Copy))
 	p.opening("open, cold", "<= 2")

@@ -69,6 +69,8 @@ var parts = []part{
 	{"segments", []string{"journal/store.", "hash/crc32."}},
 	{"log (WAL)", []string{"github.com/cockroachdb/pebble/v2/record."}},
 	{"memtable", []string{"github.com/cockroachdb/pebble/v2."}},
+	{"frames, with zstd", []string{"journal/pglog.(*packer)", "github.com/klauspost/compress/zstd"}},
+	{"statements", []string{"journal/pglog.", "github.com/jackc/"}},
 	{"flush and compaction", []string{
 		"github.com/cockroachdb/pebble/v2.(*DB).flush1", "github.com/cockroachdb/pebble/v2.(*DB).compact", "github.com/cockroachdb/pebble/v2.(*DB).runCompaction",
 		"github.com/cockroachdb/pebble/v2/internal/compact.", "github.com/cockroachdb/pebble/v2/sstable",
@@ -120,23 +122,23 @@ func partOfStack(stack []*profile.Location) string {
 	return otherPart
 }
 
-// addParts adds what a thing of which there were n took in each part.
-func (r *run) addParts(thing string, took map[string]time.Duration, n int) {
+// addParts adds what each of n things took in each part.
+func (r *run) addParts(name, thing string, took map[string]time.Duration, n int) {
 	unit := "us/" + thing
 	all := time.Duration(0)
 	for _, p := range append(parts[:len(parts):len(parts)], part{name: otherPart}) {
-		r.add(thing+": "+p.name, unit, "", took[p.name].Seconds()*1e6/float64(n))
+		r.add(name+": "+p.name, unit, "", took[p.name].Seconds()*1e6/float64(n))
 		all += took[p.name]
 	}
-	r.add(thing+": all", unit, "", all.Seconds()*1e6/float64(n))
+	r.add(name+": all", unit, "", all.Seconds()*1e6/float64(n))
 }
 
 func (b *profileBench) round(ctx context.Context, r *run) {
 	lw := r.accounts(r.at("events"))
-	r.addParts("event", r.profiled(func() {
+	r.addParts("event", "event", r.profiled(func() {
 		r.credit(ctx, lw, b.events, b.cells)
 	}), b.events)
-	r.addParts("replayed event", r.profiled(func() {
+	r.addParts("replayed event", "replayed event", r.profiled(func() {
 		_, err := lw.Replay(ctx, 0, nil)
 		r.must(err)
 	}), b.events)
@@ -145,7 +147,7 @@ func (b *profileBench) round(ctx context.Context, r *run) {
 
 	lw = r.world(r.at("effects"), agentRules(), "", effectsOptions())
 	r.begin(ctx, lw, b.callers, b.effects)
-	r.addParts("effect", r.profiled(func() { r.must(lw.Run(ctx)) }), b.callers*b.effects)
+	r.addParts("effect", "effect", r.profiled(func() { r.must(lw.Run(ctx)) }), b.callers*b.effects)
 	r.must(lw.Close())
 }
 
