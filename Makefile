@@ -102,7 +102,8 @@ test-postgres: ## run the tests of worlds, of the API, of workers and the script
 
 newest-postgres: ## run what is asked of PostgreSQL on the newest that npm ships: laws, roles, refusals, takeovers, faults, standbys, backups, moves, nodes
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./journal/pglog
-	tools/newest-postgres $(GO) test -count=1 -timeout 25m -run 'Postgres|KilledMoves' ./host ./world/local ./world/node ./world/shared
+	tools/newest-postgres $(GO) test -count=1 -timeout 25m -run 'Postgres|KilledMoves' ./host ./world/local
+	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./world/node ./world/shared
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m -run 'TestScripts/store|RolesOfAStore|WhatWasRedacted' ./worldctl
 
 demo-machines: build ## two nodes, a worker, a primary and its synchronous standby, of which a node and the primary are killed
@@ -114,11 +115,12 @@ many-worlds: ## have two nodes own 100 busy worlds of 100,000 in one database
 torture-nodes: ## kill three nodes of 1,000 worlds, stop them, cut them off; and see that without a fence something is done twice
 	tools/torture-nodes
 
-torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, effects, stopped processes, faults of the wire, killed backends, crashes, promotions; and kill what moves one there and back
-	TAKEOVERS=$${TAKEOVERS:-5000} WIRE_FAULTS=$${WIRE_FAULTS:-2000} KILLS=$${KILLS:-50} CRASHES=$${CRASHES:-20} PROMOTIONS=$${PROMOTIONS:-20} \
+torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeovers, effects, stopped processes, faults of the wire, killed backends, crashes, promotions; and kill what moves one there and back, forks and restores one there
+	TAKEOVERS=$${TAKEOVERS:-5000} WIRE_FAULTS=$${WIRE_FAULTS:-2000} SESSIONS=$${SESSIONS:-200} KILLS=$${KILLS:-50} CRASHES=$${CRASHES:-20} PROMOTIONS=$${PROMOTIONS:-20} \
 		INIT_STEP=1 $(GO) test -count=1 -timeout 60m -v -run 'Contend|WithAPrimary|LaggingStandby|Interrupted' ./journal/pglog
 	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run TakeoversOnPostgres ./host
 	MOVES=$${MOVES:-200} $(GO) test -count=1 -timeout 60m -v -run KilledMoves ./world/local
+	STRIKES=$${STRIKES:-all} $(GO) test -count=1 -timeout 60m -v -run KilledForks ./world/shared
 	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run JournalsOnPostgres ./world/worldtest
 	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 60m -v -run KilledAnywhere ./worldctl
 	PLACES=$${COPIES:-10000} SEED=$(SEED) $(GO) test -count=1 -timeout 120m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
