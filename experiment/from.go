@@ -23,6 +23,7 @@ type moment struct {
 	dir  string // of the world
 	name string // of the moment, as it was given
 	at   journal.Head
+	tick uint64          // of the world, there
 	past *memory.Journal // up to there; nobody changes it
 }
 
@@ -86,6 +87,7 @@ func (m *moment) read(lw *local.World, at journal.Seq) error {
 		seed := uint64(0)
 		var w *memory.World
 		if w, err = m.fork(context.Background(), nil, memory.Options{Seed: &seed}); err == nil {
+			m.tick = uint64(w.Time())
 			return w.Close()
 		}
 	}

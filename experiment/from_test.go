@@ -76,6 +76,16 @@ func TestRunsBranchOffFromAMoment(t *testing.T) {
 
 func TestBadMoments(t *testing.T) {
 	dir := town(t)
+	for at, want := range map[string]string{"5": "tick 5 is never", "27": "tick 27 is never", "every 100": "every 100 is never", "[every 26, 6, 26]": ""} {
+		path := filepath.Join(dir, "at.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(futures, "at: [every 1, end]", "at: "+at, 1)), 0o600))
+		_, err := experiment.Load(path, experiment.LoadOptions{})
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want+" reached: a run has the ticks 6 to 26")
+		}
+	}
 	for from, want := range map[string]string{
 		"sir": "want DIR@MOMENT", "sir@t99": `the world has no moment "t99"`, "sea@t1": `there is no world in "sea"`, "sir@": "want DIR@MOMENT",
 	} {

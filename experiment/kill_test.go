@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +43,41 @@ func child(file, dir, jobs string) error {
 	}
 	_, err = experiment.Run(context.Background(), s, experiment.Options{Dir: dir, Jobs: n, Ended: func(_ *experiment.Result, done, _ uint64) { fmt.Println(done) }})
 	return err
+}
+
+// TestWhyResultsCannotBeLockedIsSaid: another process works on them, or this one, or there is
+// something else.
+func TestWhyResultsCannotBeLockedIsSaid(t *testing.T) {
+	file := document(t, sir(t, "seeds: 6", "seeds: 2000"))
+	s, err := experiment.Load(file, experiment.LoadOptions{})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$", "--", dir, "1") //nolint:gosec // this program
+	cmd.Env = append(os.Environ(), childEnv+"="+file)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.True(t, bufio.NewScanner(out).Scan(), "it has ended a run")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	_, err = experiment.Run(t.Context(), s, experiment.Options{Dir: dir, Runs: 1})
+	require.ErrorIs(t, err, experiment.ErrResultsUsed)
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+
+	var within error
+	dir = t.TempDir()
+	_, err = experiment.Run(t.Context(), s, experiment.Options{Dir: dir, Runs: 1, Ended: func(*experiment.Result, uint64, uint64) {
+		_, within = experiment.Run(t.Context(), s, experiment.Options{Dir: dir, Runs: 1})
+	}})
+	require.NoError(t, err)
+	require.ErrorIs(t, within, experiment.ErrResultsUsed)
+
+	dir = t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "lock"), 0o700))
+	_, err = experiment.Run(t.Context(), s, experiment.Options{Dir: dir, Runs: 1})
+	require.NotErrorIs(t, err, experiment.ErrResultsUsed)
+	require.ErrorIs(t, err, syscall.EISDIR)
+	require.ErrorContains(t, err, "lock cannot be locked: ")
 }
 
 func TestTablesAreTheSameHoweverOftenItWasKilled(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -94,7 +95,7 @@ func openResults(dir string, s *Spec) (*results, error) {
 	}
 	held, err := vfs.Default.Lock(filepath.Join(dir, lockFile))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, ErrResultsUsed)
+		return nil, lockError(dir, err)
 	}
 	r := newResults(dir, &s.Plan)
 	r.most, r.lock = s.Limits.Bytes, held
@@ -102,6 +103,16 @@ func openResults(dir string, s *Spec) (*results, error) {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
+}
+
+// lockError says why a directory of results cannot be locked. An error without a number is
+// that this process itself has the lock.
+func lockError(dir string, err error) error {
+	var number syscall.Errno
+	if errors.As(err, &number) && number != syscall.EWOULDBLOCK {
+		return fmt.Errorf("%s cannot be locked: %w", filepath.Join(dir, lockFile), err)
+	}
+	return fmt.Errorf("%s: %w", dir, ErrResultsUsed)
 }
 
 // lookAt opens results to be read.

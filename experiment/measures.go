@@ -62,7 +62,9 @@ func (l *loader) measures() {
 	m := &l.spec.measures
 	m.at = measure.When{End: true}
 	if at := l.at["at"]; at != nil {
-		m.at = measure.DecodeWhen(l.Document, at)
+		if m.at = measure.DecodeWhen(l.Document, at); l.Err() == nil {
+			l.reached(at)
+		}
 	}
 	if l.Err() == nil {
 		var err error
@@ -82,6 +84,28 @@ func (l *loader) measures() {
 	if l.Err() == nil {
 		l.condition()
 		l.collisions(n)
+	}
+}
+
+// reached refuses ticks that no run comes to.
+func (l *loader) reached(n *yaml.Node) {
+	var begin uint64
+	if l.spec.from != nil {
+		begin = l.spec.from.tick
+	}
+	last := begin + l.spec.Stop.Ticks
+	items := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		items = n.Content
+	}
+	for _, item := range items {
+		w := measure.DecodeWhen(l.Document, item)
+		switch every := uint64(w.Every); {
+		case every > 0 && begin-begin%every+every > last:
+			l.Fault(item, "%s is never reached: a run has the ticks %d to %d, by stop.ticks or limits.ticks", item.Value, begin, last)
+		case len(w.Ticks) > 0 && (uint64(w.Ticks[0]) > last || uint64(w.Ticks[0]) < begin):
+			l.Fault(item, "tick %s is never reached: a run has the ticks %d to %d, by stop.ticks or limits.ticks", item.Value, begin, last)
+		}
 	}
 }
 

@@ -55,9 +55,11 @@ func suggested(cmd *cobra.Command, typed string) []string {
 }
 
 // flagError explains a flag that a command does not have, or does not take so. A mistyped
-// verb is the likelier mistake where there is one.
+// verb is the likelier mistake where there is one: a word before the flag, unless it may be what
+// the command itself takes.
 func flagError(cmd *cobra.Command, err error) error {
-	if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 {
+	before, takes := cmd.Flags().Args(), strings.Contains(cmd.Use, " ")
+	if cmd.HasSubCommands() && len(before) > 0 && (!takes || len(suggested(cmd, before[0])) > 0) {
 		return unknownVerb(cmd, before[0])
 	}
 	hint := ""

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +46,11 @@ Exit code 1 if runs have failed, each with its run, seed and tick; 6 if effects 
   worldctl sweep run 40 --keep ../run40`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.sweep(cmd.Context(), args[0], effects, o)
+			err := c.sweep(cmd.Context(), args[0], effects, o)
+			if like := suggested(cmd, args[0]); len(like) > 0 && errors.Is(err, fs.ErrNotExist) {
+				return usagef("did you mean "+cmd.CommandPath()+" "+like[0]+"?", "%w", err)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "out", defaultResults, "the `DIR` of results")
@@ -57,6 +64,9 @@ Exit code 1 if runs have failed, each with its run, seed and tick; 6 if effects 
 
 // loadExperiment reads an experiment, and says what to do about its faults.
 func (c *cli) loadExperiment(file, effects string) (*experiment.Spec, error) {
+	if info, err := os.Stat(c.path(file)); err == nil && info.IsDir() {
+		return nil, usagef("name the document in it, such as "+shellWord(filepath.Join(file, "experiment.yaml")), "%s is a directory", file)
+	}
 	s, err := experiment.Load(c.path(file), experiment.LoadOptions{Worlds: c.options(), Effects: effects})
 	if errors.As(err, new(*source.Error)) {
 		err = &fault{err: err, code: exitUsage, hint: "correct the file, then type the same again: no run was made; docs/experiments.md has every key"}
@@ -123,6 +133,8 @@ func sweepFault(err error, dir string) error {
 		return &fault{err: err, code: exitConflict, hint: "run the experiment again with --out DIR, or use the version of the program that has made them"}
 	case errors.Is(err, experiment.ErrResultsUsed):
 		return &fault{err: err, code: exitConflict, hint: "wait until that process has ended, then type this again"}
+	case errors.Is(err, syscall.ENOTDIR):
+		return usagef("--out DIR names a directory that is there, or can be made", "%w", err)
 	case errors.Is(err, experiment.ErrNoResults):
 		return usagef("worldctl sweep FILE makes them; --out DIR says where they are", "%w", err)
 	case errors.Is(err, context.Canceled):
