@@ -231,7 +231,7 @@ func (w *World) take(a *receipt.Answer) error {
 	var err error
 	switch {
 	case a.Work == receipt.Withdraw: // withdraw has looked at it
-	case w.telling != nil && (a.Err != nil || a.Lost != "") && w.hasTurn(a.Key, a.Attempt):
+	case (a.Lost != "" || a.Err != nil && w.telling != nil) && w.hasTurn(a.Key, a.Attempt):
 		w.failures[a.Key] = *a
 	case a.Err != nil:
 		if !w.inFlight(a.Key, a.Attempt) {

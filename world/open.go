@@ -293,7 +293,8 @@ func isOfVersion1(img *journal.Image) bool {
 }
 
 func (w *World) start() error {
-	w.answers, w.confirming = make(map[receipt.Key][]byte), make(map[receipt.Key]bool)
+	w.answers, w.failures = make(map[receipt.Key][]byte), make(map[receipt.Key]receipt.Answer)
+	w.confirming = make(map[receipt.Key]bool)
 	var err error
 	if w.host, err = w.cfg.NewHost(w.k.id, w.k.rules.manifest); err == nil && w.host != nil {
 		w.cfg.Journal.Notify(w.host.Wake)

@@ -39,7 +39,7 @@ type World struct {
 	passing    bool                           // the tick under way has passed by the wall clock: see tickOf
 	confirming map[receipt.Key]bool           // recorded results that verifiers were asked about; false: they could not tell
 	telling    Telling                        // nil: in the order of permits
-	failures   map[receipt.Key]receipt.Answer // with telling: of deterministic effects without a receipt, until it is their turn
+	failures   map[receipt.Key]receipt.Answer // of deterministic effects without a receipt, until it is their turn: in doubt or, with telling, of an error
 	saved      journal.Seq                    // head of the last checkpoint
 	durable    journal.Seq                    // head of what is known to be durable
 	broken     error
@@ -157,6 +157,11 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 	for key := range w.answers { // order cannot show: each is judged by itself
 		if w.k.ledger.Entry(key).State != receipt.StateInFlight {
 			delete(w.answers, key)
+		}
+	}
+	for key, a := range w.failures {
+		if !w.inFlight(key, a.Attempt) {
+			delete(w.failures, key)
 		}
 	}
 	return id, w.sync()
