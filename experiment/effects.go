@@ -110,7 +110,7 @@ func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
 	if s.Effects.Record != "" {
 		path = s.Effects.Record
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the person's own
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode) //nolint:gosec // the person's own
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,16 @@ func TestTablesAreTheSameHoweverManyRunsThereAreAtOnce(t *testing.T) {
 	run(t, s, experiment.Options{Dir: one, Jobs: 1})
 	run(t, s, experiment.Options{Dir: two, Jobs: 4})
 	require.Equal(t, tables(t, one), tables(t, two))
+	files, err := os.ReadDir(one)
+	require.NoError(t, err)
+	for _, f := range files {
+		info, err := f.Info()
+		require.NoError(t, err)
+		if f.Name() == "lock" { // which holds nothing
+			continue
+		}
+		require.Equal(t, "-rw-------", info.Mode().String(), f.Name())
+	}
 	require.Equal(t, 12+1, strings.Count(tables(t, one)["runs.csv"], "\n"))
 	require.Equal(t, 12*7+1, strings.Count(tables(t, one)["ticks.csv"], "\n"), "ticks 0, 5, ... 30")
 }

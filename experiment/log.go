@@ -147,7 +147,7 @@ func (r *results) begin() error {
 		if err != nil {
 			return err
 		}
-		if err := file.Put(filepath.Join(r.dir, experimentFile), append(data, '\n'), 0o666); err != nil {
+		if err := file.Put(filepath.Join(r.dir, experimentFile), append(data, '\n'), fileMode); err != nil {
 			return err
 		}
 	case err != nil:
@@ -156,7 +156,7 @@ func (r *results) begin() error {
 		return fmt.Errorf("%s: %w: of %s, hash %.12s, and this is hash %.12s", r.dir, ErrOtherSpec, there.Experiment, there.Hash.String(), r.plan.Hash.String())
 	}
 	path := filepath.Join(r.dir, logFile)
-	if r.log, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil { //nolint:gosec // the person's own
+	if r.log, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
 		return err
 	}
 	if r.size, err = r.read(); err != nil {

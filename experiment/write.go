@@ -15,6 +15,9 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 )
 
+// fileMode is that of all files of results: they are their owner's, as an export is.
+const fileMode = 0o600
+
 // Formats of tables of results.
 const (
 	FormatCSV     = "csv"
@@ -38,7 +41,7 @@ func (r *results) writeTables(formats []string) (paths []string, err error) {
 	for i := range tables {
 		for _, format := range formats {
 			path := filepath.Join(r.dir, tables[i].name+"."+format)
-			if err := file.Replace(path, 0o666, func(w io.Writer) error { return r.writeTable(w, &tables[i], format) }); err != nil {
+			if err := file.Replace(path, fileMode, func(w io.Writer) error { return r.writeTable(w, &tables[i], format) }); err != nil {
 				return nil, err
 			}
 			paths = append(paths, path)
@@ -47,7 +50,7 @@ func (r *results) writeTables(formats []string) (paths []string, err error) {
 	path := filepath.Join(r.dir, dictionaryFile)
 	data, err := r.plan.dictionary(formats)
 	if err == nil {
-		err = file.Put(path, data, 0o666)
+		err = file.Put(path, data, fileMode)
 	}
 	return append(paths, path), err
 }

@@ -174,6 +174,10 @@ func (c *cli) next(dir, template string) {
 		c.note("  worldctl send NAME '{...}'     an event of %s", filepath.Join(dir, local.ManifestFile))
 	}
 	c.note("  worldctl run\n  worldctl cell list\n  worldctl verify")
+	experiment := filepath.Join(dir, template+".yaml") // as templates that have one name it
+	if _, err := os.Stat(experiment); template != "" && err == nil {
+		c.note("  worldctl sweep %s     many runs of it, and what they come to", shellWord(experiment))
+	}
 	if lines := examples.Live(template); lines != nil {
 		c.note("These three lines of %s make it live, each in the place of the one with its number:", filepath.Join(dir, local.ManifestFile))
 		for _, line := range lines {

@@ -47,7 +47,7 @@ func (c *cli) sweepReport(out, html string) error {
 	if path == "" {
 		path = filepath.Join(dir, reportFile)
 	}
-	if err := file.Replace(path, 0o666, func(w io.Writer) error { return experiment.WriteReport(w, dir) }); err != nil {
+	if err := file.Replace(path, 0o600, func(w io.Writer) error { return experiment.WriteReport(w, dir) }); err != nil {
 		return err
 	}
 	err = c.object("sweep-report", s, func() { err = c.showSummary(s) })
