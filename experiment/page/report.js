@@ -3,13 +3,19 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   // Okabe and Ito's colours, which differ for all common kinds of sight, and dashes beside them.
-  const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a00"];
+  const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor", "#8a8a00"];
   const dashes = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 4", "1 3", "6 2 1 2"];
   const many = data.variants.length > colours.length;
-  const colour = (v) => (many ? "#57606a" : colours[v]);
+  const colour = (v) => (many ? "#7d8590" : colours[v]);
   const dash = (v) => dashes[v % dashes.length];
   const root = document.getElementById("plots");
-  const width = 540;
+  const width = Math.max(300, Math.min(540, root.clientWidth)); // of a plot
+  const short = (name) => (name.length > 14 ? name.slice(0, 13) + "…" : name); // as axes have room for
+  // A scale of values that are all the same would have no extent.
+  const over = (values) => {
+    const [low, high] = d3.extent(values);
+    return low === high ? { domain: [low - 1, high + 1] } : { nice: true };
+  };
 
   const element = (name, text, className) => {
     const e = document.createElement(name);
@@ -41,7 +47,7 @@
   const figure = (grid, column, options, note) => {
     const f = element("figure");
     f.append(element("h3", column.name), element("figcaption", note || column.description));
-    f.append(Plot.plot({ width, height: 270, marginLeft: 62, marginBottom: 40, style: { fontSize: "12px", background: "none" }, ...options }));
+    f.append(Plot.plot({ width, height: 270, marginTop: 34, marginLeft: 62, marginBottom: 40, style: { fontSize: "12px", background: "none" }, ...options }));
     grid.append(f);
   };
   const grid = (s) => {
@@ -58,7 +64,7 @@
     const g = grid(s);
     columns.forEach((column, m) => {
       const lines = data.lines.filter((l) => l.m === m);
-      const marks = [Plot.ruleY([0], { stroke: "#d8dee4" })];
+      const marks = [Plot.ruleY([0], { strokeOpacity: 0.2 })];
       const rows = (l) => l.t.map((t, i) => ({ t, mean: l.mean[i], low: l.low[i], high: l.high[i], p10: l.p10[i], p90: l.p90[i] })).filter((d) => d.mean !== null);
       for (const l of lines) {
         const d = rows(l);
@@ -66,7 +72,8 @@
         marks.push(Plot.areaY(d.filter((x) => x.low !== null), { x: "t", y1: "low", y2: "high", fill: colour(l.v), fillOpacity: 0.3 }));
       }
       for (const l of lines) marks.push(Plot.lineY(rows(l), { x: "t", y: "mean", stroke: colour(l.v), strokeWidth: 2, strokeDasharray: dash(l.v) }));
-      figure(g, column, { x: { label: "tick" }, y: { label: column.name, grid: true, nice: true }, marks });
+      const all = lines.flatMap((l) => rows(l).flatMap((d) => [0, d.mean, d.low ?? d.mean, d.high ?? d.mean, d.p10, d.p90]));
+      figure(g, column, { x: { label: "tick" }, y: { label: column.name, grid: true, ...over(all) }, marks });
     });
   }
 
@@ -79,10 +86,11 @@
       if (!d.length) return;
       const of = (p) => colour(data.variants.indexOf(p.variant));
       figure(g, column, {
-        height: 70 + 34 * d.length, marginLeft: 130,
-        x: { label: `difference of ${column.name}`, grid: true, ...(d.every((p) => p.low === 0 && p.high === 0) ? { domain: [-1, 1] } : { nice: true }) }, y: { label: null, domain: d.map((p) => p.variant) },
+        height: 90 + 34 * d.length, marginLeft: 130,
+        x: { label: `difference of ${column.name}`, grid: true, ...over(d.flatMap((p) => [0, p.low, p.high])) },
+        y: { label: null, domain: d.map((p) => p.variant), tickFormat: short },
         marks: [
-          Plot.ruleX([0], { stroke: "#1b1f24" }),
+          Plot.ruleX([0], { stroke: "currentColor" }),
           Plot.ruleY(d, { y: "variant", x1: "low", x2: "high", stroke: of, strokeWidth: 5, strokeOpacity: 0.45 }),
           Plot.dot(d, { y: "variant", x: "mean", fill: of, r: 5 }),
         ],
@@ -100,13 +108,12 @@
       if (!d.length) return;
       const n = data.variants.length;
       const [low, high] = d3.extent(d, (x) => x.x);
-      const scale = low === high ? { domain: [low - 1, high + 1] } : { nice: true };
       figure(g, column, {
-        height: 60 + Math.min(n, 12) * Math.max(56, 190 / n), marginRight: 110, fy: { label: null, domain: data.variants },
-        x: { label: column.name, ...scale }, y: { label: "runs", grid: true, ticks: 3 },
+        height: 74 + Math.min(n, 12) * Math.max(72, 190 / n), marginRight: 110, insetTop: 14, fy: { label: null, domain: data.variants, tickFormat: short },
+        x: { label: column.name, ...over([low, high]) }, y: { label: "runs", grid: true, ticks: 3 },
         marks: [
           Plot.rectY(d, Plot.binX({ y: "count" }, { x: "x", fy: "variant", fill: (x) => colour(x.v), fillOpacity: 0.75, thresholds: low === high ? [low - 0.5, low + 0.5] : 24 })),
-          Plot.ruleX(d, Plot.groupZ({ x: "mean" }, { x: "x", z: "variant", fy: "variant", stroke: "#1b1f24", strokeWidth: 1.5 })),
+          Plot.ruleX(d, Plot.groupZ({ x: "mean" }, { x: "x", z: "variant", fy: "variant", stroke: "currentColor", strokeWidth: 1.5 })),
           Plot.ruleY([0]),
         ],
       });
@@ -127,7 +134,7 @@
       const d = data.statistics.filter((x) => x.measure === column.name && x.mean !== null).map((x) => ({ ...x, at: x.point[0], v: data.variants.indexOf(x.variant) }));
       const numbers = d.every((x) => typeof x.at === "number");
       figure(g, column, {
-        x: { label: data.params[0], type: numbers ? undefined : "point" }, y: { label: column.name, grid: true, nice: true },
+        insetLeft: 12, insetRight: 12, insetBottom: 6, x: { label: data.params[0], type: numbers ? undefined : "point" }, y: { label: column.name, grid: true, ...over(d.flatMap((x) => [x.mean, x.low ?? x.mean, x.high ?? x.mean])) },
         marks: data.variants.flatMap((_, v) => {
           const one = d.filter((x) => x.v === v);
           return [
@@ -153,13 +160,17 @@
       }));
       const d = d3.flatGroup(all, (a) => a.variant, (a) => a.x, (a) => a.y).map(([variant, x, y, of]) => ({ variant, x, y, z: d3.mean(of, (a) => a.z) }));
       if (!d.length) return;
+      const [low, high] = d3.extent(d, (a) => a.z);
+      const crowded = !sampled && new Set(d.map((a) => a.x)).size * 36 > width - 180;
       figure(g, column, {
-        height: 330, marginLeft: 70, fx: { label: null, domain: data.variants }, padding: 0.04,
-        x: { label: px, type: sampled ? "linear" : "band" }, y: { label: py, type: sampled ? "linear" : "band", reverse: !sampled },
-        color: { scheme: "cividis", legend: true, label: column.name },
+        height: 70 + (crowded ? 40 : 0) + 170 * data.variants.length, marginLeft: 70, marginRight: 110, marginBottom: crowded ? 70 : 40,
+        fy: { label: null, domain: data.variants, tickFormat: short }, padding: 0.04,
+        x: { label: px, type: sampled ? "linear" : "band", ...(crowded ? { tickRotate: -60 } : {}) },
+        y: { label: py, type: sampled ? "linear" : "band", reverse: !sampled },
+        color: { scheme: "cividis", legend: true, label: column.name, width: Math.min(width, 300), marginLeft: 16, marginRight: 16, ...(low === high ? { domain: [low - 1, high + 1] } : {}) },
         marks: sampled
-          ? [Plot.dot(d, { fx: "variant", x: "x", y: "y", fill: "z", r: 7 })]
-          : [Plot.cell(d, { fx: "variant", x: "x", y: "y", fill: "z", inset: 0.5 })],
+          ? [Plot.dot(d, { fy: "variant", x: "x", y: "y", fill: "z", r: 7 })]
+          : [Plot.cell(d, { fy: "variant", x: "x", y: "y", fill: "z", inset: 0.5 })],
       });
     });
   }
