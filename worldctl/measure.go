@@ -147,8 +147,11 @@ func faultsOf(err error) string {
 // inMeasures names the file that an error is about, and says where its keys are described.
 func (c *cli) inMeasures(args []string, err error) error {
 	const next = "docs/measures.md has the keys of measures"
-	if errors.As(err, new(*source.Error)) {
-		return usagef(next, "%w", err)
+	if wrong := (*source.Error)(nil); errors.As(err, &wrong) {
+		for i := range wrong.Faults {
+			wrong.Faults[i].File = args[0] // as it was typed
+		}
+		return usagef(next, "%w", wrong)
 	}
 	var e *measure.DocumentError
 	if !errors.As(err, &e) {
