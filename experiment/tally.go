@@ -17,6 +17,7 @@ type StepFailure struct {
 	Error string `json:"error"`
 }
 
+// String returns "CELL at tick N: why".
 func (f *StepFailure) String() string {
 	return fmt.Sprintf("%s at tick %d: %s", f.Cell, f.Tick, oneLine(errors.New(f.Error)))
 }

@@ -159,7 +159,7 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 			delete(w.answers, key)
 		}
 	}
-	for key, a := range w.failures {
+	for key, a := range w.failures { // order cannot show: likewise
 		if !w.inFlight(key, a.Attempt) {
 			delete(w.failures, key)
 		}
