@@ -143,6 +143,9 @@ check-peers: $(LINTER) ## what check and test do, of tools/peers, which they lea
 	cd tools/peers && ../../$(LINTER) run --timeout 30m
 	$(GO) test -C tools/peers -shuffle=on -vet=off ./...
 
+sir: ## make RUNS runs of an epidemic, and see that 50 pairs say what they say
+	WORLDKERNEL_RUNS=$${RUNS:-1000} $(GO) test -count=1 -timeout 60m -v -run TestPairsOfFiftySeeds ./examples
+
 gas: ## look for Starlark programs that take more than 0.2 s of CPU at the default limit of gas
 	WORLDKERNEL_GAS= $(GO) test -count=1 -timeout 30m -v -run TestSearchForExpensivePrograms ./reducer/star
 
