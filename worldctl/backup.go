@@ -35,7 +35,11 @@ another world with fork, or restore it in the place of a lost one.`,
 			done.Dir = args[0] // as it was typed
 			return c.object("backup", done, func() {
 				fmt.Fprintf(c.stdout, "world %s is backed up to %s, up to #%d, %s\n", done.ID, args[0], done.Head.ID, sharing(done.Linked))
-				c.note("to bring it back: worldctl restore %s -w DIR", args[0])
+				to := "-w DIR"
+				if c.storeURL() != "" {
+					to = "-w " + done.ID
+				}
+				c.note("to bring it back: worldctl restore %s %s", shellWord(args[0]), to)
 			})
 		}),
 	}
@@ -62,7 +66,7 @@ same external keys where it comes the same way. Before you run it:
 Secrets are in no backup: bring .world/secrets back yourself.
 
 With --store the world is made in the store, by its own id, where the store has none of
-that id.`,
+that id, and none that was moved out of it.`,
 		Example: `  mv town town.old
   worldctl restore /mnt/backups/town-monday -w town
   worldctl -w town run --effects recorded:town.old`,
@@ -93,16 +97,23 @@ func (c *cli) noteRestored() {
 
 // restoreStored makes a world of a backup in a store.
 func (c *cli) restoreStored(ctx context.Context, backup string) error {
-	if _, err := c.place(c.world); err != nil {
+	s, err := c.openStore()
+	if err != nil {
 		return err
 	}
-	done, err := c.stored.Restore(ctx, c.path(backup), c.world, c.options())
+	done, err := s.Restore(ctx, c.path(backup), c.world, c.options())
 	var other *shared.OtherWorldError
 	if errors.As(err, &other) {
 		return &fault{err: err, code: exitUsage, hint: "type -w " + other.ID}
 	}
+	if moved := (*local.MovedError)(nil); errors.As(err, &moved) {
+		return hinted(err, "it lives there: worldctl move in brings it back; where it is lost, docs/postgres.md says how a store forgets it")
+	}
+	if errors.Is(err, local.ErrNoWorld) || isFile(backup) {
+		return notBackup(backup, err)
+	}
 	if err != nil {
-		return c.notMovedIn(backup, notBackup(backup, err))
+		return c.notMovedIn(backup, err)
 	}
 	return c.object("restore", done, func() {
 		fmt.Fprintf(c.stdout, "world %s is in the store, as it was at #%d\n", done.ID, done.Head.ID)

@@ -34,7 +34,8 @@ flight in this world stays this world's. New effects of the fork
   hold       wait for a person: intent approve
   live       are performed, as those of another world: with other external keys
   recorded   are answered by the receipts of this world, whose directory the fork
-             remembers in .world/recorded; nothing reaches the outside
+             remembers in .world/recorded, or of a world in a store has a copy of;
+             nothing reaches the outside. Such a fork is one in a directory
   recorded-or-live
              are answered by them where this world has asked for the same up to now, and
              the others are performed, as those of another world
@@ -115,21 +116,21 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 		c.note("note: #%d is in the middle of a tick; the fork begins before that", asked)
 	}
 	return c.object("fork", done, func() {
-		is := dir
+		then := func(verb string) string { return inDirectory(dir) + " " + verb }
 		if dir == "" {
-			is = done.ID
+			then = func(verb string) string { return c.typed(done.ID).Replace("worldctl " + verb) }
 			fmt.Fprintf(c.stdout, "world %s is in the store, forked from %s at #%d\n", done.ID, done.Parent, done.At)
 		} else {
 			fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
 		}
 		next := map[journal.ForkEffects]string{
-			journal.ForkHold:     "its effects wait for you: worldctl -w " + shellWord(is) + " intent list --state parked",
+			journal.ForkHold:     "its effects wait for you: " + then("intent list --state parked"),
 			journal.ForkLive:     "its effects are performed",
 			journal.ForkRecorded: "its effects are answered by what this world recorded",
 
 			journal.ForkRecordedOrLive: "its effects are answered by what this world recorded, and what it has not asked for is performed, for real",
 		}
-		c.note("next: worldctl -w %s run; %s", shellWord(is), next[done.Effects])
+		c.note("next: %s; %s", then("run"), next[done.Effects])
 	})
 }
 
@@ -175,7 +176,9 @@ func notCopied(dir string, err error) error {
 	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, syscall.ENOTDIR) && isFile(dir):
 		return &fault{err: err, code: exitConflict, hint: "name a directory that is empty or not there"}
 	case errors.Is(err, local.ErrRecordedBeside):
-		return &fault{err: err, code: exitUsage, hint: "worldctl fork DIR, or --effects hold or live"}
+		return &fault{err: err, code: exitUsage, hint: "worldctl fork DIR --effects recorded has it in a directory, where it runs; in the store --effects hold or live"}
+	case errors.Is(err, world.ErrSameWorld) && dir == "":
+		return &fault{err: err, code: exitUsage, hint: "choose another --id"}
 	case errors.Is(err, world.ErrSameWorld):
 		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}
 	case errors.Is(err, world.ErrForkEffects):

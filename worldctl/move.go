@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/shared"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -81,6 +82,8 @@ func (c *cli) notMovedIn(dir string, err error) error {
 		return hinted(err, "%s keys seal", here)
 	case errors.Is(err, local.ErrExists):
 		return hinted(err, "the store has it, and it goes on there; another world that begins as this one does: %s fork NEW", here)
+	case errors.Is(err, local.ErrRecorded):
+		return hinted(err, "it goes on in its directory: %s run", here)
 	case errors.Is(err, local.ErrStale):
 		return hinted(err, "move that one in; where it is lost, docs/postgres.md says how a store forgets it")
 	}
@@ -156,7 +159,7 @@ The passphrase opens the keyring, and is the same there.`,
 			}
 			other, err := shared.Open(cmd.Context(), to, shared.Options{Copies: c.path(c.copies), Take: c.take, Version: version().Version})
 			if err != nil {
-				return err
+				return notReached(err)
 			}
 			defer other.Close()
 			done, err := c.stored.MoveTo(cmd.Context(), c.world, other, c.options())
@@ -168,6 +171,15 @@ The passphrase opens the keyring, and is the same there.`,
 	}
 	cmd.Flags().StringVar(&to, "to-store", "", "the `URL` of the store that the world moves to; "+toStoreEnv+" does the same")
 	return cmd
+}
+
+// notReached says of which store it is that a world cannot move there.
+func notReached(err error) error {
+	err = fmt.Errorf("--to-store: %w", err)
+	if refused := (*pglog.RefusedError)(nil); errors.As(err, &refused) && refused.State == pglog.NoStore {
+		return &fault{err: err, hint: "make one there: " + storeEnv + "=URL worldctl store init, with the URL of --to-store"}
+	}
+	return err
 }
 
 func (c *cli) moved(done *local.Moved, next func()) error {

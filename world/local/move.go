@@ -34,7 +34,7 @@ type Moved struct {
 // Why a world does not move.
 var (
 	ErrStale    = errors.New("this is not what the world was when it was moved out of there")
-	errRecorded = errors.New("its effects are answered by what another world recorded, which is in a directory")
+	ErrRecorded = errors.New("its effects are answered by what another world recorded, which is in a directory")
 	errUnequal  = errors.New("what was moved is not what was there: nothing has changed")
 )
 

@@ -107,7 +107,7 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string
 	if parent, _, err := readRecorded(lw.hidden); err != nil {
 		return err
 	} else if parent != "" { // without it the outside would be asked
-		return fmt.Errorf("%w: %s", errRecorded, parent)
+		return fmt.Errorf("%w: %s", ErrRecorded, parent)
 	}
 	if _, keeps := log.(KeyringLog); keeps && !receipt.Sealed(keyring) { // which would stay behind, where nothing opens
 		return fmt.Errorf("the keyring goes with the world, and %w", ErrNotSealed)

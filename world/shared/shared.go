@@ -101,7 +101,8 @@ func (s *Store) MoveOut(ctx context.Context, id, to string, opts local.Options) 
 }
 
 // Restore makes a world in the store of a backup in a directory: the world with the id that it has
-// there, where the store has none of that id. See local.Restore; a crash leaves the world, or none.
+// there, where the store has none of that id, and none has moved away. Another id than that is
+// refused, but an empty one. See local.Restore; a crash leaves the world, or none.
 func (s *Store) Restore(ctx context.Context, backup, id string, opts local.Options) (_ *local.BackedUp, err error) {
 	aside, err := os.MkdirTemp("", "world-restored-")
 	if err != nil {
@@ -113,8 +114,15 @@ func (s *Store) Restore(ctx context.Context, backup, id string, opts local.Optio
 	if err != nil {
 		return nil, err
 	}
-	if done.ID != id {
+	if id != "" && done.ID != id {
 		return nil, &OtherWorldError{Backup: backup, ID: done.ID}
+	}
+	is, err := s.Store.World(done.ID, pglog.Claim{Made: true}).Stands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if is.State == journal.Moved { // and lives there: what goes on from it comes back by MoveIn
+		return nil, &local.MovedError{Place: "world " + done.ID + " of store " + s.ID(), Where: is.To}
 	}
 	if _, err := s.MoveIn(ctx, dir, opts); err != nil {
 		return nil, err
