@@ -301,6 +301,52 @@ func TestWorkerGoesOnOverATakeover(t *testing.T) {
 	})
 }
 
+// TestAWorkerRenewsUntilItsHostIsClosed: a host that begins nothing more renews and takes results for
+// as long as what comes before its end takes, and leaves the rest to the next one, which adopts it.
+func TestAWorkerRenewsUntilItsHostIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := new(logtest.Server)
+		p, q := nth(t, 1), nth(t, 2)
+		a := own(t, server)
+		one := newSharedOwner(a).open(t)
+		start(one, p, q)
+		require.Len(t, acquire(t, one, "w-1", 2), 2)
+		require.NoError(t, one.Shut())
+		for range 5 {
+			time.Sleep(host.DefaultLease * 9 / 10)
+			require.NoError(t, one.Renew("w-1", p.Key, 1, p.Nonce))
+			require.NoError(t, one.Renew("w-1", q.Key, 1, q.Nonce))
+		}
+		synctest.Wait()
+		require.NotEmpty(t, lives(t, a, p), "also in the table: this process may end at any time")
+		require.NoError(t, one.Commit("w-1", fromElsewhere(t, q), 0))
+		require.ErrorIs(t, one.Lose("w-1", p.Key, 1, p.Nonce, "?"), host.ErrClosed, "nobody would hear of it")
+		require.NoError(t, one.Close())
+		require.ErrorIs(t, one.Renew("w-1", p.Key, 1, p.Nonce), host.ErrClosed, "and not that it is not its own")
+		require.ErrorIs(t, one.Commit("w-1", fromElsewhere(t, p), 0), host.ErrClosed)
+
+		time.Sleep(host.DefaultLease * 3 / 2) // it is given up for two
+		two := newSharedOwner(own(t, server)).open(t)
+		two.Start(task(receipt.Recover, p))
+		none(t, two)
+		require.NoError(t, two.Renew("w-1", p.Key, 1, p.Nonce))
+		require.Equal(t, receipt.StatusOK, decoded(t, recover1(t, two, q)).Status)
+	})
+}
+
+// lives returns the worker that has an attempt in the table, and whose lease lives.
+func lives(t *testing.T, a host.Attempts, p receipt.Permit) string {
+	t.Helper()
+	all, err := a.KeptAttempts(t.Context())
+	require.NoError(t, err)
+	for _, k := range all {
+		if k.Key == p.Key && k.Lease > 0 {
+			return k.Worker
+		}
+	}
+	return ""
+}
+
 func TestAdoptedWorkerThatIsGoneLeavesItsAttemptInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(logtest.Server)

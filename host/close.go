@@ -19,7 +19,8 @@ const leaveBehind = 2 * time.Second
 // nobody has started are given back, which the effect store keeps; running ones
 // have Config.Grace to end before their contexts do, and workers elsewhere to
 // commit what they hold; where another machine may own the world next (Config.Attempts),
-// they go on there with what they hold. What then still runs is left behind: nobody will know
+// they go on there with what they hold, and until it lets go of that the Host renews it and takes
+// results. What then still runs is left behind: nobody will know
 // what became of it. The error is that of the effect store or of an adapter's
 // Close.
 func (h *Host) Close() error {
@@ -67,7 +68,7 @@ func (h *Host) shut() []*job {
 	h.closed = true
 	h.wake()
 	ring(&h.remote.news)
-	if h.keeper != nil {
+	if h.keeper != nil && !h.keeps() {
 		h.keeper.Stop()
 	}
 	for _, e := range h.remote.queue {
@@ -105,6 +106,10 @@ func (h *Host) refuse(tasks []receipt.Task) {
 // has them go on, and none of them waits for this process, which does not renew any more.
 func (h *Host) handOver() {
 	h.mu.Lock()
+	h.left = true
+	if h.keeper != nil {
+		h.keeper.Stop()
+	}
 	var held []attempt
 	for at, e := range h.remote.tasks { // order cannot show: each has its own lease
 		if e.held {

@@ -49,6 +49,7 @@ type Host struct {
 	keeper    *time.Timer
 	keeping   bool // keeper is set
 	closed    bool
+	left      bool  // to who owns the world next: what workers elsewhere hold
 	refused   error // that not all of what Start was told of since could be given back
 	failed    error // of the effect store: nothing is acknowledged after it
 }

@@ -171,13 +171,16 @@ func (h *Host) takeBack(e *remoteTask) {
 // Renew prolongs the lease of an attempt by its term, from now. ErrNotHeld where
 // the worker does not hold it, has committed its result, or has held it for
 // longer than the effect's timeout and two leases; the error of the effect store when
-// that has failed: the world may be another's.
+// that has failed: the world may be another's; ErrClosed when it is about to be.
 func (h *Host) Renew(worker string, key receipt.Key, number uint64, nonce receipt.Nonce) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.remote.tasks[attempt{key, number}]
-	if h.failed != nil {
+	switch {
+	case h.failed != nil:
 		return h.failed
+	case h.left:
+		return ErrClosed
 	}
 	if e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce || !h.leases.prolong(e.job.claim(), e.job, time.Now()) {
 		return ErrNotHeld
@@ -187,10 +190,14 @@ func (h *Host) Renew(worker string, key receipt.Key, number uint64, nonce receip
 
 // Lose takes the word of a worker that nobody can tell what came of an attempt which it
 // holds, and why: that is known at once, and not when the lease has run out. A result that
-// comes all the same is taken. ErrNotHeld where the worker does not hold it.
+// comes all the same is taken. ErrNotHeld where the worker does not hold it; ErrClosed where the
+// owner that comes next has to be told.
 func (h *Host) Lose(worker string, key receipt.Key, number uint64, nonce receipt.Nonce, why string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.closed && h.cfg.Attempts != nil {
+		return ErrClosed
+	}
 	e := h.remote.tasks[attempt{key, number}]
 	if e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce {
 		return ErrNotHeld

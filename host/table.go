@@ -222,7 +222,7 @@ func (t *attemptTable) close() error {
 				delete(t.rows, c.attempt)
 			}
 			c.begin.end(false, ErrClosed)
-		case !c.renew:
+		default: // what a worker is left with, too
 			t.add(c)
 		}
 	}

@@ -138,10 +138,14 @@ func (h *Host) claim(t receipt.Task) *job {
 	return j
 }
 
+// keeps reports whether leases are looked after: where workers elsewhere can go on with what they
+// hold, for as long as they are this Host's. It is called with mu held.
+func (h *Host) keeps() bool { return !h.closed || h.cfg.Attempts != nil && !h.left }
+
 // keep sees to it that leases are looked after. It is called with mu held.
 func (h *Host) keep() {
 	switch wait := h.cfg.Lease / 3; {
-	case h.keeping || h.closed:
+	case h.keeping || !h.keeps():
 		return
 	case h.keeper == nil:
 		h.keeper = time.AfterFunc(wait, h.look)
@@ -157,7 +161,7 @@ func (h *Host) keep() {
 func (h *Host) look() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if !h.keeps() {
 		return
 	}
 	now := time.Now()

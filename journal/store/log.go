@@ -344,6 +344,19 @@ func (s *Store) leaveLog() error {
 	return errors.Join(err, s.giveUp())
 }
 
+// KeepImage puts the image of the last Checkpoint into the log, if that lacks it: what Close would
+// do, which then takes less time.
+func (s *Store) KeepImage() error {
+	s.settleImages()
+	if s.failed() != nil {
+		return nil // as Close says
+	}
+	err := s.keepImage(smallImage)
+	s.keeping.Lock() // it may be on its way already
+	defer s.keeping.Unlock()
+	return err
+}
+
 // appendToLog begins to append what is to be acknowledged.
 func (s *Store) appendToLog(p *pending) (err error) {
 	if s.opts.Log == nil || len(p.Records) == 0 {

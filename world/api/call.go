@@ -36,6 +36,7 @@ type call struct {
 	bearer *token          // that the caller shows; nil: none that is known
 	token  *token          // that counts: nil where the route is open to everybody
 	world  *hosted         // nil: the route names none
+	exit   func()          // lets the world go; nil: it does not wait for the call
 	follow context.Context // what a follower lives in: without the deadline of an answer
 	free   func()          // gives the slot back; nil: there is none
 	give   func()          // gives the turn back; nil: there is none

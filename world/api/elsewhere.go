@@ -57,7 +57,8 @@ func (c *call) find() error {
 	return c.findElsewhere(id)
 }
 
-// enterWorld has the call be about a world that is served here.
+// enterWorld has the call be about a world that is served here. What a worker holds is its host's
+// business alone, which says itself when it is closed: no world waits for such a call.
 func (c *call) enterWorld(id string) error {
 	h := c.server.worlds.get(id)
 	switch {
@@ -65,7 +66,9 @@ func (c *call) enterWorld(id string) error {
 		return errNoWorld()
 	case h.stopped.Load():
 		return errStopped
-	case !h.enter():
+	case h.enter():
+		c.exit = h.exit
+	case !c.route.held:
 		return errMoving()
 	}
 	c.world = h

@@ -99,7 +99,8 @@ func (s *hosts) sorted() []*hosted {
 	return out
 }
 
-// Add serves one more world, which the server does not close. Remove is called before it is closed.
+// Add serves one more world, which the server does not close. Remove is called before it is closed,
+// and Forget after that.
 func (s *Server) Add(lw *local.World) error {
 	id := lw.Status().ID
 	j := view.Journal{Local: lw}
@@ -121,7 +122,7 @@ func (s *Server) Add(lw *local.World) error {
 
 // Remove ends what follows a world, answers what newly is asked of it with a problem that says when
 // to ask again, and returns when everything else that was asked has been answered: then the world
-// can be closed.
+// can be closed. What workers hold they renew and hand in until it is.
 func (s *Server) Remove(id string) {
 	h := s.worlds.get(id)
 	if h == nil {
@@ -132,6 +133,10 @@ func (s *Server) Remove(id string) {
 	h.inside.Lock()   // nobody is inside any more
 	h.inside.Unlock() //nolint:staticcheck // and nobody comes in
 	h.working.Wait()
+}
+
+// Forget takes away a world that was removed, and is closed.
+func (s *Server) Forget(id string) {
 	s.worlds.mu.Lock()
 	defer s.worlds.mu.Unlock()
 	delete(s.worlds.all, id)

@@ -15,6 +15,7 @@ type route struct {
 	long         bool // it takes as long as a verification may
 	health       bool // it has slots of its own
 	metrics      bool // it tells of all worlds, and Config.OpenMetrics opens it
+	held         bool // about what a worker holds: it is answered while the world leaves, until that is done
 	answer       func(*call) error
 }
 
@@ -113,9 +114,9 @@ func workRoutes() []route {
 		{method: get, path: ofWorld + "/manifest", scope: ScopeRead, or: ScopeWork, answer: showManifest},
 		{method: get, path: ofWorld + "/contents/{hash}", scope: ScopeRead, or: ScopeWork, answer: showContent},
 		{method: post, path: ofWorld + "/effects/acquire", scope: ScopeWork, answer: acquireEffects},
-		{method: post, path: ofWorld + "/effects/renew", scope: ScopeWork, answer: renewEffect},
+		{method: post, path: ofWorld + "/effects/renew", scope: ScopeWork, held: true, answer: renewEffect},
 		{method: post, path: ofWorld + "/effects/lose", scope: ScopeWork, answer: loseEffect},
-		{method: post, path: ofWorld + "/effects/commit", scope: ScopeWork, answer: commitEffect},
+		{method: post, path: ofWorld + "/effects/commit", scope: ScopeWork, held: true, answer: commitEffect},
 		{method: post, path: ofWorld + "/receipts", scope: ScopeWork, answer: receiveReceipt},
 	}
 }

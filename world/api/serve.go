@@ -2,12 +2,15 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host"
 )
 
 // serve answers a request: whatever is wrong with it is a Problem.
@@ -147,7 +150,9 @@ func (s *Server) enter(c *call) error {
 		if err := c.find(); err != nil || c.world == nil {
 			return err
 		}
-		defer c.world.exit()
+		if c.exit != nil {
+			defer c.exit()
+		}
 	}
 	if err := c.checkQuery(); err != nil {
 		return err
@@ -169,10 +174,15 @@ func (s *Server) enter(c *call) error {
 	c.follow = c.Context()
 	c.Request = c.WithContext(ctx)
 	err := c.route.answer(c)
-	if err != nil && c.world != nil && c.world.leaving.Load() && ctx.Err() != nil {
+	if err != nil && c.world != nil && c.world.leaving.Load() && (ctx.Err() != nil || cutShort(err)) {
 		return errMoving()
 	}
 	return err
+}
+
+// cutShort reports whether an error may come of it that a world leaves.
+func cutShort(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, host.ErrClosed)
 }
 
 // bound bounds how long the request may take to come and its answer to go, and returns how long it

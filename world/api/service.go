@@ -140,6 +140,7 @@ func (v *Service) Leave(w *Running) error {
 	w.stop()
 	<-w.ended
 	w.telling.Wait()
+	defer v.serving.server.Forget(w.ID)
 	return w.close()
 }
 

@@ -93,7 +93,8 @@ type World struct {
 	aside string // holds what is this look's alone, and goes with it; empty: the world is owned
 	looks bool   // the world is only read; see Look
 
-	left []receipt.Permit // see Left
+	left   []receipt.Permit // see Left
+	closed bool             // Close has closed the host
 
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
@@ -273,13 +274,16 @@ func (lw *World) Close() error {
 	if lw.opts.Effects != "" {
 		given = errors.Join(given, lw.host.GiveBack(lw.w.InFlight()))
 	}
-	// The host first: what it still finishes is kept in the effect store.
+	// What takes long comes first: until the host is closed, workers elsewhere renew what they hold.
+	kept := errors.Join(lw.w.Checkpoint(), lw.store.KeepImage())
+	// The host before the store: what it still finishes is kept in the effect store.
 	closed := lw.host.Close()
+	lw.closed = true
 	lw.left = lw.host.Left(lw.w.InFlight())
 	if errors.Join(given, closed) == nil {
 		lw.store.SetWake(lw.wake())
 	}
-	return errors.Join(given, closed, lw.w.Checkpoint(), lw.store.Close())
+	return errors.Join(given, kept, closed, lw.store.Close())
 }
 
 // Left returns, after Close, the attempts that it did not see the end of within

@@ -83,6 +83,9 @@ func (lw *World) CommitEffect(worker string, data []byte, retryAfter time.Durati
 			return err
 		}
 		return lw.Update(func(w *world.World) error {
+			if lw.closed {
+				return host.ErrClosed
+			}
 			_, err := w.Receive(signed)
 			return err
 		})

@@ -16,6 +16,8 @@ import (
 const (
 	closing = time.Second     // for adapters to end once their places are given up
 	handing = 5 * time.Second // for that, and for handing in what came of it
+	// In a lease it is renewed so often, and where there was no answer asked for again so often.
+	renewals, repeats = 3, 30
 )
 
 // worldWorker works for one world, under whatever manifests come into force.
@@ -87,7 +89,7 @@ func (w *worldWorker) note(what string) func(error, time.Duration) {
 
 // keep renews a lease until it is not held, or over.
 func (w *worldWorker) keep(p receipt.Permit, h *lease) {
-	timer := time.NewTimer(h.term / 3)
+	timer := time.NewTimer(h.term / renewals)
 	defer timer.Stop()
 	for {
 		select {
@@ -95,16 +97,23 @@ func (w *worldWorker) keep(p receipt.Permit, h *lease) {
 			return
 		case <-timer.C:
 		}
-		if w.leases.lost(h) || !w.renew(&p, h) {
+		if w.leases.lost(h) {
 			return
 		}
-		timer.Reset(h.term / 3)
+		switch renewed, held := w.renew(&p, h); {
+		case !held:
+			return
+		case renewed:
+			timer.Reset(h.term / renewals)
+		default: // the world may be on its way from one process to another
+			timer.Reset(h.term / repeats)
+		}
 	}
 }
 
-// renew reports whether another renewal makes sense.
-func (w *worldWorker) renew(p *receipt.Permit, h *lease) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), h.term/3)
+// renew reports whether a lease is renewed, and whether another renewal makes sense.
+func (w *worldWorker) renew(p *receipt.Permit, h *lease) (renewed, held bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), h.term/renewals)
 	defer cancel()
 	asked := time.Now()
 	err := w.client.post(ctx, ofWorld(w.id, "/effects/renew"), api.RenewRequest{
@@ -116,7 +125,7 @@ func (w *worldWorker) renew(p *receipt.Permit, h *lease) bool {
 		w.leases.prolong(h, asked)
 	case said != nil && said.status == http.StatusConflict:
 		w.leases.lose(attemptOf(p))
-		return false
+		return false, false
 	}
-	return true
+	return err == nil, true
 }
