@@ -119,13 +119,14 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone`
 
-	// sqlList lists worlds after one, by their ids. What is due at any time that has come is due at once.
+	// sqlList lists worlds after one, by their ids; of some ids ($3), or all. What is due at any time
+	// that has come is due at once.
 	sqlList = `
 SELECT w.id, w.state, w.epoch, w.head, w.root, CASE WHEN w.due <= now() THEN '-infinity' ELSE w.due END, coalesce(w.node, ''), n.run IS NOT NULL,
        (SELECT count(*) FROM worldkernel.attempt a WHERE a.wid = w.wid AND a.result IS NULL), coalesce(w.moved_to, '')
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-WHERE w.id > $1 ORDER BY w.id LIMIT $2`
+WHERE w.id > $1 AND ($3::text[] IS NULL OR w.id = ANY ($3)) ORDER BY w.id LIMIT $2`
 
 	// sqlWorld looks at a world.
 	sqlWorld = `

@@ -74,24 +74,30 @@ type Row struct {
 	To    string     // it was moved; empty: it was not
 }
 
+// ListAfter returns at most so many worlds after an id, by their ids. Only names those that it is
+// about; nil: all.
+func (s *Store) ListAfter(ctx context.Context, after string, only []string, most int) (page []Row, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error {
+		page = page[:0]
+		return s.rows(ctx, sqlList, []any{after, most, only}, func(r pgx.Rows) error {
+			var w Row
+			var due pgtype.Timestamptz
+			err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &fixed{w.Head.Root[:]}, &due, &w.Node, &w.Alive, &w.Owed, &w.To)
+			if due.Valid {
+				w.Due = &due.Time // of one at once, the zero time
+			}
+			page = append(page, w)
+			return inWorld(w.ID, unreadable(err))
+		})
+	})
+	return page, err
+}
+
 // List yields the worlds of the store by their ids. An error ends the sequence.
 func (s *Store) List(ctx context.Context) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for after, more := "", true; more; {
-			var page []Row
-			err := s.insist(ctx, func(ctx context.Context) error {
-				page = page[:0]
-				return s.rows(ctx, sqlList, []any{after, listPage}, func(r pgx.Rows) error {
-					var w Row
-					var due pgtype.Timestamptz
-					err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &fixed{w.Head.Root[:]}, &due, &w.Node, &w.Alive, &w.Owed, &w.To)
-					if due.Valid {
-						w.Due = &due.Time // of one at once, the zero time
-					}
-					page = append(page, w)
-					return inWorld(w.ID, unreadable(err))
-				})
-			})
+			page, err := s.ListAfter(ctx, after, nil, listPage)
 			if err != nil {
 				yield(Row{}, err)
 				return

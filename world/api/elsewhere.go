@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // Elsewhere knows the worlds of a store, which other processes serve, too.
@@ -12,6 +14,18 @@ type Elsewhere interface {
 	// Owner returns where the process is that serves a world, and has this one serve it where no
 	// process does: "" then. The error is ErrNoWorld, or a *NotNowError.
 	Owner(ctx context.Context, id string) (url string, err error)
+	// Worlds returns at most so many worlds of the store after an id, by their ids. Only names those
+	// that it is about; nil: all.
+	Worlds(ctx context.Context, after string, only []string, most int) ([]Stored, error)
+}
+
+// Stored is what a store says of a world.
+type Stored struct {
+	ID    string
+	Head  journal.Head
+	Owner string // the node that has it; "": none
+	Due   string // when it goes on by itself, that nobody owns: a time, or now; "": when it is asked for
+	Owed  int    // attempts of effects that have begun and not ended
 }
 
 // ErrNoWorld says that there is no world of an id, here or elsewhere.

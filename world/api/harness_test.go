@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,16 +111,29 @@ const throughEnv = "WORLDKERNEL_TEST_THROUGH"
 func (s *served) through() *served {
 	front := *s
 	cfg := s.cfg
-	cfg.Worlds, cfg.Elsewhere = nil, elsewhere{s.http.URL}
+	cfg.Worlds, cfg.Elsewhere = nil, elsewhere{s.http.URL, s.cfg.Worlds}
 	front.start(cfg)
 	front.api = s.api // what tests look at is the owner's
 	return &front
 }
 
 // elsewhere is where all worlds are.
-type elsewhere struct{ url string }
+type elsewhere struct {
+	url    string
+	worlds []*local.World
+}
 
 func (e elsewhere) Owner(context.Context, string) (string, error) { return e.url, nil }
+
+func (e elsewhere) Worlds(_ context.Context, after string, only []string, most int) (all []api.Stored, err error) {
+	for _, w := range e.worlds { // which tests make in the order of their ids
+		s := w.Status()
+		if s.ID > after && len(all) < most && (only == nil || slices.Contains(only, s.ID)) {
+			all = append(all, api.Stored{ID: s.ID, Head: s.Head, Owner: "one", Owed: 1})
+		}
+	}
+	return all, nil
+}
 
 func (s *served) start(cfg api.Config) {
 	server, err := api.New(cfg)

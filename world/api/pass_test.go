@@ -116,6 +116,10 @@ func (m *moving) Owner(context.Context, string) (string, error) {
 	return "", m.err
 }
 
+func (m *moving) Worlds(context.Context, string, []string, int) ([]api.Stored, error) {
+	return nil, m.err
+}
+
 func (m *moving) to(url string) { m.url.Store(&url) }
 
 // front serves no world, and passes on.
@@ -256,4 +260,34 @@ func TestAStreamIsPassedOn(t *testing.T) {
 	require.Equal(t, 1, back.api.Used("followers", "ada"), "it counts at the owner")
 	leave()
 	require.Eventually(t, func() bool { return back.api.Used("followers", "ada") == 0 }, time.Minute, time.Millisecond)
+}
+
+// TestWorldsAreListedInPages, those that are served here and those of a store.
+func TestWorldsAreListedInPages(t *testing.T) {
+	back := serve(t, api.Config{Worlds: worlds(t, "a", "b", "elsewhere")})
+	for name, s := range map[string]*served{"here": back, "elsewhere": front(t, back, elsewhere{back.http.URL, back.cfg.Worlds}, api.Limits{})} {
+		t.Run(name, func(t *testing.T) {
+			var ids []string
+			for path := "/api/worlds?limit=2"; path != ""; {
+				page := ok[api.Worlds](s.get(path))
+				require.LessOrEqual(t, len(page.Worlds), 2)
+				for _, w := range page.Worlds {
+					ids = append(ids, w.ID)
+					require.Equal(t, journal.Seq(1), w.Head.ID)
+					require.NotEmpty(t, w.Name)
+					require.True(t, w.Open)
+				}
+				if path = ""; page.Next != nil {
+					path = *page.Next
+				}
+			}
+			require.Equal(t, []string{"a", "b", "elsewhere"}, ids)
+			all := ok[api.Worlds](s.get("/api/worlds"))
+			require.Len(t, all.Worlds, 3)
+			require.Nil(t, all.Next)
+			mine := ok[api.Worlds](s.do(s.as("other", s.request("GET", "/api/worlds", nil)))).Worlds
+			require.Len(t, mine, 1, "of others nobody is told")
+			s.get("/api/worlds?limit=0").problem(http.StatusBadRequest, "malformed")
+		})
+	}
 }

@@ -48,7 +48,7 @@ func readRoutes() []route {
 		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},
 		{method: post, path: "/api/sessions", scope: scopeOpen, answer: openSession},
 		{method: http.MethodDelete, path: "/api/sessions", scope: scopeAny, answer: closeSession},
-		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, answer: listWorlds},
+		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, query: []string{"after", "limit"}, answer: listWorlds},
 
 		{method: get, path: "/api/inbox", scope: ScopeRead, query: []string{"after", "limit"}, answer: showInbox},
 		{method: get, path: "/api/whoami", scope: scopeAny, answer: whoami},

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/world/api"
@@ -28,6 +29,37 @@ func (n *Node) Owner(ctx context.Context, id string) (url string, err error) {
 		return "", errMoving("another node is about to have the world")
 	}
 	return "", n.bring(ctx, id)
+}
+
+// Worlds implements api.Elsewhere.
+func (n *Node) Worlds(ctx context.Context, after string, only []string, most int) ([]api.Stored, error) {
+	var out []api.Stored
+	for {
+		rows, err := n.Store.ListAfter(ctx, after, only, most-len(out))
+		if err != nil {
+			return nil, &api.NotNowError{Why: "the store does not answer", Err: err}
+		}
+		for i := range rows {
+			w := &rows[i]
+			if after = w.ID; w.State == "live" { // and is neither still being made nor moved away
+				out = append(out, api.Stored{ID: w.ID, Head: w.Head, Owner: w.Node, Due: due(w), Owed: w.Owed})
+			}
+		}
+		if len(rows) == 0 || len(out) == most {
+			return out, nil
+		}
+	}
+}
+
+// due says when a world goes on by itself that nobody owns; "": when it is asked for.
+func due(w *pglog.Row) string {
+	switch {
+	case w.Due == nil:
+		return ""
+	case w.Due.IsZero():
+		return "now"
+	}
+	return w.Due.UTC().Format(time.RFC3339)
 }
 
 func errMoving(why string) error { return &api.NotNowError{Why: why} }

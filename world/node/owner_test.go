@@ -64,6 +64,16 @@ func TestAnyNodeAnswersForAllWorlds(t *testing.T) {
 	two.owns(3)
 	status, _ := two.ask("GET", "/api/worlds/nowhere", "")
 	require.Equal(t, http.StatusNotFound, status)
+	status, list := two.ask("GET", "/api/worlds?limit=5", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Len(t, list["worlds"], 5)
+	status, list = two.ask("GET", fmt.Sprint(list["next"]), "")
+	require.Equal(t, http.StatusOK, status)
+	require.Len(t, list["worlds"], 1)
+	row := list["worlds"].([]any)[0].(map[string]any)
+	require.Contains(t, []any{"one", "two"}, row["owner"])
+	require.NotEmpty(t, row["name"])
+	require.Greater(t, row["head"].(map[string]any)["id"], 2.0)
 
 	one.end() // its worlds rest
 	two.owns(3)

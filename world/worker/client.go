@@ -193,14 +193,19 @@ func (c *client) worlds(ctx context.Context, named []string, log *slog.Logger) (
 	if len(named) > 0 {
 		return slices.Compact(slices.Sorted(slices.Values(named))), nil
 	}
-	var list api.Worlds
-	err := persist(ctx, noteIn(log, "worlds"), func(ctx context.Context) error { return c.get(ctx, "/api/worlds", maxAnswer, &list) })
-	if err != nil {
-		return nil, fmt.Errorf("worker: list of worlds: %w", err)
-	}
-	ids := make([]string, len(list.Worlds))
-	for i := range list.Worlds {
-		ids[i] = list.Worlds[i].ID
+	var ids []string
+	for path := "/api/worlds"; path != ""; {
+		var list api.Worlds
+		err := persist(ctx, noteIn(log, "worlds"), func(ctx context.Context) error { return c.get(ctx, path, maxAnswer, &list) })
+		if err != nil {
+			return nil, fmt.Errorf("worker: list of worlds: %w", err)
+		}
+		for i := range list.Worlds {
+			ids = append(ids, list.Worlds[i].ID)
+		}
+		if path = ""; list.Next != nil {
+			path = *list.Next
+		}
 	}
 	if len(ids) == 0 {
 		return nil, fmt.Errorf("%w: it lists no world for the token", ErrRefused)

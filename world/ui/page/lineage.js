@@ -31,7 +31,7 @@ function useKin() {
       const found = new Map();
       const know = (/** @type {string} */ id, /** @type {Partial<Kin>} */ is) => found.set(id, { id, name: '', served: false, parent: '', at: 0, effects: '', ...found.get(id), ...is });
       for (const w of worlds) know(w.id, { name: w.name, served: true });
-      for (const w of worlds) {
+      for (const w of worlds.filter((/** @type {any} */ w) => w.open)) { // one that rests is not woken
         for (const r of await forksOf(w.id, end.signal).catch(() => [])) {
           const p = r.payload ?? {};
           know(p.parent, {});

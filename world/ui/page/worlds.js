@@ -23,7 +23,7 @@ function owedBy(inbox) {
   return by;
 }
 
-/** useStands is how worlds stand, asked again of those only whose journal has grown. @param {any[]} worlds */
+/** useStands is how worlds stand, asked again of those only whose journal has grown; one that rests is not woken. @param {any[]} worlds */
 function useStands(worlds) {
   const [stands, setStands] = useState(/** @type {Record<string, any>} */ ({}));
   const asked = useRef(/** @type {Map<string, string>} */ (new Map()));
@@ -32,7 +32,7 @@ function useStands(worlds) {
   const now = worlds.map((w) => w.id + ' ' + w.head.id + ' ' + w.idle);
   useEffect(() => {
     worlds.forEach((w, i) => {
-      if (asked.current.get(w.id) === now[i]) return;
+      if (!w.open || asked.current.get(w.id) === now[i]) return;
       asked.current.set(w.id, now[i]);
       get(pathOf(w.id), end.current.signal).then((is) => setStands((was) => ({ ...was, [w.id]: is })), () => asked.current.delete(w.id));
     });
@@ -49,17 +49,17 @@ export function Worlds() {
   const owed = (/** @type {any} */ w) => [...(by.get(w.id)?.values() ?? [])].reduce((a, b) => a + b, 0);
   const rows = (all.is?.worlds ?? []).map((/** @type {any} */ w) => ({ ...stands[w.id], ...w }));
   rows.sort((/** @type {any} */ a, /** @type {any} */ b) => owed(b) - owed(a));
-  return html`<${Head} title="Worlds" about=${number(rows.length) + ' served here'}>${inbox.is?.owed.length > 0 && html`<a href=${address('', 'inbox')}>${number(inbox.is.owed.length)}${inbox.is.next && ' or more'} in the inbox of all</a>`}<//>
+  return html`<${Head} title="Worlds" about=${number(rows.length) + (all.is?.next ? ' or more' : '')}>${inbox.is?.owed.length > 0 && html`<a href=${address('', 'inbox')}>${number(inbox.is.owed.length)}${inbox.is.next && ' or more'} in the inbox of all</a>`}<//>
     <${Trouble} of=${all.error ?? inbox.error} />
     <div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
       <thead><tr><th>world</th><th>stands</th><th class="n">records</th><th class="n">tick</th><th class="n">cells</th><th>effects</th><th>needs a person</th><th>rules</th><th>chain root</th></tr></thead>
       <tbody>${rows.map((/** @type {any} */ w) => html`<tr key=${w.id}>
-        <td><a href=${address(w.id, 'inbox')}>${spelled(w.name)}</a> <small>${short(w.id, 8)}</small></td>
-        <td>${w.anchor && !w.anchor.ok ? html`<span class="bad">✕ its anchor differs</span>` : w.idle ? html`<span class="dim">idle</span>` : html`<span class="good">has work</span>`}</td>
-        <td class="n">${number(w.head.id)}</td><td class="n">${number(w.time ?? 0)}</td><td class="n">${number(w.cells ?? 0)}</td>
+        <td><a href=${address(w.id, 'inbox')}>${spelled(w.world ?? w.name)}</a> <small>${short(w.id, 8)}</small></td>
+        <td>${w.anchor && !w.anchor.ok ? html`<span class="bad">✕ its anchor differs</span>` : w.idle ? html`<span class="dim">${w.open ? 'idle' : 'rests'}</span>` : html`<span class="good">has work</span>`}</td>
+        <td class="n">${number(w.head.id)}</td><td class="n">${w.intents && number(w.time)}</td><td class="n">${w.intents && number(w.cells)}</td>
         <td>${w.intents && html`<${Effects} of=${w.intents} />`}</td>
         <td>${owed(w) ? html`<a href=${address(w.id, 'inbox')}>${Object.entries(words).filter(([wants]) => by.get(w.id)?.get(wants)).map(([wants, name]) => by.get(w.id)?.get(wants) + ' ' + name).join(', ')}</a>` : html`<span class="dim">nothing</span>`}</td>
-        <td>v${w.manifest?.version} <small>${short(w.manifest?.hash ?? '', 8)}</small></td>
+        <td>${w.manifest && html`v${w.manifest.version} <small>${short(w.manifest.hash, 8)}</small>`}</td>
         <td><code>${short(w.head.root ?? '')}</code></td>
       </tr>`)}</tbody>
     </table></div>
