@@ -2,6 +2,7 @@ package kill
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -109,7 +111,17 @@ type link struct {
 	mu    sync.Mutex
 	away  bool // nothing comes through, and no connection lasts
 	conns map[net.Conn]bool
+	catch *caught // the next change of attempts; nil: none
 }
+
+// caught is a change of attempts that waits, and all with it that its process asks of the database.
+type caught struct {
+	came chan struct{} // closed when it has
+	let  chan struct{} // closed when it may arrive
+}
+
+// changesAttempts is in each change of attempts.
+const changesAttempts = "INTO worldkernel.attempt AS a"
 
 func newLink(t *testing.T, server *pgtest.Server) *link {
 	t.Helper()
@@ -143,8 +155,9 @@ func (x *link) accept() {
 			_ = client.Close()
 			continue
 		}
-		x.work.Go(func() { x.pass(client, server) })
-		x.work.Go(func() { x.pass(server, client) })
+		free := new(atomic.Bool)
+		x.work.Go(func() { x.pass(client, server, free) })
+		x.work.Go(func() { x.pass(server, client, free) })
 	}
 }
 
@@ -160,15 +173,24 @@ func (x *link) keep(client, server net.Conn) bool {
 	return true
 }
 
-func (x *link) pass(from, to net.Conn) {
+// pass passes on what one side says, while the gate is open, or while this connection is free of it.
+func (x *link) pass(from, to net.Conn, free *atomic.Bool) {
 	b := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(b)
-		x.gate.RLock()
+		if err == nil && bytes.Contains(b[:n], []byte(changesAttempts)) {
+			x.hold(free)
+		}
+		exempt := free.Load()
+		if !exempt {
+			x.gate.RLock()
+		}
 		if err == nil {
 			_, err = to.Write(b[:n])
 		}
-		x.gate.RUnlock()
+		if !exempt {
+			x.gate.RUnlock()
+		}
 		if err != nil {
 			_, _ = from.Close(), to.Close()
 			x.mu.Lock()
@@ -187,6 +209,42 @@ func (x *link) cut() {
 	for c := range x.conns {
 		_ = c.Close()
 	}
+}
+
+// hold closes the gate and waits, if this is what is to be caught. Then the connection is free of it.
+func (x *link) hold(free *atomic.Bool) {
+	x.mu.Lock()
+	c := x.catch
+	x.catch = nil
+	x.mu.Unlock()
+	if c == nil {
+		return
+	}
+	x.gate.Lock()
+	free.Store(true)
+	close(c.came)
+	<-c.let
+}
+
+// holdUp has the next change of attempts wait, and everything with it; nil: none came in time.
+func (x *link) holdUp(within time.Duration) *caught {
+	c := &caught{make(chan struct{}), make(chan struct{})}
+	x.mu.Lock()
+	x.catch = c
+	x.mu.Unlock()
+	select {
+	case <-c.came:
+		return c
+	case <-time.After(within):
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.catch == nil {
+		<-c.came
+		return c
+	}
+	x.catch = nil
+	return nil
 }
 
 // stall has everything wait, and arrive with heal.

@@ -163,7 +163,7 @@ func (k *cluster) doubtful(world string, from, to int) bool {
 func (k *cluster) strike() string {
 	m := k.members[k.rng.IntN(len(k.members))]
 	gone := k.lease + k.lease/2 // when others have had its worlds for a while
-	switch k.rng.IntN(6) {
+	switch k.rng.IntN(7) {
 	case 0:
 		k.struck(m)
 		m.kill()
@@ -193,10 +193,27 @@ func (k *cluster) strike() string {
 		k.passes(gone)
 		m.link.heal()
 		return "its messages late by more than the lease"
+	case 5:
+		return k.holdUp(m)
 	}
 	m.end()
 	m.start()
 	return "ended, and started again"
+}
+
+// holdUp has an attempt of a process begin after others have had its worlds, and have done and forgotten what
+// was to be done: what is begun then is done again, by whoever is let.
+func (k *cluster) holdUp(m *member) string {
+	c := m.link.holdUp(k.lease)
+	if c == nil {
+		return "nothing of it was to be held up"
+	}
+	k.struck(m)
+	k.passes(4 * k.lease)
+	close(c.let)
+	k.passes(k.lease / 2) // it is asked for again, for it was long on its way
+	m.link.heal()
+	return "what it begins held up beyond the lease"
 }
 
 // passes waits: leases are of real time, and of the clock of the database.
@@ -210,8 +227,9 @@ func (k *cluster) passes(d time.Duration) {
 // TestNodesDie has three processes own worlds that pay at a sink that counts, and kills them, stops them for
 // longer than their lease, cuts them off, and has what they say to the database come late. Each payment is
 // made once, or is in doubt where an owner had begun it that did not give its world up; and every world goes
-// on to its end, and verifies. KILLS and WORLDS say how much is done, LEASE how long a lease is; with
-// WORLDCTL of a program whose tokens fence nothing, CONTROL=1 wants something to be paid twice.
+// on to its end, and verifies. KILLS and WORLDS say how much is done, LEASE how long a lease is; with HELD=1
+// all that is done is to hold up what processes begin. With WORLDCTL of a program whose tokens fence nothing,
+// CONTROL=1 wants something to be paid twice, and ends when it is.
 func TestNodesDie(t *testing.T) {
 	kills, worlds, lease := environ(t, "KILLS", fewNodeKills), environ(t, "WORLDS", fewWorlds), time.Duration(environ(t, "LEASE", int(nodeLease.Seconds())))*time.Second
 	every := max(1, worlds/20)
@@ -222,17 +240,24 @@ func TestNodesDie(t *testing.T) {
 	}
 	k.sink.await(t, func() bool { return k.sink.paid() > 0 })
 	how := map[string]int{}
-	for range kills {
-		how[k.strike()]++
+	control := os.Getenv("CONTROL") != ""
+	for n := 0; n < kills && (!control || len(k.sink.twice()) == 0); n++ {
+		if os.Getenv("HELD") != "" {
+			how[k.holdUp(k.members[n%len(k.members)])]++
+		} else {
+			how[k.strike()]++
+		}
 	}
-	k.sink.await(t, func() bool { return k.sink.done() == worlds })
-	for _, m := range k.members {
-		m.end()
+	if !control {
+		k.sink.await(t, func() bool { return k.sink.done() == worlds })
+		for _, m := range k.members {
+			m.end()
+		}
 	}
 	twice := k.sink.twice()
 	t.Logf("%d struck: %v; %d payments, %d twice", kills, how, k.sink.paid(), len(twice))
 	t.Logf("worlds went on after %s; after an end in peace %s", spread(k.gaps), spread(k.graces))
-	if os.Getenv("CONTROL") != "" {
+	if control {
 		require.NotEmpty(t, twice, "without a fence something is done twice, or this test cannot see it")
 		return
 	}
