@@ -101,7 +101,7 @@ func (m making) killed(t *testing.T, n int64, after bool) (asked int64) {
 	m.URL = proxy.URL(direct) + "&application_name=" + child
 	text, err := json.Marshal(m)
 	require.NoError(t, err)
-	process.Env = append(os.Environ(), makingAs+"="+string(text))
+	process.Env = append(os.Environ(), makingAs+"="+string(text), "TMPDIR="+t.TempDir()) // what it leaves goes with the test
 	said, err := process.CombinedOutput()
 	if n == 0 {
 		require.NoError(t, err, "%s", said)
