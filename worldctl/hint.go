@@ -78,6 +78,19 @@ func firstHint(err error, tables ...[]hint) string {
 	return ""
 }
 
+// hintOfMiss says how an effect that a recording does not answer gets its answer.
+func hintOfMiss(miss *host.MissError) string {
+	switch {
+	case miss.Recorded && local.IsPast(miss.File):
+		return hintOfPast(miss)
+	case miss.Unanswered:
+		return "let the world in " + miss.File + " go on until that is answered, or decide about it there, then run this one again: what may have been done there is not done here"
+	case miss.Recorded:
+		return "worldctl run performs it; or let the world in " + miss.File + " go on until it has asked for the same. Nothing was done outside"
+	}
+	return "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
+}
+
 // hintOfType is hintOf for errors that know something themselves.
 func hintOfType(err error) string {
 	var locked *store.LockedError
@@ -109,14 +122,8 @@ func hintOfType(err error) string {
 		return "a world has one owner at a time: wait until that process has ended, then type this again"
 	case errors.As(err, &diverged):
 		return fmt.Sprintf("worldctl why %d", diverged.Record)
-	case errors.As(err, &miss) && miss.Recorded && local.IsPast(miss.File):
-		return hintOfPast(miss)
-	case errors.As(err, &miss) && miss.Unanswered:
-		return "let the world in " + miss.File + " go on until that is answered, or decide about it there, then run this one again: what may have been done there is not done here"
-	case errors.As(err, &miss) && miss.Recorded:
-		return "worldctl run performs it; or let the world in " + miss.File + " go on until it has asked for the same. Nothing was done outside"
 	case errors.As(err, &miss):
-		return "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
+		return hintOfMiss(miss)
 	case errors.As(err, &script):
 		return "correct " + script.File + " and make the world again: the effect waits, and nothing was lost"
 	case errors.As(err, &missing):
