@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -32,6 +33,7 @@ var (
 	ErrPlanDamaged = errors.New("the file is not what was written")
 	ErrOldResults  = errors.New("the results are of an earlier version of this program")
 	ErrResultsUsed = errors.New("another process works on these results")
+	ErrForeign     = errors.New("the directory has something else in it, and no results")
 )
 
 // DamageError says that a line of the log of results is not what was written.
@@ -93,6 +95,9 @@ func openResults(dir string, s *Spec) (*results, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
+	if err := notForeign(dir); err != nil {
+		return nil, err
+	}
 	held, err := vfs.Default.Lock(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, lockError(dir, err)
@@ -103,6 +108,25 @@ func openResults(dir string, s *Spec) (*results, error) {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
+}
+
+// notForeign refuses a directory without results in which somebody has something: tables would be
+// written over what has their names. A kill may have left the lock, and files that were to be.
+func notForeign(dir string) error {
+	entries, err := os.ReadDir(dir)
+	other := ""
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == experimentFile:
+			return nil
+		case name != lockFile && name != logFile && !strings.HasPrefix(name, "."):
+			other = name
+		}
+	}
+	if other != "" {
+		return fmt.Errorf("%s: %w: %s", dir, ErrForeign, other)
+	}
+	return err
 }
 
 // lockError says why a directory of results cannot be locked. An error without a number is

@@ -133,6 +133,8 @@ func sweepFault(err error, dir string) error {
 		return &fault{err: err, code: exitConflict, hint: "run the experiment again with --out DIR, or use the version of the program that has made them"}
 	case errors.Is(err, experiment.ErrResultsUsed):
 		return &fault{err: err, code: exitConflict, hint: "wait until that process has ended, then type this again"}
+	case errors.Is(err, experiment.ErrForeign):
+		return usagef("--out DIR names a directory that is not there yet, is empty, or has results of this experiment", "%w", err)
 	case errors.Is(err, syscall.ENOTDIR):
 		return usagef("--out DIR names a directory that is there, or can be made", "%w", err)
 	case errors.Is(err, experiment.ErrNoResults):
