@@ -61,7 +61,7 @@ func withChanges(before []CellVersion, img *Image) []CellVersion {
 		if before = before[at:]; found {
 			before = before[1:]
 		}
-		if c.At = img.Head.ID; len(c.Bytes) > 0 {
+		if c.At, c.First = img.Head.ID, false; len(c.Bytes) > 0 {
 			out = append(out, c)
 		}
 	}

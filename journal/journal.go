@@ -222,6 +222,7 @@ type Image struct {
 type CellVersion struct {
 	Cell  string // "reducer/key", or a name that no cell has
 	At    Seq    // the head of the image that it was written with; set by History
+	First bool   // as in IntentVersion
 	Bytes []byte // canonical; the kernel's own. Empty, in Checkpoint only: the cell is not there any more
 }
 

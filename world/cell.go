@@ -31,6 +31,7 @@ type cell struct {
 	stale   bool        // changed since the state root was last computed
 	used    bool        // somebody has asked for it: see cells.drop
 	alarmed bool        // something falls due for it: see kernel.shelve
+	saved   bool        // some image has it
 }
 
 // asks is what a cell has asked of the outside.

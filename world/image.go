@@ -148,7 +148,8 @@ func (k *kernel) imageCells() (out []journal.CellVersion, err error) {
 		if b, err = c.appendImage(b); err != nil {
 			return nil, fmt.Errorf("world: image of cell %s: %w", c.name, err)
 		}
-		out = append(out, journal.CellVersion{Cell: c.name, Bytes: b[start:len(b):len(b)]})
+		out = append(out, journal.CellVersion{Cell: c.name, First: !c.saved, Bytes: b[start:len(b):len(b)]})
+		c.saved = true
 	}
 	clear(k.dirty)
 	k.dirty = k.dirty[:0]
@@ -313,6 +314,7 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 		return nil, fmt.Errorf("unknown version %d", saved.Version)
 	}
 	c := newCell(id, receipt.History{})
+	c.saved = true
 	c.born, c.n, c.history, c.parked, c.changed = !saved.Unborn, saved.N, saved.History, saved.Parked, v.At
 	if saved.Budget != nil || len(saved.Awaits)+len(saved.Cancelled)+len(saved.Asked) > 0 {
 		c.asks = &asks{awaits: saved.Awaits, cancelled: saved.Cancelled, account: saved.Budget}

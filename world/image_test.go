@@ -76,3 +76,25 @@ func TestARollbackReturnsTheCountsOfAnEarlierRelease(t *testing.T) {
 	c.returnAsks(nil)
 	require.Empty(t, c.asked().before)
 }
+
+// Only of a cell that no image has had an image says so: not once more, nor of one that comes
+// back from there.
+func TestAnImageSaysWhichCellsAreNew(t *testing.T) {
+	k := newKernel(nil, false)
+	image := func(c *cell) journal.CellVersion {
+		k.last++
+		k.touch(c)
+		cells, err := k.imageCells()
+		require.NoError(t, err)
+		require.Len(t, cells, 1)
+		return cells[0]
+	}
+	c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
+	k.cells.put(c)
+	first := image(c)
+	require.True(t, first.First)
+	require.False(t, image(c).First)
+	back, err := decodeCell(&first)
+	require.NoError(t, err)
+	require.False(t, image(back).First)
+}

@@ -120,3 +120,23 @@ func TestWhatTheImageBeforeHasOpenedIsNotLookedUp(t *testing.T) {
 	require.Equal(t, []journal.Seq{4}, cellRecords(t, s, "agent/a", 0))
 	require.NoError(t, s.Close())
 }
+
+// Of what no image has had no version before is searched for: one that was never written, from
+// before the first, stays.
+func TestWhatIsNewIsNotLookedUp(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	appendAll(t, s, w.batch("agent/a"))
+	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head}))
+	s.settleImages()
+	never := versionKey(nil, cellName(nil, "agent/a"), 0)
+	require.NoError(t, s.db.Set(never, []byte("never"), pebble.NoSync))
+	appendAll(t, s, w.batch("agent/a"))
+	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Cells: []journal.CellVersion{{Cell: "agent/a", First: true, Bytes: []byte{1}}}}))
+	s.settleImages()
+	_, closer, err := s.db.Get(never)
+	require.NoError(t, err)
+	require.NoError(t, closer.Close())
+	require.NoError(t, s.failed())
+	require.NoError(t, s.Close())
+}

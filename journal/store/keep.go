@@ -245,7 +245,7 @@ func (k *keeper) putAll(img *journal.Image) error {
 	var name []byte
 	for _, c := range img.Cells {
 		name = cellName(name[:0], c.Cell)
-		after := former{at: anywhere}
+		after := formerOf(c.First)
 		if _, lately := slices.BinarySearch(k.lately.cells, c.Cell); lately {
 			after = former{at: k.lately.head, whole: !k.lately.chunked[c.Cell]}
 		}
@@ -266,7 +266,7 @@ func (k *keeper) putAll(img *journal.Image) error {
 	for i := range img.Intents {
 		in := &img.Intents[i]
 		name = intentName(name[:0], in.Key)
-		after := formerApart(in.First)
+		after := formerOf(in.First)
 		if !in.First && k.lately.has(k.lately.head, in.Key) {
 			after = former{at: k.lately.head, whole: true}
 		}
@@ -278,7 +278,7 @@ func (k *keeper) putAll(img *journal.Image) error {
 	for i := range img.Counts {
 		c := &img.Counts[i]
 		name = countName(name[:0], &c.CountKey)
-		if err := k.putApart(name, c.Bytes, formerApart(c.First)); err != nil {
+		if err := k.putApart(name, c.Bytes, formerOf(c.First)); err != nil {
 			return err
 		}
 	}
@@ -314,9 +314,8 @@ const (
 	nowhere  = journal.Last - 1
 )
 
-// formerApart says where the version before one of what is no cell is, where nobody has
-// remembered it.
-func formerApart(first bool) former {
+// formerOf says where the version before one is, where nobody has remembered it.
+func formerOf(first bool) former {
 	if first {
 		return former{at: nowhere}
 	}
