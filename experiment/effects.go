@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,10 +68,13 @@ type answers struct {
 
 	mu    sync.Mutex                      // guards what follows
 	made  map[canon.Hash]*host.Performers // by what a manifest says of effects
-	file  *os.File                        // nil: nothing is asked of the outside
+	file  *os.File                        // nil: there is none
+	size  int64                           // of its whole lines
 	known map[canon.Hash]*answered
 	used  Budget
 	holds Budget // of attempts under way
+
+	unlock func() error // nil: the file is only read
 }
 
 // answered is what came of an attempt; without Result nobody knows.
@@ -110,31 +114,46 @@ func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
 	if s.Effects.Record != "" {
 		path = s.Effects.Record
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode) //nolint:gosec // the person's own
-	if err != nil {
-		return nil, err
-	}
-	a.file = f
-	if err := a.read(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	if err := a.open(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), a.close())
 	}
 	return a, nil
 }
 
-// read reads what was asked and answered, and leaves out what a kill has cut off.
+// open opens the file of answers and reads it: to write it where effects are live, which one
+// at a time can.
+func (a *answers) open(path string) (err error) {
+	if a.mode != EffectsLive {
+		if a.file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the person's own
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return a.read()
+	}
+	if a.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
+		return err
+	}
+	if a.unlock, err = lockAnswers(a.file); err != nil {
+		return err
+	}
+	if err := a.read(); err != nil {
+		return err
+	}
+	return a.file.Truncate(a.size) // what a kill has cut off
+}
+
+// read reads what was asked and answered: whole lines, for a kill may have cut the last one
+// off, or somebody else writes it now.
 func (a *answers) read() error {
 	lines := bufio.NewReader(a.file)
-	var size int64
 	begun := uint64(0) // and without an end
 	for n := 1; ; n++ {
 		text, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			a.used.Calls += begun
-			if err := a.file.Truncate(size); err != nil {
-				return err
-			}
-			_, err := a.file.Seek(size, io.SeekStart)
-			return err
+			return nil
 		}
 		if err != nil {
 			return err
@@ -151,7 +170,7 @@ func (a *answers) read() error {
 			a.count(x)
 		}
 		a.known[x.Key] = x
-		size += int64(len(text))
+		a.size += int64(len(text))
 	}
 }
 
@@ -165,6 +184,9 @@ func (a *answers) close() error {
 	var err error
 	for _, p := range a.made {
 		err = errors.Join(err, p.Close())
+	}
+	if a.unlock != nil {
+		err = errors.Join(err, a.unlock())
 	}
 	if a.file != nil {
 		err = errors.Join(err, a.file.Close())
@@ -348,15 +370,18 @@ func (a *answers) count(x *answered) {
 	}
 }
 
-// write appends a line, durable.
+// write appends a line, durable. What is left of one that cannot be written is taken away, so
+// that others can.
 func (a *answers) write(x *answered) error {
 	text, err := json.Marshal(x)
 	if err != nil {
 		return err
 	}
-	if _, err := a.file.Write(append(text, '\n')); err != nil {
-		return err
+	text = append(text, '\n')
+	if _, err := a.file.WriteAt(text, a.size); err != nil {
+		return errors.Join(err, a.file.Truncate(a.size))
 	}
+	a.size += int64(len(text))
 	return a.file.Sync()
 }
 

@@ -112,3 +112,53 @@ func TestNothingIsPerformedUnlessItIsSaid(t *testing.T) {
 	}
 	require.Zero(t, o.asked.Load())
 }
+
+// TestOneAtATimeWritesAFileOfAnswers: two that did would each make all attempts, and write
+// over each other's lines.
+func TestOneAtATimeWritesAFileOfAnswers(t *testing.T) {
+	var o oracle
+	path := asking(t)
+	answers := filepath.Join(filepath.Dir(path), "answers")
+	other := filepath.Join(t.TempDir(), "another name")
+	require.NoError(t, os.Symlink(answers, other))
+	var within []error
+	first := experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Jobs: 1, Ended: func(*experiment.Result, uint64, uint64) {
+		asked := o.asked.Load()
+		for _, name := range []string{answers, other} {
+			s := o.load(t, path, "")
+			s.Effects.Record = name
+			_, err := experiment.Run(t.Context(), s, experiment.Options{Dir: t.TempDir(), Worlds: o.options()})
+			within = append(within, err)
+			require.ErrorContains(t, err, name)
+		}
+		_, err := experiment.Run(t.Context(), o.load(t, path, experiment.EffectsRecorded), experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Runs: 1})
+		require.NoError(t, err, "who reads may")
+		require.Equal(t, asked, o.asked.Load())
+	}}
+	run(t, o.load(t, path, ""), first)
+	require.Len(t, within, 10)
+	for _, err := range within {
+		require.ErrorIs(t, err, experiment.ErrAnswersUsed)
+	}
+	require.EqualValues(t, 10, o.asked.Load())
+	require.Empty(t, run(t, o.load(t, path, experiment.EffectsRecorded), experiment.Options{Dir: t.TempDir(), Worlds: o.options()}).Failed)
+}
+
+func TestWhoReadsAnswersLeavesTheFileAsItIs(t *testing.T) {
+	var o oracle
+	path := asking(t)
+	answers := filepath.Join(filepath.Dir(path), "answers")
+	recorded := o.load(t, path, experiment.EffectsRecorded)
+	_, err := experiment.Run(t.Context(), recorded, experiment.Options{Dir: t.TempDir(), Worlds: o.options()})
+	require.NoError(t, err)
+	require.NoFileExists(t, answers)
+	run(t, o.load(t, path, ""), experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Jobs: 1})
+	text, err := os.ReadFile(answers)
+	require.NoError(t, err)
+	text = append(text, `{"key":"12`...) // somebody is writing
+	require.NoError(t, os.WriteFile(answers, text, 0o600))
+	require.Empty(t, run(t, recorded, experiment.Options{Dir: t.TempDir(), Worlds: o.options()}).Failed)
+	is, err := os.ReadFile(answers)
+	require.NoError(t, err)
+	require.Equal(t, text, is)
+}

@@ -33,6 +33,7 @@ var (
 	ErrPlanDamaged = errors.New("the file is not what was written")
 	ErrOldResults  = errors.New("the results are of an earlier version of this program")
 	ErrResultsUsed = errors.New("another process works on these results")
+	ErrAnswersUsed = errors.New("another process, or another experiment, records answers of the outside here")
 	ErrForeign     = errors.New("the directory has something else in it, and no results")
 )
 

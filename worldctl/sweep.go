@@ -131,7 +131,7 @@ func sweepFault(err error, dir string) error {
 		return &fault{err: err, code: exitVerify, hint: "bring it back from a copy; or run the experiment again with --out DIR"}
 	case errors.Is(err, experiment.ErrOldResults):
 		return &fault{err: err, code: exitConflict, hint: "run the experiment again with --out DIR, or use the version of the program that has made them"}
-	case errors.Is(err, experiment.ErrResultsUsed):
+	case errors.Is(err, experiment.ErrResultsUsed), errors.Is(err, experiment.ErrAnswersUsed):
 		return &fault{err: err, code: exitConflict, hint: "wait until that process has ended, then type this again"}
 	case errors.Is(err, experiment.ErrForeign):
 		return usagef("--out DIR names a directory that is not there yet, is empty, or has results of this experiment", "%w", err)
