@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/memory"
@@ -59,39 +62,55 @@ func (l *loader) branch(n *yaml.Node) (err error) {
 		l.Fault(n, "the world has no moment %q: %s", m.name, oneLine(err))
 		return nil
 	}
-	if err := m.read(lw, at); err != nil {
+	if err := m.read(lw, at, l.opts.Reducers); err != nil {
 		return fmt.Errorf("from %s: %w", text, err)
 	}
 	l.spec.from, l.spec.dir = m, m.dir
 	return l.inForce(lw)
 }
 
-// open opens the world, to be read.
+// open opens the world, to be read, with the adapters of its rules: what these answer within
+// a tick bears on where a fork can begin.
 func (m *moment) open(opts local.Options) (*local.World, error) {
-	opts.Still, opts.Missed = true, nil
+	opts.Still, opts.Missed, opts.Instead = true, nil, nil
 	return local.Open(m.dir, opts)
 }
 
 // read copies the past, up to the last record that is not after one and that a fork can
 // begin after.
-func (m *moment) read(lw *local.World, at journal.Seq) error {
+func (m *moment) read(lw *local.World, at journal.Seq, reducers reducer.Registry) error {
 	branches, err := lw.Branches(at)
+	if err != nil {
+		return err
+	}
 	for _, at := range branches {
-		if err != nil {
-			break
-		}
 		if m.past, err = lw.InMemory(at); err != nil {
-			break
+			return err
 		}
 		m.at = m.past.Head()
 		seed := uint64(0)
 		var w *memory.World
-		if w, err = m.fork(context.Background(), nil, memory.Options{Seed: &seed}); err == nil {
+		if w, err = m.fork(context.Background(), nil, memory.Options{Seed: &seed, Reducers: reducers, Host: hostOf(nil)}); err == nil {
 			m.tick = uint64(w.Time())
 			return w.Close()
 		}
 	}
 	return err
+}
+
+// hostOf makes hosts in which instead answers effects, and nobody those others that the
+// adapters stub and recorded do not, such as of rules before those of a run.
+func hostOf(instead map[string]host.Adapter) func(host.Config) (world.Host, error) {
+	return func(cfg host.Config) (world.Host, error) {
+		cfg.Instead = make(map[string]host.Adapter)
+		for kind, e := range cfg.Manifest.Effects {
+			if e.Adapter != "stub" && e.Adapter != "recorded" {
+				cfg.Instead[kind] = &outside{answers: &answers{mode: EffectsStub}}
+			}
+		}
+		maps.Copy(cfg.Instead, instead)
+		return memory.Performer(cfg)
+	}
 }
 
 // fork makes a world of the past.

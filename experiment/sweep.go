@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/memory"
@@ -207,10 +206,7 @@ func (s *Spec) inMemory(ctx context.Context, p Planned, opts local.Options, a *a
 	if err != nil {
 		return nil, err
 	}
-	mo.Host = func(cfg host.Config) (world.Host, error) {
-		cfg.Instead = instead
-		return host.New(cfg)
-	}
+	mo.Host = hostOf(instead)
 	if s.from != nil {
 		amend, err := rules.amend(&s.base)
 		if err != nil {
