@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -71,10 +73,23 @@ type answers struct {
 	file  *os.File                        // nil: there is none
 	size  int64                           // of its whole lines
 	known map[canon.Hash]*answered
+	asked map[canon.Hash]*flight // attempts under way
+	ended error                  // why no attempt is begun any more
 	used  Budget
 	holds Budget // of attempts under way
 
-	unlock func() error // nil: the file is only read
+	unlock func() error    // nil: the file is only read
+	life   context.Context // of attempts, which outlive the runs that ask for them
+	kill   context.CancelFunc
+	flying sync.WaitGroup
+}
+
+// flight is an attempt under way. All runs that ask for it have its answer.
+type flight struct {
+	hold Budget
+	done chan struct{} // closed when what follows is there
+	came *answered
+	err  error // of writing it
 }
 
 // answered is what came of an attempt; without Result nobody knows.
@@ -102,7 +117,11 @@ type answer struct {
 
 // openAnswers opens the file of answers of an experiment whose results are in a directory.
 func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
-	a := &answers{mode: s.Effects.Mode, budget: s.Effects.Budget, known: make(map[canon.Hash]*answered), made: make(map[canon.Hash]*host.Performers)}
+	a := &answers{
+		mode: s.Effects.Mode, budget: s.Effects.Budget, made: make(map[canon.Hash]*host.Performers),
+		known: make(map[canon.Hash]*answered), asked: make(map[canon.Hash]*flight),
+	}
+	a.life, a.kill = context.WithCancel(context.Background())
 	a.worlds = host.Config{Dir: s.dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers}
 	if a.worlds.Secrets == nil {
 		a.worlds.Secrets = host.Secrets(filepath.Join(s.dir, ".world", "secrets"))
@@ -180,7 +199,57 @@ func (a *answers) spent() Budget {
 	return a.used
 }
 
+// endedError says that an attempt is not begun because the experiment ends.
+type endedError struct{ why error }
+
+func (e *endedError) Error() string { return "no attempt is begun any more: " + e.why.Error() }
+
+// Unwrap returns why it ends.
+func (e *endedError) Unwrap() error { return e.why }
+
+// stop has no attempt begun any more.
+func (a *answers) stop(why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended == nil {
+		a.ended = why
+	}
+}
+
+// errClosed is why no attempt is begun after all runs have ended.
+var errClosed = errors.New("all runs have ended")
+
+// leaveBehind is for how long adapters are waited for that ignore the end of their context.
+const leaveBehind = 2 * time.Second
+
+// finishAll lets the attempts under way end, within their timeouts. From the end of ctx on
+// they have the time that those of a world have when it is closed.
+func (a *answers) finishAll(ctx context.Context) {
+	a.stop(errClosed)
+	landed := make(chan struct{})
+	go func() {
+		a.flying.Wait()
+		close(landed)
+	}()
+	select {
+	case <-landed:
+		return
+	case <-ctx.Done():
+	}
+	for _, wait := range []time.Duration{host.DefaultGrace, leaveBehind} {
+		timer := time.NewTimer(wait)
+		select {
+		case <-landed:
+			timer.Stop()
+			return
+		case <-timer.C:
+			a.kill()
+		}
+	}
+}
+
 func (a *answers) close() error {
+	a.kill()
 	var err error
 	for _, p := range a.made {
 		err = errors.Join(err, p.Close())
@@ -263,19 +332,46 @@ func (o *outside) Perform(ctx context.Context, call host.Call) (host.Result, err
 	if o.mode == EffectsStub {
 		return host.Result{}, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
 	}
-	key := o.key(&call.Permit)
-	o.mu.Lock()
-	x, ok := o.known[key]
-	o.mu.Unlock()
-	switch {
-	case ok && x.Result == nil:
-		return host.Result{}, &host.DoubtError{Reason: x.Doubt}
-	case ok:
-		return x.Result.result(), nil
-	case o.mode == EffectsRecorded:
-		return host.Result{}, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
+	x, f, err := o.find(o.key(&call.Permit), call)
+	if f != nil {
+		select {
+		case <-f.done:
+			x, err = f.came, f.err
+		case <-ctx.Done(): // the run has ended, and the attempt goes on: others may want it
+			err = ctx.Err()
+		}
 	}
-	return o.ask(ctx, key, call)
+	switch {
+	case err != nil:
+		return host.Result{}, err
+	case x.Result == nil:
+		return host.Result{}, &host.DoubtError{Reason: x.Doubt}
+	}
+	return x.Result.result(), nil
+}
+
+// find returns what an attempt has come to, or the attempt under way: who is the first to ask
+// begins it.
+func (o *outside) find(key canon.Hash, call host.Call) (*answered, *flight, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if x, ok := o.known[key]; ok {
+		return x, nil, nil
+	}
+	if f, ok := o.asked[key]; ok {
+		return nil, f, nil
+	}
+	in := &call.Permit.Intent
+	if o.mode == EffectsRecorded {
+		return nil, nil, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
+	}
+	f := &flight{hold: reserved(&o.most), done: make(chan struct{})}
+	if err := o.begin(&answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true}, f.hold); err != nil {
+		return nil, nil, err
+	}
+	o.asked[key] = f
+	o.flying.Go(func() { o.ask(f, key, call) })
+	return nil, f, nil
 }
 
 func (o *outside) key(p *receipt.Permit) canon.Hash {
@@ -287,28 +383,17 @@ func (o *outside) key(p *receipt.Permit) canon.Hash {
 	return canon.Sum(append(b, p.Params...))
 }
 
-// ask makes an attempt outside, once.
-func (o *outside) ask(ctx context.Context, key canon.Hash, call host.Call) (host.Result, error) {
-	in := &call.Permit.Intent
-	x := &answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true}
-	held, err := o.begin(x, reserved(&o.most))
-	if err != nil {
-		return host.Result{}, err
-	}
-	result, failed := o.performers.Perform(ctx, call)
-	done := &answered{Key: key, Run: o.run.ID}
+// ask makes an attempt outside, once, whichever runs end meanwhile.
+func (o *outside) ask(f *flight, key canon.Hash, call host.Call) {
+	result, failed := o.performers.Perform(o.life, call)
+	x := &answered{Key: key, Run: o.run.ID}
 	if failed != nil {
-		done.Doubt = failed.Error()
+		x.Doubt = cmp.Or(failed.Error(), "nobody can tell what came of it")
 	} else {
-		done.Result = answerOf(&result)
+		x.Result = answerOf(&result)
 	}
-	if err := o.finish(done, held); err != nil {
-		return host.Result{}, err
-	}
-	if failed != nil {
-		return host.Result{}, &host.DoubtError{Reason: done.Doubt}
-	}
-	return result, nil
+	f.came, f.err = x, o.finish(x, f.hold)
+	close(f.done)
 }
 
 // reserved is what an attempt holds of the budget while it is under way.
@@ -323,10 +408,12 @@ func reserved(most *manifest.MaxCost) Budget {
 	return b
 }
 
-// begin holds a part of the budget and writes that an attempt begins.
-func (a *answers) begin(x *answered, hold Budget) (Budget, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// begin holds a part of the budget and writes that an attempt begins. It is called with mu
+// held.
+func (a *answers) begin(x *answered, hold Budget) error {
+	if a.ended != nil {
+		return &endedError{a.ended}
+	}
 	for _, u := range []struct {
 		unit                  string
 		used, held, new, most uint64
@@ -337,16 +424,16 @@ func (a *answers) begin(x *answered, hold Budget) (Budget, error) {
 	} {
 		bounds := u.most > 0 || u.unit == "calls" // what is not named of the others is not bounded
 		if bounds && u.used+u.held+u.new > u.most {
-			return Budget{}, &BudgetError{u.unit, u.most}
+			return &BudgetError{u.unit, u.most}
 		}
 	}
 	if err := a.write(x); err != nil {
-		return Budget{}, err
+		return err
 	}
 	a.holds.Calls += hold.Calls
 	a.holds.Tokens += hold.Tokens
 	a.holds.Micros += hold.Micros
-	return hold, nil
+	return nil
 }
 
 // finish writes what came of an attempt, and gives back what it did not use.
@@ -358,6 +445,7 @@ func (a *answers) finish(x *answered, held Budget) error {
 	a.holds.Micros -= held.Micros
 	a.count(x)
 	a.known[x.Key] = x
+	delete(a.asked, x.Key)
 	return a.write(x)
 }
 

@@ -63,6 +63,7 @@ func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
 	}
 	out = &Outcome{Runs: s.Runs(), Before: uint64(len(r.at))}
 	err = w.all(ctx)
+	answers.finishAll(ctx)
 	formats := o.Formats
 	if formats == nil {
 		formats = Formats()
@@ -100,6 +101,7 @@ func (w *sweep) all(ctx context.Context) error {
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
 	}
+	defer context.AfterFunc(ctx, func() { w.answers.stop(context.Cause(ctx)) })()
 	if w.opts.Begun != nil {
 		w.opts.Begun(w.done(), w.total)
 	}
@@ -109,6 +111,7 @@ func (w *sweep) all(ctx context.Context) error {
 			for id := w.take(); id > 0 && ctx.Err() == nil; id = w.take() {
 				if err := w.one(ctx, w.spec.Planned(id)); err != nil {
 					w.fail(err)
+					w.answers.stop(err)
 					cancel()
 				}
 			}
@@ -186,7 +189,7 @@ func (s *Spec) run(ctx context.Context, p Planned, opts local.Options, a *answer
 func (c *course) live(ctx context.Context, w *world.World) (*Result, error) {
 	err := c.drive(ctx, w)
 	var failed *RunError
-	if err != nil && (!errors.As(err, &failed) || errors.As(err, new(*BudgetError))) {
+	if err != nil && (!errors.As(err, &failed) || errors.As(err, new(*BudgetError)) || errors.As(err, new(*endedError))) {
 		return nil, err
 	}
 	if synced := w.Sync(); synced != nil { // the execution hash is of what a store has
