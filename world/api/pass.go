@@ -43,12 +43,14 @@ func (c *call) pass(id, owner string) (again bool, err error) {
 		return true, busy("moving", "the process that serves the world has no address that this one can use")
 	}
 	c.passed = to.Host
-	ctx, cancel := context.WithCancel(c.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
 	defer cancel()
+	left := context.AfterFunc(c.Context(), cancel)
+	defer left()
 	late := time.AfterFunc(c.bound()+c.server.cfg.Limits.Flush, cancel)
 	defer late.Stop()
 	go c.missOwner(ctx, cancel, id, owner)
-	body := &sentBody{call: c, ReadCloser: c.Body}
+	body := &sentBody{call: c, ReadCloser: c.Body, left: left}
 	res, err := c.server.between.RoundTrip(c.passedOn(ctx, to, body))
 	body.end()
 	if err != nil {
@@ -125,11 +127,11 @@ func (c *call) unanswered(body *sentBody, err error) (again bool, _ error) {
 // relay sends on what the owner answers, as it comes.
 func (c *call) relay(res *http.Response) error {
 	h := c.out.Header()
+	for _, name := range append(hopHeaders(), movingHeader) {
+		res.Header.Del(name)
+	}
 	for name, values := range res.Header { // order cannot show: each is a header of its own
 		h[name] = values
-	}
-	for _, name := range append(hopHeaders(), movingHeader) {
-		h.Del(name)
 	}
 	c.deadline(c.server.cfg.Limits.Flush)
 	c.out.WriteHeader(res.StatusCode)
@@ -163,6 +165,7 @@ type sentBody struct {
 	io.ReadCloser
 
 	call  *call
+	left  func() bool // has the call go on whether or not the caller listens
 	begun atomic.Bool
 
 	mu     sync.Mutex // held while it is read
@@ -188,9 +191,13 @@ func (b *sentBody) Read(p []byte) (int, error) {
 // Close implements io.Closer: the body is still there for the next process that is asked.
 func (b *sentBody) Close() error { return nil }
 
-// end has nothing read from the body any more.
+// end has nothing read from the body any more. Where the answer came before all of it, the caller
+// is listened to no more: net/http takes it for gone then, and with it all that would come on its
+// connection.
 func (b *sentBody) end() {
-	if !b.mu.TryLock() { // the answer came before all of it
+	if !b.mu.TryLock() {
+		b.left()
+		b.call.out.Header().Set("Connection", "close")
 		b.call.listen(now())
 		b.mu.Lock()
 	}
