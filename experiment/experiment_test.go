@@ -222,6 +222,12 @@ func TestBadDocuments(t *testing.T) {
 		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.days: [1, 1]}"), "the value 1 is there twice"},
 		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.days: {between: [1, 9]}}"), "an interval needs sample"},
 		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.infect: [1, 2]}"), "person.infect is varied under params, too"},
+		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.days: {between: [1, 9.5]}}"), "8:23: person.days is an integer in world.yaml: want integers, or write a float there, 3.0"},
+		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.days: {from: 1, to: 2, step: 0.5}}"), "person.days is an integer in world.yaml"},
+		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.share: {from: 1e16, to: 10000000000000002, step: 0.5}}"), "the step is too small"},
+		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.share: {between: [0, .inf]}}"), "8:"},
+		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.share: {between: [-1.7e308, 1.7e308]}}"), "further from each other than a float can tell"},
+		{sir(t, "seeds: 6", "seeds: 6\nparams: {person.share: {between: [-0.5, x]}}"), "want a number"},
 		{sir(t, "inputs: people.star", "inputs: people.txt"), `8:9: "people.txt": want a file of JSON lines`},
 		{sir(t, "inputs: people.star", "inputs: nobody.star"), `8:9: there is no file "nobody.star"`},
 		{sir(t, "inputs: people.star", "inputs: nobody.jsonl"), `8:9: there is no file "nobody.jsonl"`},
@@ -264,16 +270,27 @@ func TestPointsOfParams(t *testing.T) {
 	require.Equal(t, [][]any{{int64(1), int64(2)}, {int64(1), int64(4)}, {int64(1), int64(6)}, {int64(2), int64(2)}, {int64(2), int64(4)}, {int64(2), int64(6)}}, s.Points)
 	require.EqualValues(t, 12, s.Runs())
 	require.Equal(t, experiment.Planned{ID: 8, Variant: 1, Point: 1, Seed: 7}, s.Planned(8))
+	for values, want := range map[string][][]any{
+		"{from: 0, to: 0.3, step: 0.1}":          {{0.0}, {0.1}, {0.2}, {0.3}},
+		"{from: -0.1, to: 0.19, step: 1e-1}":     {{-0.1}, {0.0}, {0.1}},
+		"{from: 0, to: 2, step: 1}":              {{0.0}, {1.0}, {2.0}},
+		"{from: 1, to: 1, step: 0.3333}":         {{1.0}},
+		"[0, 1]":                                 {{int64(0)}, {int64(1)}},
+		"{from: 1e300, to: 3e300, step: 1e+300}": {{1e300}, {2e300}, {3e300}},
+	} {
+		s := load(t, sir(t, "seeds: 6", "seeds: [7]\nparams: {person.share: "+values+"}"))
+		require.Equal(t, want, s.Points, values)
+	}
 }
 
 func TestALatinHypercubeHasAPointInEachPart(t *testing.T) {
-	text := sir(t, "seeds: 6", "seeds: [7]\nparams: {person.contacts: {between: [1, 10]}, person.days: {between: [0.0, 1]}}\nsample: {latin: 10, seed: 3}")
+	text := sir(t, "seeds: 6", "seeds: [7]\nparams: {person.contacts: {between: [1, 10]}, person.share: {between: [0, 1]}}\nsample: {latin: 10, seed: 3}")
 	s := load(t, text)
 	require.Len(t, s.Points, 10)
 	contacts, parts := make(map[int64]bool), make(map[int]bool)
 	for _, p := range s.Points {
 		contacts[p[0].(int64)] = true
-		parts[int(p[1].(float64)*10)] = true
+		parts[int(p[1].(float64)*10)] = true // world.yaml has a float
 	}
 	require.Len(t, contacts, 10)
 	require.Len(t, parts, 10)
@@ -282,7 +299,7 @@ func TestALatinHypercubeHasAPointInEachPart(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	f.Add(sir(f))
-	f.Add("experiment: x\nversion: 1\nworld: sir\nseeds: {first: 1, count: 2}\nparams: {person.days: {between: [1, 2.5]}}\nsample: {latin: 3, seed: 1}\nmeasures: {n: {cells: person}}\n")
+	f.Add("experiment: x\nversion: 1\nworld: sir\nseeds: {first: 1, count: 2}\nparams: {person.share: {between: [1, 2.5]}}\nsample: {latin: 3, seed: 1}\nmeasures: {n: {cells: person}}\n")
 	dir := f.TempDir()
 	require.NoError(f, os.CopyFS(dir, os.DirFS("testdata")))
 	f.Fuzz(func(t *testing.T, text string) {

@@ -3,9 +3,11 @@ package experiment
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -148,9 +150,12 @@ func (l *loader) interval(a *axis) {
 			return
 		}
 		a.drawn = true
-		a.from, a.to = l.numbers(ends[0], ends[1])
-		if a.from != nil && !less(a.from, a.to) {
-			l.Fault(between, "between: the first end is not less than the second")
+		if v := l.numbers(a, ends...); v != nil {
+			if a.from, a.to = v[0], v[1]; ratOf(a.from).Cmp(ratOf(a.to)) >= 0 {
+				l.Fault(between, "between: the first end is not less than the second")
+			} else if from, float := a.from.(float64); float && math.IsInf(a.to.(float64)-from, 0) {
+				l.Fault(between, "between: the ends are further from each other than a float can tell")
+			}
 		}
 	case between == nil && from != nil && to != nil && step != nil:
 		l.steps(a, from, to, step)
@@ -159,21 +164,41 @@ func (l *loader) interval(a *axis) {
 	}
 }
 
-// numbers reads two numbers of one kind.
-func (l *loader) numbers(a, b *yaml.Node) (any, any) {
-	x, y := l.Value(a), l.Value(b)
-	_, integer := x.(*big.Int)
-	_, integer2 := y.(*big.Int)
-	if integer && integer2 {
-		return x, y
+// numbers reads numbers, all *big.Int or all float64: as the param is in world.yaml, and where
+// it is nothing there as they are written. nil: they are refused.
+func (l *loader) numbers(a *axis, nodes ...*yaml.Node) []any {
+	values := make([]any, len(nodes))
+	integers := true
+	for i, n := range nodes {
+		values[i] = l.Value(n)
+		if f, ok := asFloat(values[i]); !ok || math.IsNaN(f) {
+			l.Fault(n, "want a number")
+			return nil
+		}
+		_, integer := values[i].(*big.Int)
+		integers = integers && integer
 	}
-	f, ok := asFloat(x)
-	g, ok2 := asFloat(y)
-	if !ok || !ok2 {
-		l.Fault(a, "want numbers")
-		return nil, nil
+	switch was := l.declaredAs(&l.base, a.name).(type) {
+	case int64, *big.Int:
+		if !integers {
+			l.Fault(a.node, "%s is an integer in world.yaml: want integers, or write a float there, %v.0", a.name, was)
+			return nil
+		}
+		return values
+	case float64:
+	default:
+		if integers {
+			return values
+		}
 	}
-	return f, g
+	for i, v := range values {
+		f, _ := asFloat(v)
+		if values[i] = f; math.IsInf(f, 0) {
+			l.Fault(nodes[i], "the number is too large for a float")
+			return nil
+		}
+	}
+	return values
 }
 
 func asFloat(v any) (float64, bool) {
@@ -187,39 +212,43 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-func less(a, b any) bool {
-	x, _ := asFloat(a)
-	y, _ := asFloat(b)
-	return x < y
+// ratOf returns a number as it is written: of a float the shortest decimal that is this float.
+func ratOf(v any) *big.Rat {
+	if i, ok := v.(*big.Int); ok {
+		return new(big.Rat).SetInt(i)
+	}
+	r, _ := new(big.Rat).SetString(strconv.FormatFloat(v.(float64), 'g', -1, 64))
+	return r
 }
 
-// steps makes the values of a range, its end included.
+// steps makes the values of a range, its end included: each is the decimal that people would
+// write.
 func (l *loader) steps(a *axis, from, to, step *yaml.Node) {
-	x, y := l.numbers(from, to)
-	s, _ := l.numbers(step, step)
-	if x == nil || s == nil {
+	v := l.numbers(a, from, to, step)
+	if v == nil {
 		return
 	}
-	first, _ := asFloat(x)
-	last, _ := asFloat(y)
-	by, _ := asFloat(s)
-	if by <= 0 || last < first {
+	first, last, by := ratOf(v[0]), ratOf(v[1]), ratOf(v[2])
+	if by.Sign() <= 0 || last.Cmp(first) < 0 {
 		l.Fault(a.node, "%s: want a step above 0 and an end that is not before the beginning", a.name)
 		return
 	}
-	n := (last-first)/by + 1e-9 // which float steps may miss the end by
-	if n >= float64(l.spec.Limits.Runs) {
+	span := new(big.Rat).Sub(last, first)
+	n := span.Quo(span, by)
+	if n.Cmp(new(big.Rat).SetUint64(l.spec.Limits.Runs)) >= 0 {
 		l.Fault(a.node, "%s: it has more values than the %d runs of an experiment: limits.runs raises that", a.name, l.spec.Limits.Runs)
 		return
 	}
-	start, integer := x.(*big.Int)
-	stride, whole := s.(*big.Int)
-	for i := range int64(n) + 1 {
-		if integer && whole {
-			a.values = append(a.values, new(big.Int).Add(start, new(big.Int).Mul(big.NewInt(i), stride)))
-		} else {
-			a.values = append(a.values, first+float64(i)*by)
+	for at := first; at.Cmp(last) <= 0; at = new(big.Rat).Add(at, by) {
+		var value any = at.Num()
+		if _, integers := v[0].(*big.Int); !integers {
+			value, _ = at.Float64()
 		}
+		if k := len(a.values); k > 0 && a.values[k-1] == value {
+			l.Fault(a.node, "%s: the step is too small for floats of that size: the value %v would be there twice", a.name, value)
+			return
+		}
+		a.values = append(a.values, value)
 	}
 }
 
@@ -327,13 +356,21 @@ func nearestParam(tree map[string]any, path []string) string {
 
 // fits reports a value of another kind than the one that the rules declare.
 func (l *loader) fits(n *yaml.Node, r *rules, name string, value any) {
-	reducer, path, _ := splitParam(name)
+	otherKind(name, l.declaredAs(r, name), value, func(name, was, is string) {
+		l.Fault(n, "%s is %s in world.yaml, and not %s", name, was, is)
+	})
+}
+
+// declaredAs returns what the rules have a param be; nil: they do not declare it, or nothing.
+func (*loader) declaredAs(r *rules, name string) any {
+	reducer, path, ok := splitParam(name)
+	if !ok {
+		return nil
+	}
 	declared := r.manifest.Reducers[reducer]
 	tree, _ := paramsOf(&declared)
 	was, _ := lookUp(tree, path)
-	otherKind(name, was, value, func(name, was, is string) {
-		l.Fault(n, "%s is %s in world.yaml, and not %s", name, was, is)
-	})
+	return was
 }
 
 // otherKind tells of a param that is of another kind than it was, and of those in a mapping
