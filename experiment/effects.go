@@ -1,14 +1,10 @@
 package experiment
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,10 +23,7 @@ import (
 // nobody can tell what came of it, and it is never made again. An attempt is known by its
 // run's rules and seed, and by its intent: its step, which says what the cell has seen, its
 // kind and params, and its number. So an experiment with other runs finds those that it
-// shares with this one.
-
-// answersFile is the name of the file in a directory of results.
-const answersFile = "effects"
+// shares with this one. Each line has its sum, so that no answer is lost, or another's, unseen.
 
 // BudgetError says that the budget of an experiment is used up. Runs that need more have no
 // result.
@@ -92,29 +85,6 @@ type flight struct {
 	err  error // of writing it
 }
 
-// answered is what came of an attempt; without Result nobody knows.
-type answered struct {
-	Key    canon.Hash `json:"key"`
-	Run    RunID      `json:"run"`
-	Cell   string     `json:"cell,omitempty"`
-	Kind   string     `json:"kind,omitempty"`
-	Begun  bool       `json:"begun,omitempty"` // it is the line before the attempt
-	Doubt  string     `json:"doubt,omitempty"`
-	Result *answer    `json:"result,omitempty"`
-}
-
-// answer is a host.Result as it is kept.
-type answer struct {
-	Status      receipt.Status       `json:"status"`
-	Class       receipt.Outcome      `json:"class,omitempty"`
-	Unsent      bool                 `json:"unsent,omitempty"`
-	Payload     []byte               `json:"payload"` // canonical
-	Cost        receipt.Cost         `json:"cost"`
-	Exact       bool                 `json:"exact,omitempty"`
-	ExternalRef string               `json:"external_ref,omitempty"`
-	StateChange *receipt.StateChange `json:"state_change,omitempty"`
-}
-
 // openAnswers opens the file of answers of an experiment whose results are in a directory.
 func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
 	a := &answers{
@@ -134,63 +104,9 @@ func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
 		path = s.Effects.Record
 	}
 	if err := a.open(path); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), a.close())
+		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
-}
-
-// open opens the file of answers and reads it: to write it where effects are live, which one
-// at a time can.
-func (a *answers) open(path string) (err error) {
-	if a.mode != EffectsLive {
-		if a.file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the person's own
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return a.read()
-	}
-	if a.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
-		return err
-	}
-	if a.unlock, err = lockAnswers(a.file); err != nil {
-		return err
-	}
-	if err := a.read(); err != nil {
-		return err
-	}
-	return a.file.Truncate(a.size) // what a kill has cut off
-}
-
-// read reads what was asked and answered: whole lines, for a kill may have cut the last one
-// off, or somebody else writes it now.
-func (a *answers) read() error {
-	lines := bufio.NewReader(a.file)
-	begun := uint64(0) // and without an end
-	for n := 1; ; n++ {
-		text, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			a.used.Calls += begun
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		x := new(answered)
-		if err := json.Unmarshal(text, x); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-		if x.Begun {
-			x.Doubt = "the process ended while the attempt was under way"
-			begun++
-		} else {
-			begun--
-			a.count(x)
-		}
-		a.known[x.Key] = x
-		a.size += int64(len(text))
-	}
 }
 
 func (a *answers) spent() Budget {
@@ -366,7 +282,7 @@ func (o *outside) find(key canon.Hash, call host.Call) (*answered, *flight, erro
 		return nil, nil, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
 	}
 	f := &flight{hold: reserved(&o.most), done: make(chan struct{})}
-	if err := o.begin(&answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true}, f.hold); err != nil {
+	if err := o.begin(&answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true, Hold: &f.hold}, f.hold); err != nil {
 		return nil, nil, err
 	}
 	o.asked[key] = f
@@ -430,9 +346,7 @@ func (a *answers) begin(x *answered, hold Budget) error {
 	if err := a.write(x); err != nil {
 		return err
 	}
-	a.holds.Calls += hold.Calls
-	a.holds.Tokens += hold.Tokens
-	a.holds.Micros += hold.Micros
+	a.holds.add(hold)
 	return nil
 }
 
@@ -443,46 +357,8 @@ func (a *answers) finish(x *answered, held Budget) error {
 	a.holds.Calls -= held.Calls
 	a.holds.Tokens -= held.Tokens
 	a.holds.Micros -= held.Micros
-	a.count(x)
+	a.used.add(x.used(held))
 	a.known[x.Key] = x
 	delete(a.asked, x.Key)
 	return a.write(x)
-}
-
-// count adds what an attempt has cost that has ended.
-func (a *answers) count(x *answered) {
-	a.used.Calls++
-	if x.Result != nil {
-		a.used.Tokens += x.Result.Cost.Tokens
-		a.used.Micros += x.Result.Cost.Micros
-	}
-}
-
-// write appends a line, durable. What is left of one that cannot be written is taken away, so
-// that others can.
-func (a *answers) write(x *answered) error {
-	text, err := json.Marshal(x)
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if _, err := a.file.WriteAt(text, a.size); err != nil {
-		return errors.Join(err, a.file.Truncate(a.size))
-	}
-	a.size += int64(len(text))
-	return a.file.Sync()
-}
-
-func answerOf(r *host.Result) *answer {
-	return &answer{
-		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost, Exact: r.Exact,
-		ExternalRef: r.ExternalRef, StateChange: r.StateChange,
-	}
-}
-
-func (x *answer) result() host.Result {
-	return host.Result{
-		Status: x.Status, Class: x.Class, Unsent: x.Unsent, Payload: x.Payload, Cost: x.Cost, Exact: x.Exact,
-		ExternalRef: x.ExternalRef, StateChange: x.StateChange,
-	}
 }

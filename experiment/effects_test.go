@@ -162,3 +162,23 @@ func TestWhoReadsAnswersLeavesTheFileAsItIs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, text, is)
 }
+
+// TestWhatNoReceiptNamesStaysSetAside: the budget of money holds where the adapter counts none.
+func TestWhatNoReceiptNamesStaysSetAside(t *testing.T) {
+	var o oracle
+	path := asking(t, "calls: 10", "calls: 10, micros: 100", "seeds: 5", "seeds: 5\nvariants: {dear: {set: {/effects/model.ask/max_cost: {micros: 30}}}}")
+	out, err := experiment.Run(t.Context(), o.load(t, path, ""), experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Jobs: 1})
+	var budget *experiment.BudgetError
+	require.ErrorAs(t, err, &budget)
+	require.Equal(t, "micros", budget.Unit)
+	require.EqualValues(t, 3, o.asked.Load())
+	require.Equal(t, experiment.Budget{Calls: 3, Micros: 90}, out.Spent)
+	answers := filepath.Join(filepath.Dir(path), "answers")
+	text, err := os.ReadFile(answers)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(answers, bytes.Join(bytes.SplitAfter(text, []byte("\n"))[:5], nil), 0o600))
+	out, err = experiment.Run(t.Context(), o.load(t, path, ""), experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Jobs: 1})
+	require.ErrorAs(t, err, &budget)
+	require.EqualValues(t, 3, o.asked.Load(), "an attempt that a kill has ended holds what it may have cost")
+	require.Equal(t, experiment.Budget{Calls: 3, Micros: 90}, out.Spent)
+}

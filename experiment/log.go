@@ -37,11 +37,13 @@ var (
 	ErrForeign     = errors.New("the directory has something else in it, and no results")
 )
 
-// DamageError says that a line of the log of results is not what was written.
+// DamageError says that a line of the log of results, or of the file of answers, is not what
+// was written.
 type DamageError struct {
-	File string
-	Line int
-	Err  error
+	File    string
+	Line    int
+	Answers bool // it is of the file of answers
+	Err     error
 }
 
 func (e *DamageError) Error() string {
@@ -210,7 +212,7 @@ func (r *results) read() (size int64, err error) {
 			if len(rest) == 0 && bytes.IndexByte(text, 0) >= 0 { // a part of the last that a power failure has left unwritten
 				return size, nil
 			}
-			return 0, &DamageError{filepath.Join(r.dir, logFile), n, err}
+			return 0, &DamageError{File: filepath.Join(r.dir, logFile), Line: n, Err: err}
 		}
 		r.note(result, size)
 		size += int64(len(text))

@@ -74,23 +74,28 @@ const (
 	sumSize = len(sumKey) + 2*sha256.Size + len(sumEnd)
 )
 
-// summed ends the text of an object, which has no closing bracket, with its sum. The sum is
-// also of the experiment, so that no line of another one passes for its own.
-func (p *Plan) summed(open []byte) []byte {
+// withSum ends the text of an object, which has no closing bracket, with its sum, which is
+// also of what it is a line of.
+func withSum(of, open []byte) []byte {
 	h := sha256.New()
-	h.Write([]byte("worldkernel/experiment/result/v1"))
-	h.Write(p.Hash[:])
+	h.Write(of)
 	h.Write(open)
 	return append(append(append(open, sumKey...), hex.EncodeToString(h.Sum(nil))...), sumEnd...)
 }
 
-// unsummed returns the object that a line was before it was summed.
-func (p *Plan) unsummed(text []byte) ([]byte, error) {
+// withoutSum returns the object that a line was before withSum.
+func withoutSum(of, text []byte) ([]byte, error) {
 	n := len(text) - sumSize
-	if n < 0 || !bytes.Equal(p.summed(bytes.Clone(text[:n])), text) {
+	if n < 0 || !bytes.Equal(withSum(of, bytes.Clone(text[:n])), text) {
 		return nil, errSum
 	}
 	return append(text[:n:n], '}'), nil
+}
+
+// ofResults is what the sums of lines of the log are of besides what they say: the experiment,
+// so that no line of another one passes for its own.
+func (p *Plan) ofResults() []byte {
+	return append([]byte("worldkernel/experiment/result/v1"), p.Hash[:]...)
 }
 
 // encodeResult returns the line of a result, with its end.
@@ -114,7 +119,7 @@ func (p *Plan) encodeResult(r *Result) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.summed(b[:len(b)-1]), nil
+	return withSum(p.ofResults(), b[:len(b)-1]), nil
 }
 
 func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error) {
@@ -130,7 +135,7 @@ func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error)
 
 // decodeResult parses a line of the log.
 func (p *Plan) decodeResult(text []byte) (*Result, error) {
-	object, err := p.unsummed(text)
+	object, err := withoutSum(p.ofResults(), text)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func FuzzResult(f *testing.F) {
 	f.Fuzz(func(t *testing.T, open []byte) {
 		_, err := p.decodeResult(open)
 		require.Error(t, err, "it has no sum")
-		r, err := p.decodeResult(p.summed(open))
+		r, err := p.decodeResult(withSum(p.ofResults(), open))
 		if err != nil {
 			return
 		}

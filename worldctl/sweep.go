@@ -125,6 +125,8 @@ func sweepFault(err error, dir string) error {
 	switch {
 	case errors.Is(err, experiment.ErrOtherSpec):
 		return &fault{err: err, code: exitConflict, hint: "--out DIR names another directory of results; or remove " + shellWord(dir)}
+	case errors.As(err, &damage) && damage.Answers:
+		return &fault{err: err, code: exitVerify, hint: "bring it back from a copy; without the lines that have its key the attempt is made, and paid for, again"}
 	case errors.As(err, &damage):
 		return &fault{err: err, code: exitVerify, hint: fmt.Sprintf("bring it back from a copy; or sed -i %dd %s removes the line, and then worldctl sweep FILE makes that run again", damage.Line, shellWord(damage.File))}
 	case errors.Is(err, experiment.ErrPlanDamaged):

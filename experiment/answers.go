@@ -1,0 +1,240 @@
+package experiment
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// answersFile is the name of the file in a directory of results.
+const answersFile = "effects"
+
+// answered is a line of the file of answers: Begun before the attempt, and after it Result,
+// or Doubt where nobody knows what came of it.
+type answered struct {
+	Key    canon.Hash `json:"key"`
+	Run    RunID      `json:"run"`
+	Cell   string     `json:"cell,omitempty"`
+	Kind   string     `json:"kind,omitempty"`
+	Begun  bool       `json:"begun,omitempty"`
+	Hold   *Budget    `json:"hold,omitempty"` // of the budget, with Begun; nil in lines of before: a call
+	Doubt  string     `json:"doubt,omitempty"`
+	Result *answer    `json:"result,omitempty"`
+}
+
+// answer is a host.Result as it is kept.
+type answer struct {
+	Status      receipt.Status       `json:"status"`
+	Class       receipt.Outcome      `json:"class,omitempty"`
+	Unsent      bool                 `json:"unsent,omitempty"`
+	Payload     []byte               `json:"payload"` // canonical
+	Cost        receipt.Cost         `json:"cost"`
+	Exact       bool                 `json:"exact,omitempty"`
+	ExternalRef string               `json:"external_ref,omitempty"`
+	StateChange *receipt.StateChange `json:"state_change,omitempty"`
+}
+
+func answerOf(r *host.Result) *answer {
+	return &answer{
+		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost, Exact: r.Exact,
+		ExternalRef: r.ExternalRef, StateChange: r.StateChange,
+	}
+}
+
+func (x *answer) result() host.Result {
+	return host.Result{
+		Status: x.Status, Class: x.Class, Unsent: x.Unsent, Payload: x.Payload, Cost: x.Cost, Exact: x.Exact,
+		ExternalRef: x.ExternalRef, StateChange: x.StateChange,
+	}
+}
+
+// ofAnswers is what the sums of lines are of besides what they say.
+var ofAnswers = []byte("worldkernel/experiment/answer/v1")
+
+// encode returns the line, with its end.
+func (x *answered) encode() ([]byte, error) {
+	text, err := json.Marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	return withSum(ofAnswers, text[:len(text)-1]), nil
+}
+
+// decodeAnswered parses a line. Those of before have no sum.
+func decodeAnswered(text []byte) (x *answered, summed bool, err error) {
+	object := text
+	if at := len(text) - sumSize; at >= 0 && bytes.HasPrefix(text[at:], []byte(sumKey)) {
+		summed = true
+		if object, err = withoutSum(ofAnswers, text); err != nil {
+			return nil, true, err
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.DisallowUnknownFields()
+	x = new(answered)
+	if err := d.Decode(x); err != nil {
+		return nil, summed, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, summed, errors.New("it says more than one thing")
+	}
+	says := 0
+	for _, is := range []bool{x.Begun, x.Doubt != "", x.Result != nil} {
+		if is {
+			says++
+		}
+	}
+	if says != 1 {
+		return nil, summed, errors.New("it says neither that an attempt was begun nor what came of it, or both")
+	}
+	return x, summed, nil
+}
+
+// open opens the file of answers and reads it: to write it where effects are live, which one
+// at a time can.
+func (a *answers) open(path string) (err error) {
+	if a.mode != EffectsLive {
+		if a.file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the person's own
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return a.read()
+	}
+	if a.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
+		return err
+	}
+	if a.unlock, err = lockAnswers(a.file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := a.read(); err != nil {
+		return err
+	}
+	return a.file.Truncate(a.size) // what a kill has cut off
+}
+
+// read reads what was asked and answered: whole lines, for a kill may have cut the last one
+// off, or somebody else writes it now.
+func (a *answers) read() error {
+	lines := bufio.NewReader(a.file)
+	begun := make(map[canon.Hash][]Budget) // and without an end: what they hold
+	for n := 1; ; n++ {
+		text, err := lines.ReadBytes('\n')
+		cut := errors.Is(err, io.EOF)
+		if err != nil && !cut {
+			return err
+		}
+		if cut && !endless(text) {
+			for _, all := range begun { // order cannot show: a sum
+				for _, hold := range all {
+					a.used.add(hold)
+				}
+			}
+			return nil
+		}
+		err = errEndless
+		if !cut {
+			err = a.note(text, begun)
+		}
+		if rest, _ := lines.Peek(1); err != nil && len(rest) == 0 && bytes.IndexByte(text, 0) >= 0 {
+			continue // a part of the last that a power failure has left unwritten: there is no more
+		}
+		if err != nil {
+			return &DamageError{File: a.file.Name(), Line: n, Answers: true, Err: err}
+		}
+		a.size += int64(len(text))
+	}
+}
+
+// errEndless says that the end of the last line is another byte.
+var errEndless = errors.New("its end is not that of a line")
+
+// endless reports whether a text that has no end of a line is a whole one but for that: a kill
+// cannot leave it.
+func endless(text []byte) bool {
+	if len(text) == 0 {
+		return false
+	}
+	_, summed, err := decodeAnswered(append(bytes.Clone(text[:len(text)-1]), '\n'))
+	return summed && err == nil
+}
+
+// note remembers a line. Two experiments at once, and two runs of one, have made attempts
+// twice before lines had sums.
+func (a *answers) note(text []byte, begun map[canon.Hash][]Budget) error {
+	x, summed, err := decodeAnswered(text)
+	if err != nil {
+		return err
+	}
+	open := begun[x.Key]
+	switch {
+	case x.Begun && summed && a.known[x.Key] != nil:
+		return errors.New("its attempt was begun before")
+	case x.Begun:
+		hold := Budget{Calls: 1}
+		if x.Hold != nil {
+			hold = *x.Hold
+		}
+		begun[x.Key] = append(open, hold)
+		x.Doubt = "the process ended while the attempt was under way"
+		if a.known[x.Key] != nil {
+			return nil
+		}
+	case len(open) == 0:
+		return errors.New("no line before it says that its attempt was begun")
+	default:
+		begun[x.Key] = open[:len(open)-1]
+		a.used.add(x.used(open[len(open)-1]))
+	}
+	a.known[x.Key] = x
+	return nil
+}
+
+// used is what an attempt that has ended has used of what it held: all of a unit of which its
+// receipt says nothing, as in a world.
+func (x *answered) used(hold Budget) Budget {
+	r := x.Result
+	if r == nil {
+		return hold
+	}
+	by := governance.UsedBy(&receipt.Receipt{Status: r.Status, Class: r.Class, Unsent: r.Unsent, Cost: r.Cost, Exact: r.Exact})
+	used := Budget{by.Calls, by.Tokens, by.Micros}
+	if used.Tokens == 0 && !r.Exact && !r.Unsent {
+		used.Tokens = hold.Tokens
+	}
+	if used.Micros == 0 && !r.Exact && !r.Unsent {
+		used.Micros = hold.Micros
+	}
+	return used
+}
+
+func (b *Budget) add(x Budget) {
+	b.Calls += x.Calls
+	b.Tokens += x.Tokens
+	b.Micros += x.Micros
+}
+
+// write appends a line, durable. What is left of one that cannot be written is taken away, so
+// that others can.
+func (a *answers) write(x *answered) error {
+	text, err := x.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := a.file.WriteAt(text, a.size); err != nil {
+		return errors.Join(err, a.file.Truncate(a.size))
+	}
+	a.size += int64(len(text))
+	return a.file.Sync()
+}
