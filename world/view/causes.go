@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/columns"
@@ -108,8 +109,8 @@ type Consequence struct {
 // Consequences yields, in order, what a record brought about, up to so many
 // links away; 0 is no bound. With an index that costs as much as there are of them. Else:
 // such records stand right behind their causes, or concern a cell that those concern, so
-// the indexes of these cells are read, each once, from the cause on. The error is that of
-// ctx, too.
+// the indexes of these cells are read, each once, from the cause on; and all records, where
+// that went to each cell of a reducer. The error is that of ctx, too.
 func (j Journal) Consequences(ctx context.Context, of *Entry, links uint64) iter.Seq2[Consequence, error] {
 	if j.indexedTo(ctx, j.End()) {
 		return j.indexedConsequences(ctx, of, links)
@@ -234,7 +235,11 @@ func (s *spread) add(e *Entry, away uint64) error {
 			continue
 		}
 		s.reads[cell] = true
-		if err := s.read(s.Concerning(cell, e.ID)); err != nil {
+		records := s.Concerning(cell, e.ID)
+		if strings.HasSuffix(cell, "/") { // each cell of a reducer: no index has whom it reached
+			records = s.Scan(e.ID)
+		}
+		if err := s.read(records); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func TestColumnsAreThoseOfTheRecordsOnEveryTemplate(t *testing.T) {
 			defer func() { require.NoError(t, lw.Close()) }()
 			_, err = lw.SubmitLines(t.Context(), begun(t, name, dir), nil, world.When{}, nil)
 			require.NoError(t, err)
-			require.NoError(t, lw.RunUntil(t.Context(), 20)) // some go on for ever
+			require.NoError(t, lw.RunUntil(t.Context(), 3)) // some go on for ever
 			j := view.Journal{Local: lw}
 			require.NotZero(t, requireColumns(t, j.Columns(), j)[journal.KindStepped])
 		})

@@ -140,7 +140,7 @@ func faultsOfWorlds() []Fault {
 		{as[*local.KeyringError], "", 0, ExitFailed, ""},
 		{is(local.ErrSealed, local.ErrExposedKeys, receipt.ErrPassphrase, receipt.ErrSeal, receipt.ErrTooManyEpochs), "", 0, ExitFailed, ""},
 		{is(local.ErrNoKeys), "no-keys", conflict, ExitFailed, ""},
-		{is(local.ErrAlone, local.ErrRecordedBeside, journal.ErrElsewhere), "", 0, ExitUsage, ""},
+		{is(local.ErrAlone, local.ErrRecorded, local.ErrRecordedBeside, journal.ErrElsewhere), "", 0, ExitUsage, ""},
 		{is(local.ErrNotRemote), "not-remote", conflict, ExitFailed, ""},
 	}
 }
