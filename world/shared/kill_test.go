@@ -85,11 +85,13 @@ func (m making) killed(t *testing.T, n int64, after bool) (asked int64) {
 	require.NoError(t, err)
 	process := exec.CommandContext(t.Context(), self, "-test.run", "^TestMakingProcess$")
 	var count atomic.Int64
+	started := make(chan struct{})
 	proxy := pgtest.Shared(t).Proxy(t, func([]byte) pgtest.Fault {
 		switch is := count.Add(1); {
 		case is < n || n == 0:
 			return pgtest.None
 		case is == n:
+			<-started
 			_ = process.Process.Kill()
 			if after {
 				return pgtest.Unanswered
@@ -102,9 +104,13 @@ func (m making) killed(t *testing.T, n int64, after bool) (asked int64) {
 	text, err := json.Marshal(m)
 	require.NoError(t, err)
 	process.Env = append(os.Environ(), makingAs+"="+string(text), "TMPDIR="+t.TempDir()) // what it leaves goes with the test
-	said, err := process.CombinedOutput()
+	var said bytes.Buffer
+	process.Stdout, process.Stderr = &said, &said
+	require.NoError(t, process.Start())
+	close(started)
+	err = process.Wait()
 	if n == 0 {
-		require.NoError(t, err, "%s", said)
+		require.NoError(t, err, "%s", &said)
 	}
 	conn, err := pgx.Connect(t.Context(), direct)
 	require.NoError(t, err)
