@@ -75,7 +75,8 @@ type Pair struct {
 	None string `json:"none,omitempty"` // why there is no interval; empty: there is one
 }
 
-// Moments are those of a sample: nil where there are too few.
+// Moments are those of a sample: nil where there are too few, or where it is beyond what a
+// float holds.
 type Moments struct {
 	N    int      `json:"n"`
 	Mean *float64 `json:"mean"` // of one
@@ -84,22 +85,38 @@ type Moments struct {
 	High *float64 `json:"high"`
 }
 
+// Values above large are made smaller by 2^shrink, so that no sum of squares overflows.
+const (
+	large  = 0x1p450
+	shrink = 560
+)
+
 // momentsOf computes them.
 func momentsOf(x []float64) Moments {
 	m := Moments{N: len(x)}
 	if len(x) == 0 {
 		return m
 	}
+	scale := 0
+	if slices.ContainsFunc(x, func(f float64) bool { return math.Abs(f) > large }) {
+		scale, x = shrink, slices.Clone(x)
+		for i := range x {
+			x[i] = math.Ldexp(x[i], -scale)
+		}
+	}
+	full := func(f float64) *float64 { return finite(math.Ldexp(f, scale)) }
 	mean := stat.Mean(x, nil)
-	m.Mean = &mean
+	m.Mean = full(mean)
 	if len(x) == 1 {
 		return m
 	}
 	sd := stat.StdDev(x, nil)
+	m.SD = full(sd)
 	n := float64(len(x))
 	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile((1+confidence)/2) * sd / math.Sqrt(n)
-	low, high := mean-half, mean+half
-	m.SD, m.Low, m.High = &sd, &low, &high
+	if m.Low, m.High = full(mean-half), full(mean+half); m.Low == nil || m.High == nil {
+		m.Low, m.High = nil, nil
+	}
 	return m
 }
 
@@ -112,8 +129,11 @@ func medianOf(x []float64) *float64 {
 	median := x[len(x)/2]
 	if len(x)%2 == 0 {
 		median = (x[len(x)/2-1] + median) / 2
+		if math.IsInf(median, 0) { // the sum is
+			median = x[len(x)/2-1]/2 + x[len(x)/2]/2
+		}
 	}
-	return &median
+	return finite(median)
 }
 
 // numeric are the places of the measures that statistics are made of.
@@ -246,7 +266,11 @@ func (x *ends) summary() *Summary {
 					continue
 				}
 				less := differences(x.values[v][point][i], x.values[0][point][i])
-				s.Pairs = append(s.Pairs, Pair{group, p.Variants[0], measure, momentsOf(less), x.unpaired(v, point, i, len(less))})
+				pair := Pair{group, p.Variants[0], measure, momentsOf(less), x.unpaired(v, point, i, len(less))}
+				if pair.None == "" && pair.Low == nil {
+					pair.None = "it is beyond what a float holds"
+				}
+				s.Pairs = append(s.Pairs, pair)
 			}
 		}
 	}

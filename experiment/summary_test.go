@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -30,6 +31,28 @@ func TestMoments(t *testing.T) {
 	require.Nil(t, one.Low)
 	require.Zero(t, momentsOf(nil).N)
 	require.True(t, func() bool { m := momentsOf([]float64{1, 1.1, 0.9}); return m.Apart() }())
+}
+
+// TestWhatNoFloatHoldsIsLeftOut: the rest is told.
+func TestWhatNoFloatHoldsIsLeftOut(t *testing.T) {
+	m := momentsOf([]float64{1e308, 1e308, 1e308})
+	require.InEpsilon(t, 1e308, *m.Mean, 1e-15)
+	require.Zero(t, *m.SD)
+	require.InEpsilon(t, 1e308, *m.High, 1e-15)
+	require.InDelta(t, 1e308, *medianOf([]float64{1e308, 1e308}), 0)
+	m = momentsOf([]float64{1e307, 2e307, 4e307, 8e307})
+	require.InEpsilon(t, 3.75e307, *m.Mean, 1e-12)
+	require.InEpsilon(t, 3.095695937e307, *m.SD, 1e-9)
+	m = momentsOf([]float64{1.7e308, -1.7e308, 1e308})
+	require.NotNil(t, m.Mean)
+	require.Nil(t, m.Low, "an interval has two ends")
+	require.Nil(t, m.High)
+	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2}, Columns: []Column{{Name: "x", Type: Float}}}
+	x := &ends{plan: p, values: [][][][]float64{{{{-1.7e308, -1.7e308}}}, {{{1.7e308, 1.7e308}}}}, groups: [][]Ended{{{Done: 2}}, {{Done: 2}}}}
+	s := x.summary()
+	require.Nil(t, s.Pairs[0].Mean)
+	require.Equal(t, "it is beyond what a float holds", s.Pairs[0].None)
+	require.NoError(t, (&Report{Summary: *s, Ends: x.drawn(), Lines: []reportLine{lineOf(0, 0, []uint64{1}, [][]float64{{1e308, -1e308, 1e308}})}}).write(io.Discard))
 }
 
 // TestPairsAreOfEqualSeeds: where a run has no value, its pair does not count.
