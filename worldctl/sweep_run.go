@@ -21,7 +21,8 @@ func newSweepRunCommand(c *cli) *cobra.Command {
 verb. All that was measured of it, its execution hash and its state root are those that the
 results have: where they are not, that is an error which says what is another, there is no
 world, and the exit code is 3. Effects are answered by what was recorded; nothing is
-performed.`,
+performed. From then on it is a world like others: stepped on, it performs its live effects,
+under the budgets of its own manifest.`,
 		Example: `  worldctl sweep run 40 --keep ../run40
   worldctl -w ../run40 verify`,
 		Args: args(1, 1),
