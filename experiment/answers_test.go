@@ -15,10 +15,10 @@ import (
 )
 
 // readAnswers reads a file of answers that says this.
-func readAnswers(t *testing.T, text []byte) (*answers, error) {
+func readAnswers(t *testing.T, dir string, text []byte) (*answers, error) {
 	t.Helper()
 	a := &answers{mode: EffectsRecorded, known: make(map[canon.Hash]*answered), kill: func() {}}
-	path := filepath.Join(t.TempDir(), answersFile)
+	path := filepath.Join(dir, answersFile)
 	require.NoError(t, os.WriteFile(path, text, 0o600))
 	err := a.open(path)
 	require.NoError(t, a.close())
@@ -45,11 +45,11 @@ func twoAnswers(t testing.TB) [][]byte {
 }
 
 func TestEachFlippedBitOfAnAnswerIsRefused(t *testing.T) {
-	whole := bytes.Join(twoAnswers(t), nil)
+	dir, whole := t.TempDir(), bytes.Join(twoAnswers(t), nil)
 	for at := range whole {
 		flipped := bytes.Clone(whole)
 		flipped[at] ^= 1 << (at % 8)
-		_, err := readAnswers(t, flipped)
+		_, err := readAnswers(t, dir, flipped)
 		var damage *DamageError
 		require.ErrorAs(t, err, &damage, "byte %d", at)
 		require.Equal(t, 1+bytes.Count(whole[:at], []byte("\n")), damage.Line, "byte %d: %v", at, err)
@@ -57,7 +57,7 @@ func TestEachFlippedBitOfAnAnswerIsRefused(t *testing.T) {
 }
 
 func TestLinesOfAnswersThatSayTooLittleAreRefused(t *testing.T) {
-	lines := twoAnswers(t)
+	dir, lines := t.TempDir(), twoAnswers(t)
 	old := regexp.MustCompile(`,"(sum|hold)":("[0-9a-f]{64}"|{[^}]*})`)
 	for name, text := range map[string][]byte{
 		"a result, and no attempt": lines[2],
@@ -67,7 +67,7 @@ func TestLinesOfAnswersThatSayTooLittleAreRefused(t *testing.T) {
 		"a key that nobody knows":  bytes.Replace(old.ReplaceAll(lines[0], nil), []byte(`"begun"`), []byte(`"more":1,"begun"`), 1),
 		"two things":               append(bytes.TrimSpace(old.ReplaceAll(lines[0], nil)), old.ReplaceAll(lines[1], nil)...),
 	} {
-		_, err := readAnswers(t, text)
+		_, err := readAnswers(t, dir, text)
 		var damage *DamageError
 		require.ErrorAs(t, err, &damage, name)
 		require.Equal(t, bytes.Count(text, []byte("\n")), damage.Line, name)
@@ -77,12 +77,12 @@ func TestLinesOfAnswersThatSayTooLittleAreRefused(t *testing.T) {
 
 // TestAnswersOfBeforeAreRead: they were paid for. Two runs may have made an attempt twice.
 func TestAnswersOfBeforeAreRead(t *testing.T) {
-	lines := twoAnswers(t)
-	is, err := readAnswers(t, bytes.Join(lines, nil))
+	dir, lines := t.TempDir(), twoAnswers(t)
+	is, err := readAnswers(t, dir, bytes.Join(lines, nil))
 	require.NoError(t, err)
 	require.Equal(t, Budget{Calls: 3, Tokens: 7 + 20 + 20, Micros: 900}, is.used, "what no receipt names stays set aside")
 	old := regexp.MustCompile(`,"(sum|hold)":("[0-9a-f]{64}"|{[^}]*})`).ReplaceAll(bytes.Join(lines, nil), nil)
-	was, err := readAnswers(t, old)
+	was, err := readAnswers(t, dir, old)
 	require.NoError(t, err)
 	require.Equal(t, Budget{Calls: 3, Tokens: 7}, was.used)
 	require.Len(t, was.known, 3)
@@ -93,7 +93,7 @@ func TestAnswersOfBeforeAreRead(t *testing.T) {
 	begun, ended, _ := bytes.Cut(old, []byte("\n"))
 	_, ended, _ = bytes.Cut(ended, []byte("\n"))
 	end, _, _ := bytes.Cut(ended, []byte("\n"))
-	_, err = readAnswers(t, bytes.Join([][]byte{begun, begun, end, end, nil}, []byte("\n")))
+	_, err = readAnswers(t, dir, bytes.Join([][]byte{begun, begun, end, end, nil}, []byte("\n")))
 	require.NoError(t, err)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -181,7 +182,7 @@ func (a *answers) close() error {
 
 // instead returns what answers the effects of a run that the adapters stub and recorded do
 // not.
-func (a *answers) instead(p Planned, r *rules) (map[string]host.Adapter, error) {
+func (a *answers) instead(p Planned, r *rules, d *doubts) (map[string]host.Adapter, error) {
 	out := make(map[string]host.Adapter)
 	for kind, e := range r.manifest.Effects {
 		if e.Adapter != "stub" && e.Adapter != "recorded" {
@@ -202,7 +203,7 @@ func (a *answers) instead(p Planned, r *rules) (map[string]host.Adapter, error) 
 		}
 	}
 	for kind := range out {
-		out[kind] = &outside{answers: a, run: p, rules: hash, performers: performers, most: r.manifest.Effects[kind].MaxCost}
+		out[kind] = &outside{answers: a, run: p, doubts: d, rules: hash, performers: performers, most: r.manifest.Effects[kind].MaxCost}
 	}
 	return out, nil
 }
@@ -230,9 +231,39 @@ func (a *answers) performers(r *rules) (*host.Performers, error) {
 	return p, err
 }
 
+// doubts are the intents of a run of which nobody could tell what came of an attempt, whatever
+// their cells have heard since.
+type doubts struct {
+	mu  sync.Mutex
+	all map[receipt.Key]bool
+}
+
+func (d *doubts) add(key receipt.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil {
+		d.all = make(map[receipt.Key]bool)
+	}
+	d.all[key] = true
+}
+
+// count returns how many intents of a run are in doubt, or were.
+func (d *doubts) count(m *world.Moment) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := uint64(m.Status().Intents[receipt.StateInDoubt])
+	for key := range d.all { // order cannot show: a sum
+		if e, ok := m.Intent(key); !ok || e.State != receipt.StateInDoubt {
+			n++
+		}
+	}
+	return n
+}
+
 // outside answers the effects of one kind of a run.
 type outside struct {
 	*answers
+	doubts     *doubts
 	run        Planned
 	rules      manifest.Hash
 	performers *host.Performers // nil: nothing is performed
@@ -261,6 +292,7 @@ func (o *outside) Perform(ctx context.Context, call host.Call) (host.Result, err
 	case err != nil:
 		return host.Result{}, err
 	case x.Result == nil:
+		o.doubts.add(call.Permit.Key)
 		return host.Result{}, &host.DoubtError{Reason: x.Doubt}
 	}
 	return x.Result.result(), nil
@@ -305,6 +337,9 @@ func (o *outside) ask(f *flight, key canon.Hash, call host.Call) {
 	x := &answered{Key: key, Run: o.run.ID}
 	if failed != nil {
 		x.Doubt = cmp.Or(failed.Error(), "nobody can tell what came of it")
+		if o.life.Err() != nil {
+			x.Doubt = fmt.Sprintf("the experiment was interrupted, and the attempt had not ended %s later: %s", host.DefaultGrace, x.Doubt)
+		}
 	} else {
 		x.Result = answerOf(&result)
 	}

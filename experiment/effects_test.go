@@ -97,6 +97,10 @@ func TestAnAttemptThatWasUnderWayIsInDoubtAndNotMadeAgain(t *testing.T) {
 			require.Empty(t, out.Failed)
 			require.EqualValues(t, 10, o.asked.Load())
 			require.Contains(t, tables(t, dir)["runs.csv"], ",-1,", "on_in_doubt: fail")
+			require.Equal(t, experiment.Count{Runs: 1, All: 1}, out.InDoubt, "whatever the cell has heard")
+			kept, err := experiment.Keep(t.Context(), o.load(t, path, ""), 5, experiment.Options{Dir: dir, Worlds: o.options()}, filepath.Join(t.TempDir(), "kept"))
+			require.NoError(t, err)
+			require.True(t, kept.Recorded)
 		}
 	}
 }

@@ -146,11 +146,15 @@ func (k *keeper) make(ctx context.Context, dir string, judge func(*Result) error
 	if err != nil {
 		return err
 	}
-	if k.opts.Instead, err = k.answers.instead(k.plan, &rules); err != nil {
+	c, err := k.spec.newCourse(k.plan)
+	if err != nil {
+		return err
+	}
+	if k.opts.Instead, err = k.answers.instead(k.plan, &rules, &c.doubts); err != nil {
 		return err
 	}
 	begin := func(lw *local.World) error {
-		result, err := k.live(ctx, lw)
+		result, err := k.live(ctx, c, lw)
 		if err != nil {
 			return err
 		}
@@ -175,11 +179,7 @@ func (k *keeper) make(ctx context.Context, dir string, judge func(*Result) error
 }
 
 // live drives the world on disk as the one in memory was.
-func (k *keeper) live(ctx context.Context, lw *local.World) (*Result, error) {
-	c, err := k.spec.newCourse(k.plan)
-	if err != nil {
-		return nil, err
-	}
+func (k *keeper) live(ctx context.Context, c *course, lw *local.World) (*Result, error) {
 	result, err := local.Change(lw, func(w *world.World) (*Result, error) { return c.live(ctx, w) })
 	return result, errors.Join(err, lw.Sync())
 }

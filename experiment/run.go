@@ -43,6 +43,7 @@ type course struct {
 	sent    uint64       // events of the inputs
 	skipped uint64       // events that were dropped because the step failed
 	first   *StepFailure // nil: no step has failed
+	doubts  doubts
 }
 
 // newCourse makes ready for a run of the plan.
@@ -212,7 +213,7 @@ func (c *course) result(m *world.Moment, err error) (*Result, error) {
 	status := m.Status()
 	r := &Result{
 		Planned: c.plan, Tick: uint64(m.Time()), Stopped: c.stopped, Rows: c.rows, Last: c.row,
-		Sent: c.sent, Parked: uint64(status.Parked), Skipped: c.skipped, InDoubt: uint64(status.Intents[receipt.StateInDoubt]),
+		Sent: c.sent, Parked: uint64(status.Parked), Skipped: c.skipped, InDoubt: c.doubts.count(m),
 		FailedEffects: uint64(status.Intents[receipt.StateFailed]), First: c.first,
 	}
 	if err != nil {

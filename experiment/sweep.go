@@ -177,7 +177,7 @@ func (s *Spec) run(ctx context.Context, p Planned, opts local.Options, a *answer
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.inMemory(ctx, p, opts, a)
+	w, err := s.inMemory(ctx, c, opts, a)
 	if err != nil {
 		return nil, fmt.Errorf("run %d: %w", p.ID, err)
 	}
@@ -199,13 +199,14 @@ func (c *course) live(ctx context.Context, w *world.World) (*Result, error) {
 }
 
 // inMemory makes the world of a run.
-func (s *Spec) inMemory(ctx context.Context, p Planned, opts local.Options, a *answers) (*memory.World, error) {
+func (s *Spec) inMemory(ctx context.Context, c *course, opts local.Options, a *answers) (*memory.World, error) {
+	p := c.plan
 	rules, err := s.rulesOf(p.Variant, p.Point)
 	if err != nil {
 		return nil, err
 	}
 	mo := memory.Options{Seed: &p.Seed, Reducers: opts.Reducers, Paranoid: opts.Paranoid}
-	instead, err := a.instead(p, &rules)
+	instead, err := a.instead(p, &rules, &c.doubts)
 	if err != nil {
 		return nil, err
 	}

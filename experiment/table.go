@@ -23,7 +23,7 @@ func runHead() []Column {
 		Column{Name: "stopped", Type: Text, Doc: "why it has ended: ticks, idle, when (the condition of stop), or failed"},
 		Column{Name: "parked", Type: Uint, Doc: "cells that have stopped because a step of theirs failed"},
 		Column{Name: "skipped", Type: Uint, Doc: "events that were dropped because the step failed (on_error: skip)"},
-		Column{Name: "in_doubt", Type: Uint, Doc: "effects of which nobody can tell what came of them"},
+		Column{Name: "in_doubt", Type: Uint, Doc: "effects of which nobody can tell what came of them, whatever on_in_doubt told the cell"},
 		Column{Name: "failed_effects", Type: Uint, Doc: "effects that have failed"})
 }
 
