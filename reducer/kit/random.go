@@ -12,8 +12,12 @@ func Unit(s Source) float64 {
 	return float64(2*s.Random(1<<unitBits)+1) / unitOdds
 }
 
-// Uniform returns a float between low and high.
+// Uniform returns a float between low and high. Where high is below low, or their distance is
+// no number that a float holds, there is nothing to draw from.
 func Uniform(s Source, low, high float64) float64 {
+	if !(0 <= high-low && high-low <= math.MaxFloat64) {
+		return float64(s.Random(0))
+	}
 	return low + float64((high-low)*Unit(s))
 }
 
@@ -29,13 +33,21 @@ func Integer(s Source, low, high int64) int64 {
 // Chance reports whether what happens with probability p does.
 func Chance(s Source, p float64) bool { return Unit(s) < p }
 
-// Normal returns a float of a normal distribution.
+// Normal returns a float of a normal distribution. Where the mean is not finite, or sd is
+// neither 0 nor above and finite, there is nothing to draw from.
 func Normal(s Source, mean, sd float64) float64 {
+	if !(math.Abs(mean) <= math.MaxFloat64 && 0 <= sd && sd <= math.MaxFloat64) {
+		return float64(s.Random(0))
+	}
 	return mean + float64(sd*quantile(Unit(s)))
 }
 
-// Exponential returns a float of an exponential distribution.
+// Exponential returns a float of an exponential distribution. Where the mean is neither 0 nor
+// above and finite, there is nothing to draw from.
 func Exponential(s Source, mean float64) float64 {
+	if !(0 <= mean && mean <= math.MaxFloat64) {
+		return float64(s.Random(0))
+	}
 	return float64(mean * -ln(1-Unit(s)))
 }
 

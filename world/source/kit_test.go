@@ -200,6 +200,18 @@ func TestWhatTheModulesRefuse(t *testing.T) {
 		`weighted_choice(ctx, [], [])`:              "no weight is above 0",
 		`sample(ctx, [1, 2], 3)`:                    "sample: 3 of 2 items",
 		`geometric(ctx, 0)`:                         "geometric: p is 0",
+		`uniform(ctx, 2.0, 1.0)`:                    "uniform: want low <= high",
+		`uniform(ctx, float("nan"), 1.0)`:           "uniform: want low <= high",
+		`uniform(ctx, 0, float("inf"))`:             "uniform: want low <= high",
+		`uniform(ctx, -1.7e308, 1.7e308)`:           "a width that a float holds",
+		`uniform(ctx, float("inf"), float("inf"))`:  "a width that a float holds",
+		`normal(ctx, 0.0, -1.0)`:                    "normal: want a finite mean and an sd from 0 on",
+		`normal(ctx, 0.0, float("nan"))`:            "normal: want",
+		`normal(ctx, 0.0, float("inf"))`:            "normal: want",
+		`normal(ctx, float("-inf"), 1)`:             "normal: want",
+		`exponential(ctx, -1.0)`:                    "exponential: want a finite mean from 0 on: mean is -1",
+		`exponential(ctx, float("nan"))`:            "exponential: want",
+		`exponential(ctx, float("inf"))`:            "exponential: want",
 		`ring(5, 3)`:                                "a ring of 5 nodes with 3 neighbours each",
 		`ring(4, 4)`:                                "a ring of 4 nodes with 4 neighbours each",
 		`scale_free(ctx, 2, 2)`:                     "2 nodes with 2 links each",
@@ -213,7 +225,7 @@ func TestWhatTheModulesRefuse(t *testing.T) {
 		_, err := take(steps(t, `
 load("@grid/v1", "grid")
 load("@network/v1", "ring", "scale_free")
-load("@random/v1", "choice", "geometric", "integer", "sample", "stream", "weighted_choice")
+load("@random/v1", "choice", "exponential", "geometric", "integer", "normal", "sample", "stream", "uniform", "weighted_choice")
 load("@schedule/v1", "at", "sometime", "stages")
 SHARED = stream(1)
 def reduce(ctx, state, event):

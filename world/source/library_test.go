@@ -15,7 +15,7 @@ func TestModulesOfTheLibraryAreWhatTheyWere(t *testing.T) {
 		"@agent/v1":    "14762ce1f9db98aebed119a5f38f052f220e5b128cf4831815beba8e69a3e557",
 		"@grid/v1":     "d71341d7b825c45653d075629bd6aae84ddfc0ce55d464ad6d05d0f63f1e5bed",
 		"@network/v1":  "937a15e1407549160e461175ed6a7dc49a398527f379c44ad895424ac8b174b6",
-		"@random/v1":   "c566c7a746c0905cde4cb6c07f4b586c6129e9387f1eeee165b639e0f4a90248",
+		"@random/v1":   "f0eb2eb7bfc10281daaeaf1124c7b6dc3adef921556a36676e7c27a059d4dc53",
 		"@schedule/v1": "84c37e3f4b3db119508ad3a772e24f7f6434209f0804ba79694ac2edd314a05e",
 	} {
 		text, err := libraryModule(name)
