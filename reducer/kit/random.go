@@ -36,7 +36,7 @@ func Chance(s Source, p float64) bool { return Unit(s) < p }
 // Normal returns a float of a normal distribution. Where the mean is not finite, or sd is
 // neither 0 nor above and finite, there is nothing to draw from.
 func Normal(s Source, mean, sd float64) float64 {
-	if !(math.Abs(mean) <= math.MaxFloat64 && 0 <= sd && sd <= math.MaxFloat64) {
+	if !(-math.MaxFloat64 <= mean && mean <= math.MaxFloat64 && 0 <= sd && sd <= math.MaxFloat64) {
 		return float64(s.Random(0))
 	}
 	return mean + float64(sd*quantile(Unit(s)))
