@@ -59,7 +59,7 @@ func (x *answer) result() host.Result {
 }
 
 // ofAnswers is what the sums of lines are of besides what they say.
-var ofAnswers = []byte("worldkernel/experiment/answer/v1")
+func ofAnswers() []byte { return []byte("worldkernel/experiment/answer/v1") }
 
 // encode returns the line, with its end.
 func (x *answered) encode() ([]byte, error) {
@@ -67,7 +67,7 @@ func (x *answered) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withSum(ofAnswers, text[:len(text)-1]), nil
+	return withSum(ofAnswers(), text[:len(text)-1]), nil
 }
 
 // decodeAnswered parses a line. Those of before have no sum.
@@ -75,7 +75,7 @@ func decodeAnswered(text []byte) (x *answered, summed bool, err error) {
 	object := text
 	if at := len(text) - sumSize; at >= 0 && bytes.HasPrefix(text[at:], []byte(sumKey)) {
 		summed = true
-		if object, err = withoutSum(ofAnswers, text); err != nil {
+		if object, err = withoutSum(ofAnswers(), text); err != nil {
 			return nil, true, err
 		}
 	}

@@ -102,7 +102,7 @@ func FuzzAnswers(f *testing.F) {
 		f.Add(line[:len(line)-sumSize])
 	}
 	f.Fuzz(func(t *testing.T, open []byte) {
-		x, summed, err := decodeAnswered(withSum(ofAnswers, open))
+		x, summed, err := decodeAnswered(withSum(ofAnswers(), open))
 		if err != nil {
 			return
 		}

@@ -104,7 +104,7 @@ func TestAttemptsUnderWayHaveTimeToEndOnInterrupt(t *testing.T) {
 			var o slow
 			ended := o.begin(t, ctx, path, o.options(1, t.TempDir()))
 			interrupt()
-			time.Sleep(in.time)
+			time.Sleep(in.time) //nolint:forbidigo // the clock of the bubble
 			synctest.Wait()
 			close(o.let)
 			require.ErrorIs(t, <-ended, context.Canceled)

@@ -31,7 +31,7 @@ func newGated() *gated { return &gated{let: make(chan struct{}), keys: make(map[
 
 func (g *gated) Perform(ctx context.Context, call host.Call) (host.Result, error) {
 	g.mu.Lock()
-	g.keys[call.Permit.Intent.Key] = true
+	g.keys[call.Permit.Key] = true
 	g.mu.Unlock()
 	<-g.let
 	return g.oracle.Perform(ctx, call)
@@ -68,7 +68,7 @@ func kill(t *testing.T, dir string) *killed {
 	k.head = lw.Status().Head.ID
 	lw.View(func(m *world.Moment) {
 		for _, e := range m.InFlight() {
-			k.flight = append(k.flight, e.Intent.Key)
+			k.flight = append(k.flight, e.Key)
 		}
 	})
 	require.Len(t, k.flight, 2)
@@ -138,7 +138,7 @@ func TestFuturesOfAWorldWithLiveEffects(t *testing.T) {
 		if at == 0 {
 			require.Less(t, want, head.ID, "a tick is under way, with what came of the kill")
 		} else {
-			require.Equal(t, at, want)
+			require.Equal(t, want, at)
 			flight = k.flight
 		}
 		for _, mode := range []string{experiment.EffectsStub, experiment.EffectsLive, experiment.EffectsRecorded} {
