@@ -65,7 +65,7 @@ func (c *call) pass(id, owner string) (again bool, err error) {
 		c.listen(time.Time{})
 		defer context.AfterFunc(c.server.life, cancel)()
 	}
-	return false, c.relay(res)
+	return false, c.relay(res, body)
 }
 
 // missOwner ends a call whose owner is the owner no more before it has answered: it may be stopped,
@@ -116,7 +116,7 @@ func (c *call) unanswered(body *sentBody, err error) (again bool, _ error) {
 	switch {
 	case body.failed != nil:
 		return false, unread(body.failed)
-	case c.Context().Err() != nil:
+	case body.callerLeft():
 		return false, errGone
 	case unsent, c.Method == http.MethodGet:
 		return true, busy("moving", "the process that serves the world does not answer")
@@ -125,7 +125,7 @@ func (c *call) unanswered(body *sentBody, err error) (again bool, _ error) {
 }
 
 // relay sends on what the owner answers, as it comes.
-func (c *call) relay(res *http.Response) error {
+func (c *call) relay(res *http.Response, body *sentBody) error {
 	h := c.out.Header()
 	for _, name := range append(hopHeaders(), movingHeader) {
 		res.Header.Del(name)
@@ -149,7 +149,7 @@ func (c *call) relay(res *http.Response) error {
 		switch {
 		case err == io.EOF:
 			return nil
-		case err != nil && c.Context().Err() != nil:
+		case err != nil && body.callerLeft():
 			return errGone
 		case err != nil && !stream:
 			c.deadline(0) // what is cut off must not look whole
@@ -170,6 +170,7 @@ type sentBody struct {
 
 	mu     sync.Mutex // held while it is read
 	ended  bool
+	early  bool  // the answer came before all of it: the caller's context says nothing any more
 	failed error // but for its end
 }
 
@@ -191,12 +192,15 @@ func (b *sentBody) Read(p []byte) (int, error) {
 // Close implements io.Closer: the body is still there for the next process that is asked.
 func (b *sentBody) Close() error { return nil }
 
+// callerLeft reports, after end, whether the caller is there no more.
+func (b *sentBody) callerLeft() bool { return !b.early && b.call.Context().Err() != nil }
+
 // end has nothing read from the body any more. Where the answer came before all of it, the caller
 // is listened to no more: net/http takes it for gone then, and with it all that would come on its
 // connection.
 func (b *sentBody) end() {
 	if !b.mu.TryLock() {
-		b.left()
+		b.early = b.left()
 		b.call.out.Header().Set("Connection", "close")
 		b.call.listen(now())
 		b.mu.Lock()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +26,8 @@ func (halting) Close() error { return nil }
 func TestAnAnswerBeforeTheBodyEndsTheConnection(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		h := halting{make(chan struct{}), make(chan struct{})}
-		c := &call{Request: httptest.NewRequest(http.MethodPost, "/", nil)}
+		ctx, leave := context.WithCancel(t.Context())
+		c := &call{Request: httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)}
 		c.out = &answerWriter{ResponseWriter: httptest.NewRecorder(), call: c}
 		freed := make(chan struct{})
 		b := &sentBody{call: c, ReadCloser: h, left: func() bool { close(freed); return true }}
@@ -51,6 +53,8 @@ func TestAnAnswerBeforeTheBodyEndsTheConnection(t *testing.T) {
 		}
 		<-ended
 		require.Equal(t, want, c.out.Header().Get("Connection"))
+		leave()
+		require.NotEqual(t, early, b.callerLeft(), "what ends the context then is that it is listened to no more")
 		_, err := b.Read(nil)
 		require.ErrorIs(t, err, http.ErrBodyReadAfterClose)
 	}
