@@ -92,9 +92,7 @@ one could not go on.`,
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT`; port 0 is any free one")
-	f.StringVar(&s.tokens, "token-file", "", "`FILE` of the tokens that are taken, see worldctl token")
-	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
+	s.addDoor(f)
 	s.addForks(f)
 	s.notify.add(f)
 	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
@@ -106,6 +104,13 @@ one could not go on.`,
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
 	c.memoryFlag(cmd)
 	return cmd
+}
+
+// addDoor adds the flags about where the server listens, and to whom.
+func (s *serving) addDoor(f *pflag.FlagSet) {
+	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT`; port 0 is any free one")
+	f.StringVar(&s.tokens, "token-file", "", "`FILE` of the tokens that are taken, see worldctl token")
+	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
 }
 
 func (s *serving) addForks(f *pflag.FlagSet) {
@@ -154,14 +159,7 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		return s.look.begin(ctx, c, url)
 	}
 	if err := v.Open(ctx, dirs...); err != nil {
-		var at *api.OpenError
-		if errors.As(err, &at) && len(typed) > 0 {
-			c.world = at.Dir // for the hint
-		}
-		if at != nil {
-			err = notOpened(at.Dir, err)
-		}
-		return err
+		return c.notServed(err, typed)
 	}
 	for _, w := range v.Worlds() {
 		if text := otherSource(w.Local); text != "" {
@@ -174,6 +172,18 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		return err
 	}
 	return ended
+}
+
+// notServed says which world was not opened, and why.
+func (c *cli) notServed(err error, typed []string) error {
+	var at *api.OpenError
+	if !errors.As(err, &at) {
+		return err
+	}
+	if len(typed) > 0 {
+		c.world = at.Dir // for the hint
+	}
+	return notOpened(at.Dir, err)
 }
 
 // listen serves on an address. SIGHUP has the tokens read again.
