@@ -19,12 +19,12 @@ import (
 // space, and finds all that the process was told is durable.
 func TestFullDiskForReal(t *testing.T) {
 	mount := t.TempDir()
-	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=24m"); err != nil {
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=18m"); err != nil {
 		t.Skipf("cannot mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, syscall.MNT_DETACH)) })
 	ballast := filepath.Join(mount, "ballast")
-	require.NoError(t, os.WriteFile(ballast, make([]byte, 8<<20), 0o600))
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 12<<20), 0o600))
 	dir := filepath.Join(mount, ".world")
 	s, err := Create(dir, Options{})
 	require.NoError(t, err)

@@ -345,7 +345,7 @@ func TestOpeningWithoutACopyReadsTheImageAndWhatFollows(t *testing.T) {
 		return img
 	}
 	appended := 0
-	for i := range 60 {
+	for i := range 20 {
 		b := w.batch(slices.Repeat([]string{"agent/a"}, 100)...)
 		text := prose(uint64(1000+i), 200<<10)
 		w.add(&b, text)
@@ -363,14 +363,14 @@ func TestOpeningWithoutACopyReadsTheImageAndWhatFollows(t *testing.T) {
 	cold, err := Open(testDir, sharedOptions(memFSOf(t), counted))
 	require.NoError(t, err)
 	require.Equal(t, w.head, cold.Head())
-	require.Less(t, counted.records, 1000, "of %d", w.head.ID)
+	require.Less(t, counted.records, 400, "of %d", w.head.ID)
 	got, err := cold.Image(journal.Last)
 	require.NoError(t, err)
 	require.Len(t, got.Cells, 200)
 	require.Equal(t, prose(7, 8<<10), string(got.Cells[7].Bytes))
 	require.Len(t, cellRecords(t, cold, "agent/a", w.head.ID-50), 49)
-	require.Less(t, counted.records, 1000, "what is indexed is not read")
-	require.Len(t, cellRecords(t, cold, "agent/a", 0), 6000)
+	require.Less(t, counted.records, 400, "what is indexed is not read")
+	require.Len(t, cellRecords(t, cold, "agent/a", 0), 2000)
 	require.NoError(t, cold.Close())
 }
 

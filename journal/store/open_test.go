@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path"
@@ -53,8 +54,11 @@ func fillWorld(dir string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	noise := rand.NewChaCha8(s.Head().Root)
+	text := make([]byte, 256<<10) // nothing makes this shorter
 	for w := resume(s); ; {
-		p, err := s.Append(w.batch(strings.Repeat("x", 64<<10)))
+		noise.Read(text)
+		p, err := s.Append(w.batch(string(text)))
 		if err == nil {
 			err = p.Wait()
 		}
