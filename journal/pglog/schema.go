@@ -14,7 +14,7 @@ import (
 )
 
 // schemaVersion is that of the last file in migrations.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // migrationTable is where goose keeps what it has run.
 const migrationTable = "worldkernel.migration"
