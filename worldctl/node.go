@@ -2,6 +2,8 @@ package worldctl
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -14,7 +16,8 @@ func newNodeCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "node", Short: "Look at the processes that own worlds of a store, and give them worlds"},
 		newNodeGiveCommand(c),
 		c.storeVerb("node", "list", "List the processes that own worlds of a store",
-			"List the processes that own worlds of a store, with where they answer, for how long they\nare taken to be alive if they are heard of no more, and how many worlds they own.", c.listNodes))
+			"List the processes that own worlds of a store, with where they answer, for how long they\nare taken to be alive if they are heard of no more, and how many worlds they own. With\n--store several times those of each store.",
+			func(ctx context.Context, _ string) error { return c.listNodes(ctx, c.storeURLs()) }))
 }
 
 func newNodeGiveCommand(c *cli) *cobra.Command {
@@ -44,36 +47,69 @@ type nodeLine struct {
 	Alive   bool   `json:"alive"`
 	URL     string `json:"url,omitempty"`
 	Version string `json:"version,omitempty"`
-	Lease   int64  `json:"lease_millis"` // that is left; negative: it has run out
-	Worlds  int    `json:"worlds"`       // that it owns
+	Lease   int64  `json:"lease_millis"`    // that is left; negative: it has run out
+	Worlds  int    `json:"worlds"`          // that it owns
+	Store   string `json:"store,omitempty"` // where that is; of several
 }
 
-func (c *cli) listNodes(ctx context.Context, url string) error {
-	s, err := pglog.Open(ctx, url, pglog.Options{})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	all, err := s.Nodes(ctx)
-	if err != nil {
-		return err
-	}
+// listNodes lists those of some stores. One that does not answer is an error, beside what the others say.
+func (c *cli) listNodes(ctx context.Context, urls []string) error {
 	a := struct {
 		Nodes []nodeLine `json:"nodes"`
 	}{[]nodeLine{}}
-	for _, n := range all {
-		a.Nodes = append(a.Nodes, nodeLine{n.Name, n.Alive(), n.URL, n.Version, n.Lease.Milliseconds(), n.Worlds})
-	}
-	return c.object("nodes", a, func() {
-		t := c.newTable()
-		t.AppendHeader(table.Row{"node", "worlds", "alive for", "url", "version"})
-		for _, n := range all {
-			alive := "gone"
-			if n.Alive() {
-				alive = n.Lease.Round(time.Second).String()
-			}
-			t.AppendRow(table.Row{n.Name, n.Worlds, alive, n.URL, n.Version})
+	several := len(urls) > 1
+	var failed error
+	for _, url := range urls {
+		store, err := "", error(nil)
+		if several {
+			store, err = pglog.Where(url)
 		}
-		t.Render()
-	})
+		if err != nil {
+			return err
+		}
+		lines, err := nodesOf(ctx, url, store)
+		if err != nil && several {
+			err = fmt.Errorf("store %s: %w", store, err)
+		}
+		a.Nodes, failed = append(a.Nodes, lines...), errors.Join(failed, err)
+	}
+	if failed != nil && len(a.Nodes) == 0 {
+		return failed
+	}
+	return errors.Join(c.object("nodes", a, func() { c.nodesTable(a.Nodes, several) }), failed)
+}
+
+// nodesOf are the nodes of a store, which is called by where it is if it is one of several.
+func nodesOf(ctx context.Context, url, store string) (lines []nodeLine, err error) {
+	s, err := pglog.Open(ctx, url, pglog.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	all, err := s.Nodes(ctx)
+	for _, n := range all {
+		lines = append(lines, nodeLine{n.Name, n.Alive(), n.URL, n.Version, n.Lease.Milliseconds(), n.Worlds, store})
+	}
+	return lines, err
+}
+
+func (c *cli) nodesTable(nodes []nodeLine, several bool) {
+	t := c.newTable()
+	head := table.Row{"node", "worlds", "alive for", "url", "version"}
+	if several {
+		head = append(head, "store")
+	}
+	t.AppendHeader(head)
+	for _, n := range nodes {
+		alive := "gone"
+		if n.Alive {
+			alive = (time.Duration(n.Lease) * time.Millisecond).Round(time.Second).String()
+		}
+		row := table.Row{n.Node, n.Worlds, alive, n.URL, n.Version}
+		if several {
+			row = append(row, n.Store)
+		}
+		t.AppendRow(row)
+	}
+	t.Render()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/node"
 	"github.com/worldkernel/worldkernel/world/shared"
 	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
@@ -54,6 +55,7 @@ type cli struct {
 
 	storeFlags
 	stored *shared.Store // that they lead to; nil: not open yet
+	nodes  *node.Nodes   // likewise of several, whose node this process is; nil: it is none
 	placed *shared.World // in it, that is meant; nil: none
 	reads  bool          // the verb changes nothing: of a world in a store it owns nothing
 }

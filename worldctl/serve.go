@@ -66,6 +66,8 @@ lets go of those that rest. When a node ends others have its worlds at once, and
 lost after 10 s. --node is a name that it keeps: started again under it, it has its worlds at
 once. Give each its own --copies where several run on one machine. worldctl node list
 shows them. Each answers for all worlds of the store; --advertise is where others reach it.
+With --store several times it is a node of each of them, and serves their worlds as if they
+lay in one; a store that is gone stops no world of the others.
 
 Whoever asks needs a token (worldctl token new). Without --token-file one with all
 scopes is made at the start and printed to stderr, once; that is for loopback addresses
@@ -219,12 +221,14 @@ func (c *cli) servedDirs(typed []string) ([]string, error) {
 	switch {
 	case len(typed) == 0 && c.storeURL() != "" && c.world == "":
 		return nil, nil // a node
-	case len(typed) == 0 && c.storeURL() != "":
+	case len(typed) == 0 && len(c.storeURLs()) == 1:
 		_, err := c.place(c.world)
 		return []string{c.world}, err
-	case len(typed) == 0:
+	case len(typed) == 0 && c.storeURL() == "":
 		dir, err := c.dir()
 		return []string{dir}, err
+	case len(c.storeURLs()) > 1:
+		return nil, usagef("name no world, and it is a node of all of them; or type --store once", "worlds of several stores are served by a node")
 	case c.world != "":
 		return nil, usagef("type them after the verb, or one with -w", "worlds were named in two ways: -w %s and %s", c.world, strings.Join(typed, " "))
 	}

@@ -1,16 +1,15 @@
 package worldctl
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -27,7 +26,8 @@ const storeEnv = "WORLDCTL_STORE"
 
 // storeFlags say in which store the world lies that is meant, and how it is used.
 type storeFlags struct {
-	url, copies string
+	urls        []string
+	copies      string
 	take        bool
 	node        string // the name that this process goes by; empty: one of its own
 	advertise   string // where it answers for its worlds
@@ -36,7 +36,7 @@ type storeFlags struct {
 }
 
 func (s *storeFlags) addStore(flags *pflag.FlagSet) {
-	flags.StringVar(&s.url, "store", "", "the `URL` of the database that worlds lie in; "+storeEnv+" does the same, and is the place for one with a password")
+	flags.StringArrayVar(&s.urls, "store", nil, "the `URL` of the database that worlds lie in; "+storeEnv+" does the same, and is the place for one with a password; serve and node list take several")
 	flags.StringVar(&s.copies, "copies", "", "`DIR` for copies of worlds in a store, which may be deleted at any moment; one in the cache if not given")
 	flags.BoolVar(&s.take, "take", false, "take a world in a store over from its owner elsewhere, which can change it no more")
 }
@@ -54,28 +54,62 @@ const minLease = time.Second
 
 // storeURL leads to the store in which the world is that is meant; empty: it is in a directory.
 func (c *cli) storeURL() string {
-	if c.owned != nil || c.directories {
-		return ""
+	if urls := c.storeURLs(); len(urls) > 0 {
+		return urls[0]
 	}
-	return cmp.Or(c.url, os.Getenv(storeEnv))
+	return ""
+}
+
+// storeURLs lead to the stores that are meant: one, but for verbs that are about several; see ofStores.
+func (c *cli) storeURLs() []string {
+	if c.owned != nil || c.directories {
+		return nil
+	}
+	typed := c.typedStores()
+	if env := os.Getenv(storeEnv); len(typed) == 0 && env != "" {
+		return []string{env}
+	}
+	return typed
+}
+
+// typedStores are those of --store.
+func (s *storeFlags) typedStores() []string {
+	return slices.DeleteFunc(slices.Clone(s.urls), func(url string) bool { return url == "" })
+}
+
+// ofStores reports whether a verb is about several stores where several are named.
+func ofStores(cmd *cobra.Command) bool {
+	return verbOf(cmd) == "serve" || verbOf(cmd) == "node" && cmd.Name() == "list"
 }
 
 // openStore opens the store, once.
 func (c *cli) openStore() (_ *shared.Store, err error) {
 	if c.stored == nil {
-		if c.lease < 0 || c.lease > 0 && c.lease < minLease {
-			return nil, usagef("type --lease 10s", "--lease %v: %v is the least: a process that is slow for a moment would lose its worlds", c.lease, minLease)
+		opts, err := c.storeOptions()
+		if err != nil {
+			return nil, err
 		}
-		c.stored, err = shared.Open(context.Background(), c.storeURL(), shared.Options{
-			Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Lease: c.lease, Version: version().Version,
-		})
+		c.stored, err = shared.Open(context.Background(), c.storeURL(), opts)
+		if err != nil {
+			return nil, err
+		}
 	}
-	return c.stored, err
+	return c.stored, nil
+}
+
+func (c *cli) storeOptions() (shared.Options, error) {
+	if c.lease < 0 || c.lease > 0 && c.lease < minLease {
+		return shared.Options{}, usagef("type --lease 10s", "--lease %v: %v is the least: a process that is slow for a moment would lose its worlds", c.lease, minLease)
+	}
+	return shared.Options{Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Lease: c.lease, Version: version().Version}, nil
 }
 
 func (c *cli) closeStore() {
 	if c.stored != nil {
 		c.stored.Close()
+	}
+	if c.nodes != nil {
+		c.nodes.Close()
 	}
 }
 
@@ -122,21 +156,29 @@ func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 	if err := c.checkAdvertised(v, s); err != nil {
 		return err
 	}
-	store, err := c.openStore()
+	opts, err := c.storeOptions()
 	if err != nil {
 		return err
 	}
-	opts := v.Options
-	opts.Passphrase = sync.OnceValues(opts.Passphrase) // worlds are opened side by side
-	v.Place = func(id string) (string, local.Options, error) {
-		w, err := store.World(id)
-		return w.Dir, w.In(opts), err
+	v.Options.Passphrase = sync.OnceValues(v.Options.Passphrase) // worlds are opened side by side
+	n := &node.Nodes{Service: v, Idle: s.idle, Events: v.Events}
+	if err := n.Open(context.Background(), c.storeURLs(), opts); err != nil {
+		return notOfStores(err)
 	}
-	n := &node.Node{Service: v, Store: store.Store, Idle: s.idle, Events: v.Events}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(n.Metrics())
-	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, registry
+	c.nodes = n
+	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, n.Metrics()
 	return nil
+}
+
+// notOfStores says what to type instead of stores that cannot be those of one process.
+func notOfStores(err error) error {
+	switch {
+	case errors.Is(err, node.ErrSameStore):
+		return usagef("give each store once with --store", "%w", err)
+	case errors.Is(err, node.ErrTooMany):
+		return usagef("run another process for the others", "%w", err)
+	}
+	return err
 }
 
 // checkAdvertised has a node answer to the name by which others reach it. They pass requests on with
@@ -161,9 +203,13 @@ func (c *cli) checkAdvertised(v *api.Service, s *serving) error {
 func (c *cli) besideStore(cmd *cobra.Command) error {
 	if verb := verbOf(cmd); ofDirectories(verb) {
 		c.directories = true
-		if c.url != "" {
+		if len(c.typedStores()) > 0 {
 			return usagef("leave --store out", "%s is about directories and files, and not about a store", verb)
 		}
+	}
+	if n := len(c.typedStores()); n > 1 && !c.directories && !ofStores(cmd) {
+		verb := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+		return usagef("type "+verb+" once for each store: only serve and node list take several", "%s is about one store, and --store names %d", verb, n)
 	}
 	if c.take && c.storeURL() == "" && c.owned == nil {
 		return usagef("leave --take out: what uses a directory has to end first", "--take is for a world in a store")
@@ -183,17 +229,18 @@ func ofDirectories(verb string) bool {
 // storeTyped is --store as it was typed, behind a blank, for commands to type; empty: it was not. No
 // verb prints a password.
 func (c *cli) storeTyped() string {
-	if c.url == "" {
+	typed := c.typedStores()
+	if len(typed) == 0 {
 		return ""
 	}
-	u, err := url.Parse(c.url)
-	if err != nil || strings.Contains(c.url, "password") {
+	u, err := url.Parse(typed[0])
+	if err != nil || strings.Contains(typed[0], "password") {
 		return " --store URL"
 	}
 	if _, has := u.User.Password(); has {
 		return " --store URL"
 	}
-	return " --store " + shellWord(c.url)
+	return " --store " + shellWord(typed[0])
 }
 
 // reads reports whether a command only reads its world. Proofs and bundles are signed, and kept by

@@ -106,6 +106,9 @@ func TestScripts(t *testing.T) {
 			if strings.HasPrefix(filepath.Base(e.WorkDir), "script-store_") {
 				e.Setenv("PG", pgtest.URL(e.T().(testing.TB)))
 			}
+			if strings.HasPrefix(filepath.Base(e.WorkDir), "script-store_two") {
+				e.Setenv("PG2", pgtest.URL(e.T().(testing.TB)))
+			}
 			name := strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")
 			if testlog.On() || slices.Contains(racedScripts, name) {
 				e.Setenv("PATH", path)

@@ -41,7 +41,9 @@ type Config struct {
 	Limits       Limits
 	Elsewhere    Elsewhere // who serves the worlds that this server does not; nil: nobody
 
-	Health  func() error        // why the server as a whole is not well, for anybody to read; nil: it is
+	// Health returns why the server as a whole is not well, or what keeps some of its worlds from going on, for
+	// anybody to read; nil: it is well.
+	Health  func() (waits []string, err error)
 	Metrics prometheus.Gatherer // told beside those of worlds; nil: none
 }
 

@@ -9,14 +9,14 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Elsewhere knows the worlds of a store, which other processes serve, too.
+// Elsewhere knows the worlds of a store, or of several, which other processes serve, too.
 type Elsewhere interface {
 	// Owner returns where the process is that serves a world, and has this one serve it where no
 	// process does: "" then. The error is ErrNoWorld, or a *NotNowError.
 	Owner(ctx context.Context, id string) (url string, err error)
-	// Worlds returns at most so many worlds of the store after an id, by their ids. Only names those
-	// that it is about; nil: all.
-	Worlds(ctx context.Context, after string, only []string, most int) ([]Stored, error)
+	// Worlds returns at most so many worlds of the store after an id, by their ids, and how many stores
+	// have not answered, whose worlds are lacking. Only names those that it is about; nil: all.
+	Worlds(ctx context.Context, after string, only []string, most int) (page []Stored, away int, err error)
 }
 
 // Stored is what a store says of a world.

@@ -125,14 +125,14 @@ type elsewhere struct {
 
 func (e elsewhere) Owner(context.Context, string) (string, error) { return e.url, nil }
 
-func (e elsewhere) Worlds(_ context.Context, after string, only []string, most int) (all []api.Stored, err error) {
+func (e elsewhere) Worlds(_ context.Context, after string, only []string, most int) (all []api.Stored, away int, err error) {
 	for _, w := range e.worlds { // which tests make in the order of their ids
 		s := w.Status()
 		if s.ID > after && len(all) < most && (only == nil || slices.Contains(only, s.ID)) {
 			all = append(all, api.Stored{ID: s.ID, Head: s.Head, Owner: "one", Owed: 1})
 		}
 	}
-	return all, nil
+	return all, 0, nil
 }
 
 func (s *served) start(cfg api.Config) {

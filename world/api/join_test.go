@@ -88,11 +88,11 @@ func TestWorldsComeAndGoWhileOthersAreServed(t *testing.T) {
 	}
 	k := keep(t)
 	require.Equal(t, http.StatusNotFound, k.status("GET", "/api/worlds/a", ""))
-	a, err := k.Join(t.Context(), dirs["a"])
+	a, err := k.Join(t.Context(), "a", dirs["a"], k.Options)
 	require.NoError(t, err)
-	_, err = k.Join(t.Context(), dirs["a"])
+	_, err = k.Join(t.Context(), "a", dirs["a"], k.Options)
 	require.Error(t, err, "it is open")
-	_, err = k.Join(t.Context(), dirs["b"])
+	_, err = k.Join(t.Context(), "b", dirs["b"], k.Options)
 	require.NoError(t, err)
 	require.Len(t, k.Worlds(), 2)
 	require.Equal(t, http.StatusCreated, k.status("POST", "/api/worlds/a/events", going(t)))
@@ -111,7 +111,7 @@ func TestWorldsComeAndGoWhileOthersAreServed(t *testing.T) {
 	require.NoError(t, err, "it was given up")
 	require.NoError(t, w.Close())
 
-	a, err = k.Join(t.Context(), dirs["a"])
+	a, err = k.Join(t.Context(), "a", dirs["a"], k.Options)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusCreated, k.status("POST", "/api/worlds/a/events", going(t)))
 	require.Equal(t, "a", a.ID)
@@ -141,7 +141,7 @@ func TestAWorldLeavesWhileManyAsk(t *testing.T) {
 	}
 	taken := 0
 	for range 5 {
-		a, err := k.Join(t.Context(), dir)
+		a, err := k.Join(t.Context(), filepath.Base(dir), dir, k.Options)
 		require.NoError(t, err)
 		for before := taken; taken < before+10; {
 			if status := <-statuses; status == http.StatusCreated {
@@ -181,7 +181,7 @@ func TestAWorldStaysUntilWhoAsksIsAnswered(t *testing.T) {
 	dir := w.Dir()
 	require.NoError(t, w.Close())
 	k := keep(t)
-	a, err := k.Join(t.Context(), dir)
+	a, err := k.Join(t.Context(), filepath.Base(dir), dir, k.Options)
 	require.NoError(t, err)
 	text := going(t)
 	body, rest := io.Pipe()

@@ -116,8 +116,8 @@ func (m *moving) Owner(context.Context, string) (string, error) {
 	return "", m.err
 }
 
-func (m *moving) Worlds(context.Context, string, []string, int) ([]api.Stored, error) {
-	return nil, m.err
+func (m *moving) Worlds(context.Context, string, []string, int) ([]api.Stored, int, error) {
+	return nil, 0, m.err
 }
 
 func (m *moving) to(url string) { m.url.Store(&url) }

@@ -25,7 +25,7 @@ import (
 type Service struct {
 	Config                // without its worlds
 	Options local.Options // to open them with
-	// Place says where a world of a name lies, and with what it is opened; nil: names are directories.
+	// Place says where a world that Open names lies, and with what it is opened; nil: names are directories.
 	Place  func(name string) (dir string, opts local.Options, err error)
 	Manual bool         // they stand still but for what is asked of them
 	Events *slog.Logger // what becomes of the service; nil: nobody reads it
@@ -99,7 +99,7 @@ func (v *Service) Open(ctx context.Context, dirs ...string) error {
 		v.Events = slog.New(slog.DiscardHandler)
 	}
 	for _, dir := range dirs {
-		w, err := v.open(ctx, dir)
+		w, err := v.openNamed(ctx, dir)
 		if err != nil {
 			return errors.Join(&OpenError{dir, err}, v.Close())
 		}
@@ -108,10 +108,10 @@ func (v *Service) Open(ctx context.Context, dirs ...string) error {
 	return nil
 }
 
-// Join opens one more world, and drives and serves it from now on. It may be called at the same time
-// for other worlds.
-func (v *Service) Join(ctx context.Context, dir string) (*Running, error) {
-	w, err := v.open(ctx, dir)
+// Join opens one more world, of a name, in a directory, and drives and serves it from now on. It may be
+// called at the same time for other worlds.
+func (v *Service) Join(ctx context.Context, name, dir string, opts local.Options) (*Running, error) {
+	w, err := v.open(ctx, name, dir, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -144,14 +144,19 @@ func (v *Service) Leave(w *Running) error {
 	return w.close()
 }
 
-func (v *Service) open(ctx context.Context, dir string) (*Running, error) {
-	at, opts, err := dir, v.Options, error(nil)
-	if v.Place != nil {
-		at, opts, err = v.Place(dir)
+func (v *Service) openNamed(ctx context.Context, name string) (*Running, error) {
+	if v.Place == nil {
+		return v.open(ctx, name, name, v.Options)
 	}
-	if err == nil {
-		at, err = filepath.Abs(at) // others than this process are told
+	dir, opts, err := v.Place(name)
+	if err != nil {
+		return nil, err
 	}
+	return v.open(ctx, name, dir, opts)
+}
+
+func (v *Service) open(ctx context.Context, name, dir string, opts local.Options) (*Running, error) {
+	at, err := filepath.Abs(dir) // others than this process are told
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +167,7 @@ func (v *Service) open(ctx context.Context, dir string) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Running{Local: lw, ID: lw.Status().ID, Dir: dir, ended: make(chan struct{})}
+	w := &Running{Local: lw, ID: lw.Status().ID, Dir: name, ended: make(chan struct{})}
 	if v.Attend == nil {
 		return w, nil
 	}
@@ -184,13 +189,6 @@ func (v *Service) Quiet(w *Running) time.Duration {
 func (v *Service) Serves(id string) bool {
 	h := v.serving.server.worlds.get(id)
 	return h != nil && !h.stopped.Load() && !h.leaving.Load()
-}
-
-// Has reports whether a world is open here.
-func (v *Service) Has(id string) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.ContainsFunc(v.worlds, func(w *Running) bool { return w.ID == id })
 }
 
 // close gives the world up.

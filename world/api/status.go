@@ -12,8 +12,9 @@ import (
 type Worlds struct {
 	Schema string      `json:"schema"`
 	Worlds []WorldLine `json:"worlds"`
-	Forks  bool        `json:"forks"` // the server has a place for forks
-	Next   *string     `json:"next"`  // the path of what comes after it; null: nothing does
+	Forks  bool        `json:"forks"`          // the server has a place for forks
+	Next   *string     `json:"next"`           // the path of what comes after it; null: nothing does
+	Away   int         `json:"away,omitempty"` // stores that do not answer, whose worlds are lacking here
 }
 
 // WorldLine is a world in a list.
@@ -38,31 +39,31 @@ func listWorlds(c *call) error {
 			return err
 		}
 	}
-	lines, err := c.worldLines(c.param("after"), limit+1)
+	lines, away, err := c.worldLines(c.param("after"), limit+1)
 	if err != nil {
 		return err
 	}
-	out := Worlds{Schema: view.SchemaOf("worlds"), Worlds: lines, Forks: c.server.cfg.Forks != ""}
+	out := Worlds{Schema: view.SchemaOf("worlds"), Worlds: lines, Forks: c.server.cfg.Forks != "", Away: away}
 	if len(lines) > limit {
 		out.Worlds, out.Next = lines[:limit], c.next(lines[limit-1].ID)
 	}
 	return c.ok(out)
 }
 
-// worldLines returns at most so many worlds after an id.
-func (c *call) worldLines(after string, most int) ([]WorldLine, error) {
-	lines := []WorldLine{}
+// worldLines returns at most so many worlds after an id, and how many stores have not answered.
+func (c *call) worldLines(after string, most int) (lines []WorldLine, away int, err error) {
+	lines = []WorldLine{}
 	if c.server.cfg.Elsewhere == nil {
 		for h := range c.server.worlds.each() {
 			if c.token.sees(h.id) && h.id > after && len(lines) < most {
 				lines = append(lines, h.line())
 			}
 		}
-		return lines, nil
+		return lines, 0, nil
 	}
-	stored, err := c.server.cfg.Elsewhere.Worlds(c.Context(), after, c.token.worlds, most)
+	stored, away, err := c.server.cfg.Elsewhere.Worlds(c.Context(), after, c.token.worlds, most)
 	if err != nil {
-		return nil, notNow(err)
+		return nil, 0, notNow(err)
 	}
 	for _, s := range stored {
 		line := WorldLine{ID: s.ID, Name: s.ID, Head: s.Head, Idle: s.Owner == "" && s.Due == "", Open: s.Owner != ""}
@@ -73,7 +74,7 @@ func (c *call) worldLines(after string, most int) ([]WorldLine, error) {
 		line.Owner, line.Due, line.Owed = s.Owner, s.Due, s.Owed
 		lines = append(lines, line)
 	}
-	return lines, nil
+	return lines, away, nil
 }
 
 func (h *hosted) line() WorldLine {
@@ -87,21 +88,25 @@ func showStatus(c *call) error {
 	return c.ok(object{"status", view.StatusOf(&s, c.world.Local.Head(), now)})
 }
 
-// Health says that every world goes on.
+// Health says that every world goes on, or what some of them wait for.
 type Health struct {
-	OK bool `json:"ok"`
+	OK    bool     `json:"ok"`
+	Waits []string `json:"waits,omitempty"` // why some worlds do not go on, where the others do
 }
 
 func health(c *call) error {
+	out := Health{OK: true}
 	for h := range c.server.worlds.each() {
 		if h.ended() != nil {
 			return failed(http.StatusServiceUnavailable, "ended", "a world has ended in this process")
 		}
 	}
 	if of := c.server.cfg.Health; of != nil {
-		if err := of(); err != nil {
+		waits, err := of()
+		if err != nil {
 			return failed(http.StatusServiceUnavailable, "ended", err.Error())
 		}
+		out.Waits = waits
 	}
-	return c.ok(Health{OK: true})
+	return c.ok(out)
 }

@@ -7,7 +7,7 @@ func (n *Node) drain() {
 	n.closed = true // nothing more is begun
 	n.mu.Unlock()
 	n.work.Wait()
-	for _, w := range n.Service.Worlds() {
+	for _, w := range n.worlds() {
 		n.work.Go(func() { n.giveUp(w, givenEnd, "") })
 	}
 	n.work.Wait()

@@ -73,16 +73,28 @@ func metricsOf() []metric {
 	}
 }
 
-// Metrics implements prometheus.Collector: what this node and its store are about.
-type Metrics struct {
-	node  *Node
+// storeLabel says which store a metric is about.
+const storeLabel = "store"
+
+// Metrics returns what this process tells of each of its stores, and of what it does with its worlds.
+func (s *Nodes) Metrics() prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	for _, m := range s.all {
+		of := newMetrics(func() *Node { return s.nodeOf(m) })
+		prometheus.WrapRegistererWith(prometheus.Labels{storeLabel: m.name}, registry).MustRegister(of)
+	}
+	return registry
+}
+
+// metrics implements prometheus.Collector: what a node of a store and that store are about.
+type metrics struct {
+	node  func() *Node // nil: the store could not be used so far
 	descs map[string]*prometheus.Desc
 	kinds map[string]prometheus.ValueType
 }
 
-// Metrics returns those of the node.
-func (n *Node) Metrics() *Metrics {
-	m := &Metrics{n, make(map[string]*prometheus.Desc), make(map[string]prometheus.ValueType)}
+func newMetrics(of func() *Node) *metrics {
+	m := &metrics{of, make(map[string]*prometheus.Desc), make(map[string]prometheus.ValueType)}
 	for _, x := range metricsOf() {
 		m.descs[x.name], m.kinds[x.name] = prometheus.NewDesc(x.name, x.help, x.labels, nil), x.kind
 	}
@@ -91,19 +103,24 @@ func (n *Node) Metrics() *Metrics {
 }
 
 // Describe implements prometheus.Collector.
-func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range m.descs { // order cannot show: they are sorted by name
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector. Where the store does not answer it tells what the process knows.
-func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	tell := func(name string, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(m.descs[name], m.kinds[name], v, labels...)
 	}
-	m.node.tellWorlds(tell)
-	s := m.node.Store.Stats()
+	n := m.node()
+	if n == nil {
+		tell(metricUp, 0)
+		return
+	}
+	n.tellWorlds(tell)
+	s := n.Store.Stats()
 	tell(metricTakeovers, float64(s.Takeovers))
 	tell(metricRecords, float64(s.Records))
 	tell(metricConfirms, float64(s.Confirms))
@@ -114,15 +131,15 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	tell(metricMost, float64(s.PoolMax))
 	tell(metricWaited, s.PoolWaited.Seconds())
 	buckets, sum := make(map[float64]uint64), uint64(0)
-	for i, n := range s.Appends.Buckets {
-		sum += n
+	for i, times := range s.Appends.Buckets {
+		sum += times
 		buckets[pglog.LatencyBound(i).Seconds()] = sum
 	}
 	to <- prometheus.MustNewConstHistogram(m.descs[metricAppends], s.Appends.Count, s.Appends.Sum.Seconds(), buckets)
 
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
-	f, err := m.node.Store.Figures(ctx)
+	f, err := n.Store.Figures(ctx)
 	if err != nil {
 		tell(metricUp, 0)
 		return
@@ -148,9 +165,9 @@ const (
 
 // tellWorlds tells how many worlds there are here, and what became of them.
 func (n *Node) tellWorlds(tell func(name string, v float64, labels ...string)) {
-	tell(metricWorlds, float64(len(n.Service.Worlds())))
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	tell(metricWorlds, float64(len(n.has)))
 	halted := 0
 	for _, p := range n.fails { // order cannot show: they are counted
 		if errors.Is(p.why, journal.ErrRewound) {

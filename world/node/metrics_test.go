@@ -17,8 +17,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// metrics are the samples that the node tells, by their names, without labels.
-func (r *running) metrics() map[string]string {
+// metricsText is what the node tells.
+func (r *running) metricsText() string {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), "GET", r.url+"/metrics", strings.NewReader(""))
 	require.NoError(r.t, err)
@@ -29,13 +29,19 @@ func (r *running) metrics() map[string]string {
 	require.NoError(r.t, err)
 	require.NoError(r.t, res.Body.Close())
 	require.Equal(r.t, http.StatusOK, res.StatusCode, "%s", text)
-	out := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	return string(text)
+}
+
+// metrics are the samples that the node tells, by their names, without labels.
+func (r *running) metrics() map[string]string {
+	r.t.Helper()
+	text, out := r.metricsText(), map[string]string{}
+	for line := range strings.Lines(text) {
 		if words := strings.Fields(line); len(words) > 2 && words[1] == "TYPE" {
 			out[words[2]] = ""
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z_]+)(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z_]+)(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(text, -1) {
 		out[m[1]] = m[2]
 	}
 	return out

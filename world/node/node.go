@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/shared"
 )
 
 const (
@@ -31,20 +32,22 @@ const (
 	firstPause, longPause = 2 * time.Second, 5 * time.Minute
 )
 
-// Node keeps a service's worlds: its Keep is that of the service, whose Place says where a world of
-// the store lies, and whose Elsewhere the node is. Its fields are set before that.
+// Node keeps worlds of one store in a service, which serves them with its Options. Its fields are set
+// before Keep.
 type Node struct {
 	Service *api.Service
-	Store   *pglog.Store
+	Store   *shared.Store
 	Idle    time.Duration // 0: DefaultIdle
 	Events  *slog.Logger
 
+	alone  func(ctx context.Context, id string) error // no other store of this process has a world; nil: there is none
 	work   sync.WaitGroup
 	places chan struct{} // held by who opens or closes a world
 
 	mu     sync.Mutex
 	ctx    context.Context          // of Keep; nil: before it
 	closed bool                     // Keep ends: nothing more is begun
+	has    map[string]*api.Running  // worlds of the store that are open here
 	under  map[string]chan struct{} // worlds that are being opened or closed; closed when that is done
 	fails  map[string]*pause        // worlds that could not be opened
 	lost   bool                     // the store cannot be asked
@@ -65,7 +68,7 @@ func (p *pause) lasts() bool { return p != nil && time.Now().Before(p.until) }
 func (n *Node) Keep(ctx context.Context) {
 	n.mu.Lock()
 	n.places, n.under, n.fails = make(chan struct{}, most), map[string]chan struct{}{}, map[string]*pause{}
-	n.given, n.ctx = map[string]uint64{}, ctx
+	n.has, n.given, n.ctx = map[string]*api.Running{}, map[string]uint64{}, ctx
 	n.mu.Unlock()
 	defer n.drain()
 	tick := time.NewTicker(every)
@@ -100,14 +103,14 @@ func (n *Node) look(ctx context.Context, share bool) error {
 	if err := n.Store.Enter(ctx); err != nil {
 		return err
 	}
+	had := n.worlds()
 	mine, err := n.Store.Mine(ctx)
 	if err != nil {
 		return err
 	}
 	under := n.allUnder() // before here: what is opened in between is in one of them
-	here := map[string]*api.Running{}
-	for _, w := range n.Service.Worlds() {
-		here[w.ID] = w
+	here := n.worlds()
+	for _, w := range here {
 		select {
 		case <-w.Ended():
 			n.leaveFailed(w)
@@ -116,6 +119,14 @@ func (n *Node) look(ctx context.Context, share bool) error {
 	}
 	if err := n.settle(ctx, here, under, mine); err != nil {
 		return err
+	}
+	for _, m := range mine {
+		delete(had, m.ID)
+	}
+	for id, w := range had { // another owner has it, or it is no more in this store
+		if here[id] == w && under[id] == nil {
+			n.leave(w, givenFenced, "")
+		}
 	}
 	for _, w := range here {
 		if n.rests(w) {
@@ -184,10 +195,11 @@ func (n *Node) claim(ctx context.Context, mine int) error {
 }
 
 func (n *Node) open(ctx context.Context, id string) {
-	w, err := n.Service.Join(ctx, id)
+	w, err := n.join(ctx, id)
 	if err == nil {
 		n.mu.Lock()
 		delete(n.fails, id)
+		n.has[id] = w
 		n.opened++
 		n.mu.Unlock()
 		n.Events.Info("owns a world", "world", id, "epoch", w.Local.Epoch())
@@ -199,6 +211,19 @@ func (n *Node) open(ctx context.Context, id string) {
 	wait := n.fail(id, err)
 	err = errors.Join(err, n.Store.LetGo(context.WithoutCancel(ctx), id))
 	n.Events.Error("a world cannot be opened here, and is left to others", "world", id, "for", wait, "error", err)
+}
+
+func (n *Node) join(ctx context.Context, id string) (*api.Running, error) {
+	if n.alone != nil {
+		if err := n.alone(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	at, err := n.Store.World(id)
+	if err != nil {
+		return nil, err
+	}
+	return n.Service.Join(ctx, id, at.Dir, at.In(n.Service.Options))
 }
 
 // fail notes why a world could not be opened, or not go on, and returns for how long it is left to others.
@@ -246,6 +271,15 @@ func (n *Node) leaveFailed(w *api.Running) {
 }
 
 func (n *Node) giveUp(w *api.Running, why, to string) {
+	n.mu.Lock()
+	is := n.has[w.ID] == w
+	if is {
+		delete(n.has, w.ID)
+	}
+	n.mu.Unlock()
+	if !is { // that was done already
+		return
+	}
 	err := n.Service.Leave(w)
 	if errors.Is(err, journal.ErrFenced) {
 		why, err = givenFenced, nil
@@ -287,6 +321,13 @@ func (n *Node) doLocked(ctx context.Context, id string, work func()) <-chan stru
 		}
 	})
 	return done
+}
+
+// worlds are those of the store that are open here.
+func (n *Node) worlds() map[string]*api.Running {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.has)
 }
 
 // allUnder are the worlds that are being opened or closed.

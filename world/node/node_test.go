@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/journal/pglog"
@@ -40,7 +39,8 @@ var ada = sync.OnceValues(func() (string, *api.Tokens) {
 // running is a node under test.
 type running struct {
 	t           *testing.T
-	store       *shared.Store
+	store       *shared.Store // the first
+	nodes       *node.Nodes
 	service     *api.Service
 	url, secret string
 	end         func() // drains it
@@ -49,37 +49,35 @@ type running struct {
 // run starts a node; one without a name has no address that others know.
 func run(t *testing.T, url, name string, idle time.Duration, with ...func(*api.Service)) *running {
 	t.Helper()
+	return runOf(t, []string{url}, name, idle, with...)
+}
+
+// runOf is run for a node of several stores.
+func runOf(t *testing.T, urls []string, name string, idle time.Duration, with ...func(*api.Service)) *running {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	at := shared.Options{Copies: t.TempDir(), Node: name}
 	if name != "" {
 		at.URL = "http://" + listener.Addr().String()
 	}
-	store, err := shared.Open(t.Context(), url, at)
-	require.NoError(t, err)
 	secret, tokens := ada()
 	serving, ended := make(chan string, 1), make(chan error, 1)
 	events := slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", name)
-	var v *api.Service
-	v = &api.Service{
+	v := &api.Service{
 		Config: api.Config{Tokens: tokens}, Events: events, Options: options(),
 		Serving: func(url string) error { serving <- url; return nil },
-		Place: func(id string) (string, local.Options, error) {
-			w, err := store.World(id)
-			return w.Dir, w.In(v.Options), err
-		},
 	}
-	n := &node.Node{Service: v, Store: store.Store, Idle: idle, Events: events}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(n.Metrics())
-	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, registry
 	for _, with := range with {
 		with(v)
 	}
+	n := &node.Nodes{Service: v, Idle: idle, Events: v.Events}
+	require.NoError(t, n.Open(t.Context(), urls, at))
+	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, n.Metrics()
 	require.NoError(t, v.Open(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
 	go func() { ended <- v.Serve(ctx, listener) }()
-	r := &running{t: t, store: store, service: v, url: <-serving, secret: secret}
+	r := &running{t: t, store: n.Stores()[0], nodes: n, service: v, url: <-serving, secret: secret}
 	done := false
 	r.end = func() {
 		if done {
@@ -89,7 +87,7 @@ func run(t *testing.T, url, name string, idle time.Duration, with ...func(*api.S
 		stop()
 		require.NoError(t, <-ended)
 		require.NoError(t, v.Close())
-		store.Close()
+		n.Close()
 	}
 	t.Cleanup(r.end)
 	return r
@@ -117,6 +115,12 @@ func create(t *testing.T, n int) string {
 // createAt is create in a database.
 func createAt(t *testing.T, url string, n int) string {
 	t.Helper()
+	return createAs(t, url, "w", n)
+}
+
+// createAs is createAt with ids that begin as is said.
+func createAs(t *testing.T, url, prefix string, n int) string {
+	t.Helper()
 	require.NoError(t, pglog.Init(t.Context(), url))
 	s, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir()})
 	require.NoError(t, err)
@@ -124,7 +128,7 @@ func createAt(t *testing.T, url string, n int) string {
 	loaded, err := local.Load(filepath.Join("..", "..", "examples", "counter", local.ManifestFile), options())
 	require.NoError(t, err)
 	for i := range n {
-		id := fmt.Sprintf("w%d", i)
+		id := fmt.Sprint(prefix, i)
 		require.NoError(t, s.Create(t.Context(), id, loaded, local.Birth{}, options()))
 		w, err := s.World(id)
 		require.NoError(t, err)

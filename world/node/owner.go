@@ -9,21 +9,34 @@ import (
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
-// Owner implements api.Elsewhere: a world that nobody owns who lives is opened here, unless another
-// node is to have it.
-func (n *Node) Owner(ctx context.Context, id string) (url string, err error) {
+// stands is how a world stands in a store: who owns it, or why it is not there to be asked.
+type stands struct {
+	pglog.Owner
+	gone pglog.State // pglog.NoWorld, WorldMade or WorldMoved; empty: it is there
+}
+
+// find asks the store about a world. The error is an *api.NotNowError.
+func (n *Node) find(ctx context.Context, id string) (stands, error) {
 	o, err := n.Store.Owner(ctx, id)
 	var refused *pglog.RefusedError
 	switch {
 	case errors.As(err, &refused) && (refused.State == pglog.NoWorld || refused.State == pglog.WorldMade || refused.State == pglog.WorldMoved):
-		return "", api.ErrNoWorld
+		return stands{gone: refused.State}, nil
 	case err != nil:
-		return "", &api.NotNowError{Why: "the store does not answer", Err: err}
+		return stands{}, &api.NotNowError{Why: "the store does not answer", Err: err}
+	}
+	return stands{Owner: o}, nil
+}
+
+// answers returns where the process is that serves a world of the store: "" here, where it is opened
+// if nobody owns it who lives, unless another node is to have it.
+func (n *Node) answers(ctx context.Context, id string, o pglog.Owner) (url string, err error) {
+	switch {
 	case o.Live && !o.Here && o.URL == "":
 		return "", &api.NotNowError{Why: "node " + o.Node + " has the world, and no address at which others reach it: worldctl serve --advertise"}
 	case o.Live && !o.Here:
 		return o.URL, nil
-	case n.Service.Serves(id):
+	case n.serves(id):
 		return "", nil
 	case o.Wanted && !o.Here:
 		return "", errMoving("another node is about to have the world")
@@ -31,8 +44,18 @@ func (n *Node) Owner(ctx context.Context, id string) (url string, err error) {
 	return "", n.bring(ctx, id)
 }
 
-// Worlds implements api.Elsewhere.
-func (n *Node) Worlds(ctx context.Context, after string, only []string, most int) ([]api.Stored, error) {
+// serves reports whether a world of the store is open here, and answers whoever asks.
+func (n *Node) serves(id string) bool { return n.holds(id) != nil && n.Service.Serves(id) }
+
+// holds returns the world of the store that is open here; nil: it is not.
+func (n *Node) holds(id string) *api.Running {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.has[id]
+}
+
+// list returns at most so many worlds of the store after an id; see api.Elsewhere.
+func (n *Node) list(ctx context.Context, after string, only []string, most int) ([]api.Stored, error) {
 	var out []api.Stored
 	for {
 		rows, err := n.Store.ListAfter(ctx, after, only, most-len(out))
@@ -74,7 +97,7 @@ func (n *Node) bring(ctx context.Context, id string) error {
 	case <-done:
 	case <-ctx.Done():
 	}
-	if !n.Service.Serves(id) {
+	if !n.serves(id) {
 		return errMoving("the world is being opened")
 	}
 	return nil
@@ -89,7 +112,7 @@ func (n *Node) begin(id string) (done <-chan struct{}, err error) {
 		return nil, errMoving("this node is starting or ending")
 	case n.fails[id].lasts():
 		return nil, errMoving("the world could not be opened by this node, whose log says why")
-	case n.under[id] == nil && n.Service.Has(id):
+	case n.under[id] == nil && n.has[id] != nil:
 		return nil, errMoving("the world has stopped in this process")
 	}
 	return n.doLocked(n.ctx, id, func() { n.open(n.ctx, id) }), nil

@@ -27,6 +27,7 @@ type Options struct {
 	Node         string // see pglog.Options, as all that follows
 	URL, Version string
 	Lease        time.Duration
+	Connections  int32
 }
 
 // Store is a store of worlds. It is safe for concurrent use.
@@ -51,7 +52,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := pglog.Open(ctx, url, pglog.Options{Node: o.Node, URL: o.URL, Version: o.Version, Lease: o.Lease})
+	s, err := pglog.Open(ctx, url, pglog.Options{Node: o.Node, URL: o.URL, Version: o.Version, Lease: o.Lease, Connections: o.Connections})
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,7 @@ export function Worlds() {
   rows.sort((/** @type {any} */ a, /** @type {any} */ b) => owed(b) - owed(a));
   return html`<${Head} title="Worlds" about=${number(rows.length) + (all.is?.next ? ' or more' : '')}>${inbox.is?.owed.length > 0 && html`<a href=${address('', 'inbox')}>${number(inbox.is.owed.length)}${inbox.is.next && ' or more'} in the inbox of all</a>`}<//>
     <${Trouble} of=${all.error ?? inbox.error} />
+    ${all.is?.away && html`<p class="bad">${number(all.is.away)} of the stores ${all.is.away === 1 ? 'does' : 'do'} not answer: worlds there are not in this list, and wait</p>`}
     <div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
       <thead><tr><th>world</th><th>stands</th><th class="n">records</th><th class="n">tick</th><th class="n">cells</th><th>effects</th><th>needs a person</th><th>rules</th><th>chain root</th></tr></thead>
       <tbody>${rows.map((/** @type {any} */ w) => html`<tr key=${w.id}>
