@@ -24,6 +24,8 @@ type loader struct {
 	mode string        // of effects, whatever the document says
 	base rules         // of the world, or in force at the moment where runs begin
 	at   map[string]*yaml.Node
+
+	bounded bool // the document says no ticks: limits.ticks decides where a run ends that has no other end
 }
 
 // LoadOptions say how an experiment is read.
@@ -240,7 +242,7 @@ func (l *loader) seeds() {
 func (l *loader) stop() {
 	n := l.at["stop"]
 	if n == nil {
-		l.spec.Stop = Stop{Ticks: l.spec.Limits.Ticks, Idle: true}
+		l.spec.Stop, l.bounded = Stop{Ticks: l.spec.Limits.Ticks, Idle: true}, true
 		return
 	}
 	s := &l.spec.Stop
@@ -255,7 +257,7 @@ func (l *loader) stop() {
 	case s.Ticks > l.spec.Limits.Ticks:
 		l.Fault(n, "stop.ticks is %d, more than the %d of a run: limits.ticks raises that", s.Ticks, l.spec.Limits.Ticks)
 	case s.Ticks == 0:
-		s.Ticks = l.spec.Limits.Ticks
+		s.Ticks, l.bounded = l.spec.Limits.Ticks, true
 		s.Idle = true // there is nothing to wait for where it is idle
 	}
 }

@@ -77,20 +77,26 @@ func ReadPlan(dir string) (*Plan, error) {
 
 // results is a directory of results that this process works on.
 type results struct {
-	dir    string
-	plan   *Plan
-	most   uint64    // bytes of the log
-	lock   io.Closer // nil: they are only read
-	log    *os.File
-	size   int64
-	at     map[RunID]int64 // where the line of a run begins
-	failed map[RunID]string
-	wrong  map[RunID]*Tally // what went wrong within runs
-	sent   uint64           // events of the inputs, to all
+	dir  string
+	plan *Plan
+	most uint64    // bytes of the log
+	lock io.Closer // nil: they are only read
+	log  *os.File
+	size int64
+	of   map[RunID]entry
+}
+
+// entry is what is remembered of a line of the log.
+type entry struct {
+	from, to int64 // where it is
+	sent     uint64
+	failed   string // why; empty: it has not
+	wrong    *Tally // what went wrong within the run
+	again    bool   // the run is made again: see Result.Again
 }
 
 func newResults(dir string, p *Plan) *results {
-	return &results{dir: dir, plan: p, at: make(map[RunID]int64), failed: make(map[RunID]string), wrong: make(map[RunID]*Tally)}
+	return &results{dir: dir, plan: p, of: make(map[RunID]entry)}
 }
 
 // openResults opens the results of an experiment, or begins them.
@@ -204,7 +210,7 @@ func (r *results) read() (size int64, err error) {
 			return 0, err
 		}
 		result, err := r.plan.decodeResult(text)
-		if err == nil && r.has(result.ID) {
+		if err == nil && r.has(result.ID) { // a run that is made again has a line of before
 			err = fmt.Errorf("run %d is there twice", result.ID)
 		}
 		if err != nil {
@@ -214,7 +220,7 @@ func (r *results) read() (size int64, err error) {
 			}
 			return 0, &DamageError{File: filepath.Join(r.dir, logFile), Line: n, Err: err}
 		}
-		r.note(result, size)
+		r.note(result, size, size+int64(len(text)))
 		size += int64(len(text))
 	}
 }
@@ -229,11 +235,16 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the results are more than %d bytes: %s raises that, or measure at fewer ticks", e.Most, e.Name)
 }
 
-// add appends a result.
+// add appends a result. Of a run that was made again and came to the same the line is there.
 func (r *results) add(result *Result) error {
 	text, err := r.plan.encodeResult(result)
 	if err != nil {
 		return err
+	}
+	if was, ok := r.of[result.ID]; ok {
+		if before, err := r.text(was); err != nil || bytes.Equal(before, text) {
+			return err
+		}
 	}
 	if uint64(r.size)+uint64(len(text)) > r.most {
 		return &LimitError{"limits.bytes", r.most}
@@ -241,35 +252,46 @@ func (r *results) add(result *Result) error {
 	if _, err := r.log.WriteAt(text, r.size); err != nil {
 		return err
 	}
-	r.note(result, r.size)
+	r.note(result, r.size, r.size+int64(len(text)))
 	r.size += int64(len(text))
 	return nil
 }
 
-// note remembers a result whose line begins at an offset.
-func (r *results) note(result *Result, at int64) {
-	r.at[result.ID] = at
-	if result.Error != "" {
-		r.failed[result.ID] = result.Error
-	}
-	if t := result.tally(); t != nil {
-		r.wrong[result.ID] = t
-	}
-	r.sent += result.Sent
+// note remembers a result and where its line is, in the place of one before.
+func (r *results) note(result *Result, from, to int64) {
+	r.of[result.ID] = entry{from, to, result.Sent, result.Error, result.tally(), result.Again}
 }
 
+// has reports whether a run has a result that stays.
 func (r *results) has(id RunID) bool {
-	_, ok := r.at[id]
-	return ok
+	e, ok := r.of[id]
+	return ok && !e.again
+}
+
+// kept returns how many of the runs up to one have a result that stays.
+func (r *results) kept(upTo uint64) (n uint64) {
+	for id, e := range r.of { // order cannot show: a sum
+		if uint64(id) <= upTo && !e.again {
+			n++
+		}
+	}
+	return n
+}
+
+// text reads a line.
+func (r *results) text(e entry) ([]byte, error) {
+	out := make([]byte, e.to-e.from)
+	_, err := r.log.ReadAt(out, e.from)
+	return out, err
 }
 
 // get reads the result of a run; nil: there is none.
 func (r *results) get(id RunID) (*Result, error) {
-	at, ok := r.at[id]
+	e, ok := r.of[id]
 	if !ok {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	text, err := bufio.NewReaderSize(io.NewSectionReader(r.log, at, r.size-at), 64<<10).ReadBytes('\n')
+	text, err := r.text(e)
 	if err != nil {
 		return nil, err
 	}

@@ -182,6 +182,9 @@ func (l *loader) seal() error {
 	if len(s.measures.code) > 0 {
 		sealed["programs"] = s.measures.code
 	}
+	if l.bounded && s.Limits.Ticks != DefaultTicks { // the hash is that of before for who leaves it so
+		sealed["ticks"] = s.Limits.Ticks
+	}
 	if s.from != nil {
 		sealed["from"] = s.from.at.Root
 	}

@@ -37,6 +37,7 @@ type Result struct {
 	Rows          []Row
 	Error         string // why it has failed; empty: it has not
 	Reason        string // Error without run, cell and tick: the same for all that fail for that reason
+	Again         bool   // it has failed for what is no part of the experiment: the next time it is made again
 }
 
 // Row is what was measured at one tick.
@@ -62,6 +63,7 @@ type line struct {
 	Rows      [][]json.RawMessage `json:"rows"` // the tick, and the values
 	Error     string              `json:"error,omitempty"`
 	Reason    string              `json:"reason,omitempty"`
+	Again     bool                `json:"again,omitempty"`
 }
 
 // errSum says that a line does not say what was written.
@@ -103,7 +105,7 @@ func (p *Plan) encodeResult(r *Result) ([]byte, error) {
 	x := line{
 		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Sent: r.Sent, Parked: r.Parked, Skipped: r.Skipped, InDoubt: r.InDoubt,
 		Effects: r.FailedEffects, First: r.First, Execution: r.ExecutionHash, State: r.StateRoot,
-		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error, Reason: r.Reason,
+		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error, Reason: r.Reason, Again: r.Again,
 	}
 	var err error
 	if x.Last, err = encodeValues(nil, r.Last); err != nil {
@@ -150,7 +152,7 @@ func (p *Plan) decodeResult(text []byte) (*Result, error) {
 	}
 	r := &Result{
 		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Sent: x.Sent, Parked: x.Parked, Skipped: x.Skipped, InDoubt: x.InDoubt,
-		FailedEffects: x.Effects, First: x.First, ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error, Reason: x.Reason,
+		FailedEffects: x.Effects, First: x.First, ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error, Reason: x.Reason, Again: x.Again,
 	}
 	if x.Error == "" {
 		if r.Last, err = decodeValues(x.Last, p.Columns); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/measure"
 )
@@ -180,7 +181,7 @@ func (c *course) measure(m *world.Moment, upTo uint64) error {
 // add makes one row.
 func (c *course) add(m *world.Moment, at manifest.Tick) ([]any, error) {
 	if uint64(len(c.rows)) >= c.spec.Limits.Rows {
-		return nil, fmt.Errorf("it is measured at more than %d ticks: limits.rows raises that, or measure at fewer", c.spec.Limits.Rows)
+		return nil, fmt.Errorf("%w: it is measured at more than %d ticks: limits.rows raises that, or measure at fewer", reducer.ErrLimit, c.spec.Limits.Rows)
 	}
 	row, err := c.spec.measures.set.Eval(m, at)
 	if err == nil {
@@ -217,11 +218,18 @@ func (c *course) result(m *world.Moment, err error) (*Result, error) {
 		FailedEffects: uint64(status.Intents[receipt.StateFailed]), First: c.first,
 	}
 	if err != nil {
-		r.Stopped, r.Error, r.Reason, r.Last = StoppedFailed, err.Error(), reasonOf(err), nil
+		r.Stopped, r.Error, r.Reason, r.Again, r.Last = StoppedFailed, err.Error(), reasonOf(err), passing(err), nil
 		return r, nil
 	}
 	r.Tick = c.last
 	r.ExecutionHash, err = m.ExecutionHash()
 	r.StateRoot = m.StateRoot()
 	return r, err
+}
+
+// passing reports whether a run has failed for what does not decide about results: a limit of
+// the experiment, or what nobody has recorded yet.
+func passing(err error) bool {
+	var effect *EffectError
+	return errors.Is(err, reducer.ErrLimit) || errors.As(err, &effect) && effect.Mode == EffectsRecorded
 }

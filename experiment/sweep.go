@@ -27,7 +27,7 @@ type Options struct {
 type Outcome struct {
 	Runs   uint64   `json:"runs"`   // of the experiment
 	Done   uint64   `json:"done"`   // that have a result, failed ones too
-	Before uint64   `json:"before"` // of those, that had one before
+	Before uint64   `json:"before"` // of those, that had one before and were not made again
 	Failed []Failed `json:"failed"` // in the order of runs
 	Tally           // of what went wrong within runs
 	Sent   uint64   `json:"sent"`  // events of the inputs, to all runs
@@ -61,7 +61,8 @@ func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
 	if o.Runs > 0 {
 		w.total = min(w.total, o.Runs)
 	}
-	out = &Outcome{Runs: s.Runs(), Before: uint64(len(r.at))}
+	w.done = r.kept(w.total)
+	out = &Outcome{Runs: s.Runs(), Before: r.kept(s.Runs())}
 	err = w.all(ctx)
 	answers.finishAll(ctx)
 	formats := o.Formats
@@ -70,14 +71,22 @@ func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
 	}
 	files, failed := r.writeTables(formats)
 	out.Files, err = files, errors.Join(err, failed)
-	out.Done, out.Spent, out.Sent = uint64(len(r.at)), answers.spent(), r.sent
-	for id := RunID(1); uint64(id) <= s.Runs(); id++ {
-		if text, ok := r.failed[id]; ok {
-			out.Failed = append(out.Failed, Failed{id, text})
-		}
-		out.add(r.wrong[id])
-	}
+	out.Spent = answers.spent()
+	out.count(r)
 	return out, err
+}
+
+// count fills in what the results of runs have come to.
+func (o *Outcome) count(r *results) {
+	o.Done = uint64(len(r.of))
+	for id := RunID(1); uint64(id) <= o.Runs; id++ {
+		e := r.of[id]
+		if e.failed != "" {
+			o.Failed = append(o.Failed, Failed{id, e.failed})
+		}
+		o.Sent += e.sent
+		o.add(e.wrong)
+	}
 }
 
 // sweep is an experiment while it is carried out.
@@ -90,7 +99,8 @@ type sweep struct {
 	mu      sync.Mutex // guards what follows
 	results *results
 	next    RunID
-	failed  error // why it does not go on
+	done    uint64 // runs up to total with a result that stays, or that was made here
+	failed  error  // why it does not go on
 }
 
 // all makes the runs that have no result.
@@ -103,7 +113,7 @@ func (w *sweep) all(ctx context.Context) error {
 	}
 	defer context.AfterFunc(ctx, func() { w.answers.stop(context.Cause(ctx)) })()
 	if w.opts.Begun != nil {
-		w.opts.Begun(w.done(), w.total)
+		w.opts.Begun(w.done, w.total)
 	}
 	var running sync.WaitGroup
 	for range jobs {
@@ -124,26 +134,17 @@ func (w *sweep) all(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// take returns a run that has no result yet, each once; 0: there is none.
+// take returns a run that has no result that stays, each once; 0: there is none.
 func (w *sweep) take() RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uint64(w.next) < w.total {
 		w.next++
-		if _, ok := w.results.at[w.next]; !ok {
+		if !w.results.has(w.next) {
 			return w.next
 		}
 	}
 	return 0
-}
-
-func (w *sweep) done() (n uint64) {
-	for id := range w.results.at {
-		if uint64(id) <= w.total {
-			n++
-		}
-	}
-	return n
 }
 
 func (w *sweep) fail(err error) {
@@ -165,8 +166,9 @@ func (w *sweep) one(ctx context.Context, p Planned) error {
 	if err := w.results.add(result); err != nil {
 		return err
 	}
+	w.done++
 	if w.opts.Ended != nil {
-		w.opts.Ended(result, w.done(), w.total)
+		w.opts.Ended(result, w.done, w.total)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
@@ -278,7 +279,7 @@ func (p *pass) add(t *tally, spec *Spec, plan *plan, v governance.Value) error {
 	}
 	if t.ranked {
 		if p.held++; p.held > p.limits.Values {
-			return fmt.Errorf("percentiles and Gini coefficients have more than %d values in memory: raise limits.values", p.limits.Values)
+			return fmt.Errorf("%w: percentiles and Gini coefficients have more than %d values in memory: raise limits.values", reducer.ErrLimit, p.limits.Values)
 		}
 	}
 	if t.bins != nil {
