@@ -78,8 +78,12 @@ func (x *ends) drawn() (out []reportEnd) {
 		for point := range x.values[v] {
 			for i, seeds := range x.values[v][point] {
 				end := reportEnd{Variant: v, Point: point, Measure: i}
-				for _, f := range seeds {
-					end.Values = append(end.Values, finite(f))
+				for _, v := range seeds {
+					var value *float64
+					if f, ok := number(v); ok {
+						value = finite(f)
+					}
+					end.Values = append(end.Values, value)
 				}
 				out = append(out, end)
 			}
@@ -143,7 +147,7 @@ func (r *results) lines() ([]reportLine, error) {
 func lineOf(variant, measure int, ticks []uint64, samples [][]float64) reportLine {
 	l := reportLine{Variant: variant, Measure: measure, Ticks: ticks}
 	for _, x := range samples {
-		m := momentsOf(x)
+		m := sample{x: x}.moments()
 		slices.Sort(x)
 		l.Mean, l.Low, l.High = append(l.Mean, m.Mean), append(l.Low, m.Low), append(l.High, m.High)
 		l.Tenth, l.Most = append(l.Tenth, partOf(x, 0.1)), append(l.Most, partOf(x, 0.9))

@@ -2,15 +2,8 @@ package experiment
 
 import (
 	"errors"
-	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
-
-// confidence is that of intervals.
-const confidence = 0.95
 
 // Summary is what the results of an experiment come to.
 type Summary struct {
@@ -75,67 +68,6 @@ type Pair struct {
 	None string `json:"none,omitempty"` // why there is no interval; empty: there is one
 }
 
-// Moments are those of a sample: nil where there are too few, or where it is beyond what a
-// float holds.
-type Moments struct {
-	N    int      `json:"n"`
-	Mean *float64 `json:"mean"` // of one
-	SD   *float64 `json:"sd"`   // of two: the unbiased variance's root
-	Low  *float64 `json:"low"`  // of two: the ends of the interval that has the mean with 95%, by Student's t
-	High *float64 `json:"high"`
-}
-
-// Values above large are made smaller by 2^shrink, so that no sum of squares overflows.
-const (
-	large  = 0x1p450
-	shrink = 560
-)
-
-// momentsOf computes them.
-func momentsOf(x []float64) Moments {
-	m := Moments{N: len(x)}
-	if len(x) == 0 {
-		return m
-	}
-	scale := 0
-	if slices.ContainsFunc(x, func(f float64) bool { return math.Abs(f) > large }) {
-		scale, x = shrink, slices.Clone(x)
-		for i := range x {
-			x[i] = math.Ldexp(x[i], -scale)
-		}
-	}
-	full := func(f float64) *float64 { return finite(math.Ldexp(f, scale)) }
-	mean := stat.Mean(x, nil)
-	m.Mean = full(mean)
-	if len(x) == 1 {
-		return m
-	}
-	sd := stat.StdDev(x, nil)
-	m.SD = full(sd)
-	n := float64(len(x))
-	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile((1+confidence)/2) * sd / math.Sqrt(n)
-	if m.Low, m.High = full(mean-half), full(mean+half); m.Low == nil || m.High == nil {
-		m.Low, m.High = nil, nil
-	}
-	return m
-}
-
-// medianOf returns the middle of a sample, which it sorts; nil: there is none.
-func medianOf(x []float64) *float64 {
-	if len(x) == 0 {
-		return nil
-	}
-	slices.Sort(x)
-	median := x[len(x)/2]
-	if len(x)%2 == 0 {
-		median = (x[len(x)/2-1] + median) / 2
-		if math.IsInf(median, 0) { // the sum is
-			median = x[len(x)/2-1]/2 + x[len(x)/2]/2
-		}
-	}
-	return finite(median)
-}
-
 // numeric are the places of the measures that statistics are made of.
 func (p *Plan) numeric() (out []int) {
 	for i, c := range p.Columns {
@@ -146,48 +78,27 @@ func (p *Plan) numeric() (out []int) {
 	return out
 }
 
-// number returns a value as a float; false: there is none.
-func number(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
-	case bool:
-		if v {
-			return 1, true
-		}
-		return 0, true
-	}
-	return 0, false
-}
-
-// ends are what was measured at the end of runs: by variant and point, then by seed. NaN
-// stands for no value.
+// ends are what was measured at the end of runs: by variant and point, then by seed.
 type ends struct {
 	plan    *Plan
-	values  [][][][]float64 // [variant][point][measure][seed], by Plan.numeric
-	ended   []Ended         // by variant
-	groups  [][]Ended       // [variant][point]: how many are done and have failed
+	values  [][][][]any // [variant][point][measure][seed], by Plan.numeric; nil: there is none
+	ended   []Ended     // by variant
+	groups  [][]Ended   // [variant][point]: how many are done and have failed
 	reasons reasons
 }
 
 func (r *results) ends() (*ends, error) {
 	p := r.plan
-	x := &ends{plan: p, values: make([][][][]float64, len(p.Variants)), groups: make([][]Ended, len(p.Variants)), reasons: make(reasons)}
+	x := &ends{plan: p, values: make([][][][]any, len(p.Variants)), groups: make([][]Ended, len(p.Variants)), reasons: make(reasons)}
 	columns := p.numeric()
 	for v := range x.values {
 		x.ended = append(x.ended, Ended{Variant: p.Variants[v]})
 		x.groups[v] = make([]Ended, len(p.Points))
-		x.values[v] = make([][][]float64, len(p.Points))
+		x.values[v] = make([][][]any, len(p.Points))
 		for point := range x.values[v] {
-			x.values[v][point] = make([][]float64, len(columns))
+			x.values[v][point] = make([][]any, len(columns))
 			for i := range columns {
-				seeds := make([]float64, len(p.Seeds))
-				for s := range seeds {
-					seeds[s] = math.NaN()
-				}
-				x.values[v][point][i] = seeds
+				x.values[v][point][i] = make([]any, len(p.Seeds))
 			}
 		}
 	}
@@ -205,27 +116,11 @@ func (r *results) ends() (*ends, error) {
 		}
 		seed := int(uint64(result.ID-1) / uint64(len(p.Points)) / uint64(len(p.Variants)))
 		for i, column := range columns {
-			if f, ok := number(result.Last[column]); ok {
-				x.values[result.Variant][result.Point][i][seed] = f
-			}
+			x.values[result.Variant][result.Point][i][seed] = result.Last[column]
 		}
 		return nil
 	})
 	return x, err
-}
-
-// present returns the values that there are.
-func present(x []float64) []float64 {
-	return slices.DeleteFunc(slices.Clone(x), math.IsNaN)
-}
-
-// differences returns a less b, seed by seed, where there are both.
-func differences(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] - b[i]
-	}
-	return present(out)
 }
 
 // Summarise returns what the results in a directory come to.
@@ -259,14 +154,14 @@ func (x *ends) summary() *Summary {
 		measure := p.Columns[column].Name
 		for point := range p.Points {
 			for v, variant := range p.Variants {
-				values := present(x.values[v][point][i])
+				values := sampleOf(x.values[v][point][i])
 				group := Group{variant, p.Points[point]}
-				s.Statistics = append(s.Statistics, Statistic{group, measure, momentsOf(values), medianOf(values)})
+				s.Statistics = append(s.Statistics, Statistic{group, measure, values.moments(), values.median()})
 				if v == 0 {
 					continue
 				}
 				less := differences(x.values[v][point][i], x.values[0][point][i])
-				pair := Pair{group, p.Variants[0], measure, momentsOf(less), x.unpaired(v, point, i, len(less))}
+				pair := Pair{group, p.Variants[0], measure, less.moments(), x.unpaired(v, point, i, len(less.x))}
 				if pair.None == "" && pair.Low == nil {
 					pair.None = "it is beyond what a float holds"
 				}
@@ -292,12 +187,9 @@ func (x *ends) unpaired(variant, point, measure, pairs int) string {
 			return "no run of " + name + " has ended"
 		case of.Done == of.Failed:
 			return "all runs of " + name + " have failed"
-		case len(present(x.values[v][point][measure])) == 0:
+		case len(sampleOf(x.values[v][point][measure]).x) == 0:
 			return "no run of " + name + " has a value"
 		}
 	}
 	return "no seed has a value in both"
 }
-
-// Apart reports whether the interval does not hold 0.
-func (m *Moments) Apart() bool { return m.Low != nil && (*m.Low > 0 || *m.High < 0) }

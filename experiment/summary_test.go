@@ -18,37 +18,37 @@ import (
 // TestMoments: by hand, with 3.182446, the quantile of 97.5% of Student's t with 3 degrees of
 // freedom, from a table.
 func TestMoments(t *testing.T) {
-	m := momentsOf([]float64{1, 2, 4, 8})
+	m := sample{x: []float64{1, 2, 4, 8}}.moments()
 	require.InDelta(t, 3.75, *m.Mean, 1e-12)
 	require.InDelta(t, 3.095695937, *m.SD, 1e-9)
 	require.InDelta(t, -1.175943, *m.Low, 1e-5)
 	require.InDelta(t, 8.675943, *m.High, 1e-5)
 	require.False(t, m.Apart())
-	require.InDelta(t, 3, *medianOf([]float64{8, 1, 4, 2}), 0)
-	require.InDelta(t, 4, *medianOf([]float64{8, 1, 4}), 0)
-	one := momentsOf([]float64{7})
+	require.InDelta(t, 3, *sample{x: []float64{8, 1, 4, 2}}.median(), 0)
+	require.InDelta(t, 4, *sample{x: []float64{8, 1, 4}}.median(), 0)
+	one := sample{x: []float64{7}}.moments()
 	require.InDelta(t, 7, *one.Mean, 0)
 	require.Nil(t, one.Low)
-	require.Zero(t, momentsOf(nil).N)
-	require.True(t, func() bool { m := momentsOf([]float64{1, 1.1, 0.9}); return m.Apart() }())
+	require.Zero(t, sample{}.moments().N)
+	require.True(t, func() bool { m := sample{x: []float64{1, 1.1, 0.9}}.moments(); return m.Apart() }())
 }
 
 // TestWhatNoFloatHoldsIsLeftOut: the rest is told.
 func TestWhatNoFloatHoldsIsLeftOut(t *testing.T) {
-	m := momentsOf([]float64{1e308, 1e308, 1e308})
+	m := sample{x: []float64{1e308, 1e308, 1e308}}.moments()
 	require.InEpsilon(t, 1e308, *m.Mean, 1e-15)
 	require.Zero(t, *m.SD)
 	require.InEpsilon(t, 1e308, *m.High, 1e-15)
-	require.InDelta(t, 1e308, *medianOf([]float64{1e308, 1e308}), 0)
-	m = momentsOf([]float64{1e307, 2e307, 4e307, 8e307})
+	require.InDelta(t, 1e308, *sample{x: []float64{1e308, 1e308}}.median(), 0)
+	m = sample{x: []float64{1e307, 2e307, 4e307, 8e307}}.moments()
 	require.InEpsilon(t, 3.75e307, *m.Mean, 1e-12)
 	require.InEpsilon(t, 3.095695937e307, *m.SD, 1e-9)
-	m = momentsOf([]float64{1.7e308, -1.7e308, 1e308})
+	m = sample{x: []float64{1.7e308, -1.7e308, 1e308}}.moments()
 	require.NotNil(t, m.Mean)
 	require.Nil(t, m.Low, "an interval has two ends")
 	require.Nil(t, m.High)
 	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2}, Columns: []Column{{Name: "x", Type: Float}}}
-	x := &ends{plan: p, values: [][][][]float64{{{{-1.7e308, -1.7e308}}}, {{{1.7e308, 1.7e308}}}}, groups: [][]Ended{{{Done: 2}}, {{Done: 2}}}}
+	x := &ends{plan: p, values: [][][][]any{{{{-1.7e308, -1.7e308}}}, {{{1.7e308, 1.7e308}}}}, groups: [][]Ended{{{Done: 2}}, {{Done: 2}}}}
 	s := x.summary()
 	require.Nil(t, s.Pairs[0].Mean)
 	require.Equal(t, "it is beyond what a float holds", s.Pairs[0].None)
@@ -58,7 +58,7 @@ func TestWhatNoFloatHoldsIsLeftOut(t *testing.T) {
 // TestPairsAreOfEqualSeeds: where a run has no value, its pair does not count.
 func TestPairsAreOfEqualSeeds(t *testing.T) {
 	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2, 3}, Columns: []Column{{Name: "x", Type: Float}}}
-	x := &ends{plan: p, values: [][][][]float64{{{{1, 2, math.NaN()}}}, {{{11, 13, 100}}}}, groups: [][]Ended{{{Done: 3}}, {{Done: 3}}}}
+	x := &ends{plan: p, values: [][][][]any{{{{1.0, 2.0, nil}}}, {{{11.0, 13.0, 100.0}}}}, groups: [][]Ended{{{Done: 3}}, {{Done: 3}}}}
 	s := x.summary()
 	require.Len(t, s.Pairs, 1)
 	require.Equal(t, 2, s.Pairs[0].N)
@@ -69,24 +69,49 @@ func TestPairsAreOfEqualSeeds(t *testing.T) {
 // TestWhyThereIsNoIntervalIsSaid: of no pairs nobody can tell whether they are without 0.
 func TestWhyThereIsNoIntervalIsSaid(t *testing.T) {
 	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2}, Columns: []Column{{Name: "x", Type: Float}}}
-	nan := math.NaN()
 	for _, x := range []struct {
-		a, b         []float64
+		a, b         []any
 		doneA, doneB Ended
 		want         string
 	}{
-		{[]float64{1, 2}, []float64{3, 5}, Ended{Done: 2}, Ended{Done: 2}, ""},
-		{[]float64{1, nan}, []float64{3, 5}, Ended{Done: 1}, Ended{Done: 2}, "one pair has no interval"},
-		{[]float64{1, 2}, []float64{nan, nan}, Ended{Done: 2}, Ended{}, "no run of b has ended"},
-		{[]float64{1, 2}, []float64{nan, nan}, Ended{Done: 2}, Ended{Done: 2, Failed: 2}, "all runs of b have failed"},
-		{[]float64{nan, nan}, []float64{1, 2}, Ended{Done: 1, Failed: 1}, Ended{Done: 2}, "all runs of a have failed"},
-		{[]float64{1, 2}, []float64{nan, nan}, Ended{Done: 2}, Ended{Done: 2, Failed: 1}, "no run of b has a value"},
-		{[]float64{1, nan}, []float64{nan, 2}, Ended{Done: 2}, Ended{Done: 2}, "no seed has a value in both"},
+		{[]any{1.0, 2.0}, []any{3.0, 5.0}, Ended{Done: 2}, Ended{Done: 2}, ""},
+		{[]any{1.0, nil}, []any{3.0, 5.0}, Ended{Done: 1}, Ended{Done: 2}, "one pair has no interval"},
+		{[]any{1.0, 2.0}, []any{nil, nil}, Ended{Done: 2}, Ended{}, "no run of b has ended"},
+		{[]any{1.0, 2.0}, []any{nil, nil}, Ended{Done: 2}, Ended{Done: 2, Failed: 2}, "all runs of b have failed"},
+		{[]any{nil, nil}, []any{1.0, 2.0}, Ended{Done: 1, Failed: 1}, Ended{Done: 2}, "all runs of a have failed"},
+		{[]any{1.0, 2.0}, []any{nil, nil}, Ended{Done: 2}, Ended{Done: 2, Failed: 1}, "no run of b has a value"},
+		{[]any{1.0, nil}, []any{nil, 2.0}, Ended{Done: 2}, Ended{Done: 2}, "no seed has a value in both"},
 	} {
-		e := &ends{plan: p, values: [][][][]float64{{{x.a}}, {{x.b}}}, groups: [][]Ended{{x.doneA}, {x.doneB}}}
+		e := &ends{plan: p, values: [][][][]any{{{x.a}}, {{x.b}}}, groups: [][]Ended{{x.doneA}, {x.doneB}}}
 		pair := e.summary().Pairs[0]
 		require.Equal(t, x.want, pair.None)
 		require.Equal(t, x.want == "", pair.Low != nil)
+	}
+}
+
+// TestIntegersBeyondFloatsKeepWhatTheyDifferBy: their sums and squares as floats would not.
+func TestIntegersBeyondFloatsKeepWhatTheyDifferBy(t *testing.T) {
+	const far = 1<<53 + 1
+	p := &Plan{Variants: []string{"a", "b"}, Points: [][]any{{}}, Seeds: []uint64{1, 2, 3, 4}, Columns: []Column{{Name: "x", Type: Int}}}
+	a := []any{int64(far), int64(far + 1), int64(far + 3), int64(far + 7)}
+	b := []any{int64(far + 1), int64(far + 2), int64(far + 4), int64(far + 8)}
+	x := &ends{plan: p, values: [][][][]any{{{a}}, {{b}}}, groups: [][]Ended{{{Done: 4}}, {{Done: 4}}}}
+	s := x.summary()
+	require.Equal(t, sample{x: []float64{1, 1, 1, 1}}.moments(), s.Pairs[0].Moments)
+	require.True(t, s.Pairs[0].Apart())
+	require.InDelta(t, *sample{x: []float64{0, 1, 3, 7}}.moments().SD, *s.Statistics[0].SD, 0)
+	require.InDelta(t, float64(far+3), *s.Statistics[0].Mean, 0, "2.75 more")
+	require.InDelta(t, float64(far+2), *s.Statistics[0].Median, 0)
+	for _, x := range []struct {
+		a, b any
+		less float64
+	}{
+		{int64(math.MaxInt64), int64(math.MinInt64), 0x1p64}, {int64(math.MinInt64), int64(math.MaxInt64), -0x1p64},
+		{int64(0), int64(math.MinInt64), 0x1p63}, {int64(far), int64(far - 1), 1}, {int64(-5), int64(-5), 0}, {2.5, int64(1), 1.5}, {true, false, 1},
+	} {
+		got, ok := less(x.a, x.b)
+		require.True(t, ok)
+		require.InDelta(t, x.less, got, 0)
 	}
 }
 
