@@ -100,7 +100,7 @@ type result struct {
 // tally is what a spec has come to in a pass.
 type tally struct {
 	sample
-	counts map[any]int64 // of Count
+	counts map[any]int64 // of Count, and of no other values
 	bins   []int64       // below, those of Hist, above
 	one    governance.Value
 	failed *Error
@@ -140,7 +140,9 @@ func (p *pass) begin(cells Cells, tick manifest.Tick) {
 		t := &p.samples[i]
 		t.reset()
 		t.one, t.failed = governance.Value{}, nil
-		clear(t.counts)
+		for _, v := range p.specs[i].Count {
+			t.counts[v] = 0
+		}
 		clear(t.bins)
 	}
 }
@@ -244,17 +246,30 @@ func (p *pass) cell(i int, name string) {
 	}
 }
 
+// counted returns a value as count names it: of a float the integer that it stands for.
+func counted(v governance.Value) any {
+	switch v.Type {
+	case governance.TypeText:
+		return v.Text
+	case governance.TypeInt:
+		return v.Int
+	case governance.TypeBool:
+		return v.Bool
+	case governance.TypeFloat:
+		if math.Trunc(v.Float) == v.Float && math.Abs(v.Float) < 1<<63 {
+			return int64(v.Float)
+		}
+	default:
+	}
+	return nil
+}
+
 // add has a spec take a value.
 func (p *pass) add(t *tally, spec *Spec, plan *plan, v governance.Value) error {
 	if t.counts != nil {
-		switch v.Type {
-		case governance.TypeText:
-			t.counts[v.Text]++
-		case governance.TypeInt:
-			t.counts[v.Int]++
-		case governance.TypeBool:
-			t.counts[v.Bool]++
-		default:
+		of := counted(v)
+		if n, ok := t.counts[of]; ok {
+			t.counts[of] = n + 1
 		}
 	}
 	if !spec.numeric() {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -184,6 +185,36 @@ func TestFailedMeasureNamesItsPlace(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := compile(t, `m: {cells: agent}`).Eval(&given{unread: broken}, 3)
 	require.ErrorIs(t, err, broken)
+}
+
+// TestCountsAreOfWhatValuesStandFor: a state has 1.0 as easily as 1. Nothing else is counted, or
+// remembered.
+func TestCountsAreOfWhatValuesStandFor(t *testing.T) {
+	set := compile(t, `m: {cells: x, value: state, count: [0, 1, true, one]}`)
+	many := func() *given {
+		var g given
+		for i := range 1000 {
+			data, err := canon.Marshal(fmt.Sprintf("a text of some length, which is no other one's: %d", i))
+			require.NoError(t, err)
+			g.names, g.states = append(g.names, fmt.Sprintf("x/%d", i)), append(g.states, data)
+		}
+		return &g
+	}()
+	for range 2 {
+		row, err := set.Eval(cellsOf(t, "x/a", "1", "x/b", "1.0", "x/c", "-0.0", "x/d", "1.5", "x/e", "true", "x/f", `"one"`, "x/g", "1e300", "x/h", "null"), 0)
+		require.NoError(t, err)
+		require.Equal(t, measure.Row{int64(1), int64(2), int64(1), int64(1)}, row)
+	}
+	row, err := set.Eval(many, 0)
+	require.NoError(t, err)
+	require.Equal(t, measure.Row{int64(0), int64(0), int64(0), int64(0)}, row)
+	before, after := new(runtime.MemStats), new(runtime.MemStats)
+	fresh := compile(t, `m: {cells: x, value: state, count: [0, 1, true, one]}`)
+	runtime.ReadMemStats(before)
+	_, err = fresh.Eval(many, 0)
+	runtime.ReadMemStats(after)
+	require.NoError(t, err)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(180*1000), "a text and its box each, and no table of them")
 }
 
 func TestValuesInMemoryAreBounded(t *testing.T) {
