@@ -22,14 +22,38 @@ func newParquet(w io.Writer, t *table) *parquetWriter {
 	p := new(parquetWriter)
 	fields := make([]reflect.StructField, len(t.columns)) // which keep their order, as a parquet.Group does not
 	for i, c := range t.columns {
-		fields[i] = reflect.StructField{
-			Name: fmt.Sprintf("C%d", i), Type: parquetType(c.Type), Tag: reflect.StructTag(fmt.Sprintf(`parquet:"%s,optional"`, c.Name)),
-		}
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("C%d", i), Type: parquetType(c.Type), Tag: `parquet:",optional"`}
 	}
-	schema := parquet.NewSchema(t.name, parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface()))
+	schema := parquet.NewSchema(t.name, nameColumns(parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface()), t.columns))
 	p.out = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("worldkernel", "1", ""))
 	return p
 }
+
+// columnsNode is a schema whose columns have other names than the fields of a struct can, in
+// whose tags commas and quotes mean something.
+type columnsNode struct {
+	parquet.Node
+	fields []parquet.Field
+}
+
+func nameColumns(of parquet.Node, columns []Column) *columnsNode {
+	n := &columnsNode{Node: of}
+	for i, f := range of.Fields() {
+		n.fields = append(n.fields, columnField{f, columns[i].Name})
+	}
+	return n
+}
+
+// Fields implements parquet.Node.
+func (n *columnsNode) Fields() []parquet.Field { return n.fields }
+
+type columnField struct {
+	parquet.Field
+	name string
+}
+
+// Name implements parquet.Field.
+func (f columnField) Name() string { return f.name }
 
 func parquetType(t Type) reflect.Type {
 	switch t {

@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"math"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/experiment"
@@ -48,13 +50,56 @@ func TestParquetIsReadByOthers(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte(readParquet), 0o600))
 	s := load(t, sir(t, "seeds: 6", "seeds: [1, 18446744073709551615]\nparams: {person.days: [1, 2]}", "  left:",
 		"  ill: {expr: status.I > 0}\n  word: {cell: person/1, value: state.status, type: string}\n  left:"))
-	dir := t.TempDir()
-	run(t, s, experiment.Options{Dir: dir})
-	for _, name := range []string{"runs", "ticks"} {
-		out, err := exec.CommandContext(t.Context(), "node", script, filepath.Join(dir, name+".parquet")).Output() //nolint:gosec // ours
-		require.NoError(t, err)
-		require.Equal(t, jsonRows(t, dir, name), strings.TrimSpace(string(out)))
+	for _, s := range []*experiment.Spec{s, load(t, oddlyNamed)} {
+		dir := t.TempDir()
+		run(t, s, experiment.Options{Dir: dir})
+		for _, name := range []string{"runs", "ticks"} {
+			out, err := exec.CommandContext(t.Context(), "node", script, filepath.Join(dir, name+".parquet")).Output() //nolint:gosec // ours
+			require.NoError(t, err)
+			require.Equal(t, jsonRows(t, dir, name), strings.TrimSpace(string(out)))
+		}
 	}
+}
+
+// oddlyNamed has params with names in which tags, quotes and lines end.
+const oddlyNamed = `
+experiment: odd
+version: 1
+world: odd
+seeds: 1
+inputs: go.jsonl
+params:
+  "a.x,y": [1, 2]
+  "a.z,list": [1]
+  "a.q\"r\\": [1.5]
+  "a.-": [true]
+  "a.b` + "`" + `c": [1]
+  "a.new\nline": ["", "a,b"]
+measures: {n: {cells: a}, text: {cell: a/x, value: state.text, type: string}}
+at: every 1
+stop: {ticks: 2}
+`
+
+// TestParamsMayHaveAnyName: none breaks a table.
+func TestParamsMayHaveAnyName(t *testing.T) {
+	dir := t.TempDir()
+	run(t, load(t, oddlyNamed), experiment.Options{Dir: dir})
+	file, err := os.Open(filepath.Join(dir, "runs.parquet"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	info, err := file.Stat()
+	require.NoError(t, err)
+	f, err := parquet.OpenFile(file, info.Size())
+	require.NoError(t, err)
+	require.EqualValues(t, 4, f.NumRows())
+	var names []string
+	for _, c := range f.Root().Columns() {
+		names = append(names, c.Name())
+	}
+	require.Equal(t, []string{"a.x,y", "a.z,list", "a.q\"r\\", "a.-", "a.b`c", "a.new\nline"}, names[2:8])
+	rows, err := csv.NewReader(strings.NewReader(tables(t, dir)["runs.csv"])).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, names, rows[0])
 }
 
 // jsonRows returns a table of JSON lines as readParquet prints one.
