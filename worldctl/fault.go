@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -132,22 +132,34 @@ func packagesThatSpeak() []string {
 }
 
 // inPlain leaves the names of packages out of what an error says in a line.
-func inPlain(line string) string {
-	// What stands behind a line and a column of a file is a field of it that is missing.
-	packages := regexp.MustCompile(`(:[0-9]+:[0-9]+: [a-z]+:)|(^|: )(?:(?:` + strings.Join(packagesThatSpeak(), "|") + `): )+`)
-	return packages.ReplaceAllString(line, "$1$2")
-}
+func inPlain(line string) string { return speaking().ReplaceAllString(line, "$1$2") }
+
+// speaking finds the names of packages. What stands behind a line and a column of a file is a
+// field of it that is missing.
+var speaking = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // a constant
+	return regexp.MustCompile(`(:[0-9]+:[0-9]+: [a-z]+:)|(^|: )(?:(?:` + strings.Join(packagesThatSpeak(), "|") + `): )+`)
+})
+
+// maxLines is how many lines of an error are printed: nobody reads more.
+const maxLines = 200
 
 // lines returns what an error says to who does not know the packages of this program, each
 // line once.
 func lines(err error) []string {
 	var out []string
+	there := make(map[string]bool)
 	text := strings.ReplaceAll(view.Bounded(err.Error()), context.Canceled.Error(), "interrupted")
 	for line := range strings.SplitSeq(text, "\n") {
 		line = inPlain(line)
-		if line = visible(strings.TrimSpace(line), "\t"); line != "" && !slices.Contains(out, line) {
+		if line = visible(strings.TrimSpace(line), "\t"); line == "" || there[line] {
+			continue
+		}
+		if there[line] = true; len(there) <= maxLines {
 			out = append(out, line)
 		}
+	}
+	if more := len(there) - maxLines; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more lines", more))
 	}
 	return out
 }

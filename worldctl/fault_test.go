@@ -67,3 +67,15 @@ func TestPackagesThatSpeakAreAllOfThem(t *testing.T) {
 		return nil
 	}))
 }
+
+// TestAnErrorOfManyLinesIsBounded, as that of a file in which all is wrong, of which there are
+// hundreds of thousands.
+func TestAnErrorOfManyLinesIsBounded(t *testing.T) {
+	var text strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&text, "a.yaml:%d:1: unknown\na.yaml:%d:1: unknown\n", i, i)
+	}
+	printed := lines(errors.New(text.String()))
+	require.Len(t, printed, maxLines+1)
+	require.Equal(t, "and 49800 more lines", printed[maxLines])
+}
