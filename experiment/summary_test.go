@@ -106,8 +106,13 @@ func TestIntegersBeyondFloatsKeepWhatTheyDifferBy(t *testing.T) {
 		a, b any
 		less float64
 	}{
-		{int64(math.MaxInt64), int64(math.MinInt64), 0x1p64}, {int64(math.MinInt64), int64(math.MaxInt64), -0x1p64},
-		{int64(0), int64(math.MinInt64), 0x1p63}, {int64(far), int64(far - 1), 1}, {int64(-5), int64(-5), 0}, {2.5, int64(1), 1.5}, {true, false, 1},
+		{int64(math.MaxInt64), int64(math.MinInt64), 0x1p64},
+		{int64(math.MinInt64), int64(math.MaxInt64), -0x1p64},
+		{int64(0), int64(math.MinInt64), 0x1p63},
+		{int64(far), int64(far - 1), 1},
+		{int64(-5), int64(-5), 0},
+		{2.5, int64(1), 1.5},
+		{true, false, 1},
 	} {
 		got, ok := less(x.a, x.b)
 		require.True(t, ok)
