@@ -125,9 +125,10 @@ type Movable interface {
 	Stands(ctx context.Context) (Standing, error)
 
 	// Make begins to make the world, without records. It comes before Own. What was being made
-	// goes, and what was moved away if that had this head: who makes the world has looked whether
-	// theirs goes on from there. Any other is refused, and so is one that is live.
-	Make(ctx context.Context, over Head) error
+	// goes. A world that was moved away is made again over what is remembered of that alone: who makes
+	// it has looked whether theirs goes on from there. It stays remembered until Publish, and is what
+	// there is again where that does not come. Any other is refused, and so is one that is live.
+	Make(ctx context.Context, m Making) error
 
 	// Inherit has the world that its owner is making, and that has no records yet, begin with those
 	// of another up to a head of its, and with all contents that it has, redacted ones as such. They
@@ -146,11 +147,24 @@ type Movable interface {
 // ErrElsewhere says that a world does not lie in the store of another.
 var ErrElsewhere = errors.New("journal: the worlds do not lie in the same store")
 
+// Making is what a world is made of.
+type Making struct {
+	Over   Left   // what is remembered of it; zero: nothing may be
+	Copies string // as of Standing
+}
+
+// Left is what is remembered of a world that was moved away.
+type Left struct {
+	Head Head
+	To   string // as MoveAway was told
+}
+
 // Standing is how a world stands in a Movable.
 type Standing struct {
-	State State
-	Head  Head
-	To    string // it was moved; empty: it was not
+	State  State
+	Head   Head
+	Left   Left   // of one that was moved away, also while it is made again
+	Copies string // by which other places know that it is the world that they gave away, a word each
 }
 
 // State is whether a world is to be had from a log.

@@ -28,7 +28,8 @@ type moveAnswer struct {
 }
 
 func newMoveInCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	var lost string
+	cmd := &cobra.Command{
 		Use:   "in DIR",
 		Short: "Move the world in a directory into a store",
 		Long: `Move the world in DIR into the store of --store, where its id names it: its journal and
@@ -40,8 +41,10 @@ the store has seen that process gone, after 10 s.
 The files in DIR stay: world.yaml, which is a world's no more, and .world/secrets, which in
 a store come from the environment.
 
-A world that was moved out of a store comes back where it goes on from what it was then.
-Copies from before do not.`,
+A world that was moved out of a store comes back from the directory that it was moved to, or
+that it has come to since by other moves. Copies, such as a backup, do not: that one lives.
+Where it is lost, --lost with the word after "copy" in store status has DIR take its place,
+as it is: what was done there since is not known to it, and may be done again.`,
 		Example: `  worldctl -w town keys seal
   worldctl move in town --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'`,
 		Args: args(1, 1),
@@ -56,7 +59,7 @@ Copies from before do not.`,
 			if err != nil {
 				return err
 			}
-			done, err := s.MoveIn(cmd.Context(), c.path(args[0]), c.options())
+			done, err := s.MoveIn(cmd.Context(), c.path(args[0]), c.options(), lost)
 			if err != nil {
 				return c.notMovedIn(args[0], err)
 			}
@@ -70,11 +73,16 @@ Copies from before do not.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&lost, "lost", "", "the `COPY` that the world was moved out to, which is lost: DIR takes its place")
+	return cmd
 }
 
 // notMovedIn says what to do about a world that was not moved into a store.
 func (c *cli) notMovedIn(dir string, err error) error {
 	here := inDirectory(dir)
+	if stale := (*local.StaleError)(nil); errors.As(err, &stale) {
+		return hinted(err, "move that one in; only if it is lost, and nothing goes on there: worldctl move in %s --lost %s", shellWord(dir), shellWord(stale.Copy()))
+	}
 	switch {
 	case errors.Is(err, local.ErrNoWorld):
 		return hinted(err, "name the directory of a world")
@@ -84,8 +92,6 @@ func (c *cli) notMovedIn(dir string, err error) error {
 		return hinted(err, "the store has it, and it goes on there; another world that begins as this one does: %s fork NEW", here)
 	case errors.Is(err, local.ErrRecorded):
 		return hinted(err, "it goes on in its directory: %s run", here)
-	case errors.Is(err, local.ErrStale):
-		return hinted(err, "move that one in; where it is lost, docs/postgres.md says how a store forgets it")
 	}
 	return err
 }

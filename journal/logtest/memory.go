@@ -29,7 +29,9 @@ type Server struct {
 type contents struct {
 	owner    *memory       // the token; nil: nobody's
 	state    journal.State // empty: Live
+	left     *contents     // what was moved away, until what is made over it is published
 	to       string        // it was moved
+	copies   string        // as of journal.Standing
 	epoch    uint64
 	wake     journal.Wake
 	head     journal.Head

@@ -22,19 +22,39 @@ func (l *memory) Stands(context.Context) (journal.Standing, error) {
 	if s.state == "" && s.head.ID == 0 {
 		return journal.Standing{}, nil
 	}
-	return journal.Standing{State: cmp.Or(s.state, journal.Live), Head: s.head, To: s.to}, nil
+	is := journal.Standing{State: cmp.Or(s.state, journal.Live), Head: s.head, Copies: s.copies}
+	if was := s.remembered(); was != nil {
+		is.Left = journal.Left{Head: was.head, To: was.to}
+	}
+	return is, nil
+}
+
+// remembered is what was moved away; nil: nothing. The mutex is held.
+func (s *Server) remembered() *contents {
+	if s.state == journal.Moved {
+		return &s.contents
+	}
+	return s.left
 }
 
 // Make implements journal.Movable.
-func (l *memory) Make(ctx context.Context, over journal.Head) error {
-	is, _ := l.Stands(ctx)
-	if is.State == journal.Live || is.State == journal.Moved && is.Head != over {
-		return fmt.Errorf("the world is %s", is.State)
-	}
+func (l *memory) Make(_ context.Context, m journal.Making) error {
 	s := l.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.contents = contents{epoch: s.epoch, state: journal.Made}
+	if s.state == "" && s.head.ID > 0 || s.state == journal.Live {
+		return errors.New("the world is live")
+	}
+	made := contents{epoch: s.epoch, state: journal.Made, copies: m.Copies}
+	if was := s.remembered(); was != nil {
+		if m.Over != (journal.Left{Head: was.head, To: was.to}) {
+			s.contents, s.epoch = *was, max(was.epoch, s.epoch)
+			return fmt.Errorf("the world is %s", s.state)
+		}
+		kept := *was
+		made.left = &kept
+	}
+	s.contents = made
 	l.makes = true
 	return nil
 }
@@ -79,7 +99,7 @@ func (l *memory) turn(state journal.State, to string) error {
 		if c.state == journal.Moved && state != journal.Moved {
 			return errors.New("the world is moved")
 		}
-		c.state, c.to = state, to
+		c.state, c.to, c.left = state, to, nil
 		return nil
 	})
 }

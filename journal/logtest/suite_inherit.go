@@ -10,7 +10,7 @@ import (
 // inherits has who makes a world begin it with what another has up to a head.
 func (s *story) inherits(from journal.Log, to journal.Head) (*owner, journal.Movable) {
 	s.Helper()
-	o, l := s.makes(journal.Head{})
+	o, l := s.makes(journal.Left{})
 	require.NoError(s, l.Inherit(s.Context(), from, to))
 	o.next, o.chain = to, canon.ResumeChain(to.Root)
 	return o, l
@@ -33,7 +33,7 @@ var inheriting = []struct {
 		first := o.append(3, "c")
 		require.NoError(parent, o.Redact(parent.Context(), canon.Sum([]byte("b"))))
 		heir, l := child.inherits(o.Log, o.next)
-		child.stands(journal.Standing{State: journal.Made, Head: o.next})
+		child.stands(journal.Standing{State: journal.Made, Head: o.next, Copies: "one two"})
 		child.has(heir, "a", "c")
 		_, err := content(heir, "b")
 		require.ErrorIs(child, err, journal.ErrRedacted)
@@ -42,7 +42,7 @@ var inheriting = []struct {
 		both := child.read(heir, 0)
 		require.Equal(child, parent.read(o, 0), both[:o.next.ID])
 		require.Len(child, both, int(own[1].ID))
-		parent.stands(journal.Standing{State: journal.Live, Head: headOf(first)})
+		parent.stands(journal.Standing{State: journal.Live, Head: headOf(first), Copies: "one two"})
 		_, err = content(o, "d")
 		require.ErrorIs(parent, err, journal.ErrNotFound)
 		o.append(1, "e")
@@ -75,9 +75,9 @@ var inheriting = []struct {
 	}},
 	{"who is fenced inherits nothing", func(parent, child *story) {
 		o, _ := parent.live("a")
-		one, l := child.makes(journal.Head{})
+		one, l := child.makes(journal.Left{})
 		require.NoError(child, one.Release(child.Context(), journal.WakeNow))
-		two, _ := child.makes(journal.Head{})
+		two, _ := child.makes(journal.Left{})
 		require.ErrorIs(child, l.Inherit(child.Context(), o.Log, o.next), journal.ErrFenced)
 		child.holds(two)
 		_, err := content(two, "a")
@@ -86,7 +86,7 @@ var inheriting = []struct {
 	}},
 	{"what has begun inherits nothing", func(parent, child *story) {
 		o, _ := parent.live("a")
-		heir, l := child.makes(journal.Head{})
+		heir, l := child.makes(journal.Left{})
 		own := heir.append(1)
 		require.Error(child, l.Inherit(child.Context(), o.Log, o.next))
 		child.holds(heir, own)
@@ -99,14 +99,14 @@ var inheriting = []struct {
 		other := o.next
 		other.Root[0]++
 		for _, to := range []journal.Head{{ID: o.next.ID + 1, Root: o.next.Root}, other} {
-			heir, l := child.makes(journal.Head{})
+			heir, l := child.makes(journal.Left{})
 			require.Error(child, l.Inherit(child.Context(), o.Log, to))
 			require.NoError(child, heir.Release(child.Context(), journal.WakeNow))
 		}
 	}},
 	{"it is inherited from one in the same store", func(parent, child *story) {
 		o, _ := parent.live()
-		_, l := child.makes(journal.Head{})
+		_, l := child.makes(journal.Left{})
 		require.ErrorIs(child, l.Inherit(child.Context(), &Faulty{Log: o.Log}, o.next), journal.ErrElsewhere)
 	}},
 }

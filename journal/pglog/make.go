@@ -12,42 +12,54 @@ import (
 
 // Create makes a world without records, which nobody owns.
 func (s *Store) Create(ctx context.Context, id string, key []byte) error {
-	return s.create(ctx, id, key, journal.Live)
+	return s.create(ctx, id, key, journal.Live, "")
 }
 
+// makings are how often Make looks what is in its way: what is being made may be made over what was moved.
+const makings = 3
+
 // Make begins to make a world: nobody but who claims it as Made has to do with it until World.Publish.
-// What was left of one that was begun, and whose maker is gone, goes, and of one that was moved away
-// at a head; see journal.Movable.
-func (s *Store) Make(ctx context.Context, id string, key []byte, over journal.Head) error {
-	err := s.create(ctx, id, key, journal.Made)
-	if !isRefused(err, WorldExists) {
-		return err
-	}
-	v, failed := s.World(id, Claim{Made: true}).look(ctx)
-	switch {
-	case isRefused(failed, NoWorld): // it went meanwhile
-	case isRefused(failed, WorldMoved):
-		if v.head != over {
+// What was left of one that was begun, and whose maker is gone, goes, and it is made over one that was moved
+// away; see journal.Movable.
+func (s *Store) Make(ctx context.Context, id string, key []byte, m journal.Making) error {
+	for n := 1; ; n++ {
+		err := s.create(ctx, id, key, journal.Made, m.Copies)
+		if !isRefused(err, WorldExists) {
+			return err
+		}
+		v, failed := s.World(id, Claim{Made: true}).look(ctx)
+		switch {
+		case isRefused(failed, WorldMoved):
+			if v.left != m.Over {
+				return failed
+			}
+			return s.makeOver(ctx, s.World(id, Claim{Key: key}), v, m)
+		case isRefused(failed, NoWorld): // it went meanwhile
+		case failed != nil:
 			return failed
-		}
-		if err := s.World(id, Claim{Key: key}).checkSeal(v); err != nil {
+		case v.state != journal.Made || n == makings:
 			return err
-		}
-		if err := s.unmake(ctx, v); err != nil {
-			return err
-		}
-	case failed != nil:
-		return failed
-	case v.state != journal.Made:
-		return err
-	case v.alive:
-		return refuse(WorldMade, "%s, by node %s", id, v.node)
-	default:
-		if err := s.unmake(ctx, v); err != nil {
-			return err
+		case v.alive:
+			return refuse(WorldMade, "%s, by node %s", id, v.node)
+		default:
+			if err := s.unmake(ctx, v); err != nil {
+				return err
+			}
 		}
 	}
-	return s.create(ctx, id, key, journal.Made)
+}
+
+// makeOver is Make of a world that was looked at, and was moved away.
+func (s *Store) makeOver(ctx context.Context, w *World, v stand, m journal.Making) error {
+	if err := w.checkSeal(v); err != nil {
+		return err
+	}
+	args := []any{v.wid, newUUID(), make([]byte, sha256.Size), w.seal(0, journal.Head{}), bigint(m.Over.Head.ID), m.Over.Head.Root[:], m.Over.To, m.Copies}
+	err := s.insist(ctx, func(ctx context.Context) error { return s.row(ctx, sqlMakeOver, args, new(int64)) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return refuse(WorldExists, "%s: another has made it meanwhile, or moved it", w.id)
+	}
+	return err
 }
 
 // unmake takes away a world that was looked at, and has not become whole. Where that is so no
@@ -62,7 +74,7 @@ func (s *Store) unmake(ctx context.Context, v stand) error {
 	return err
 }
 
-func (s *Store) create(ctx context.Context, id string, key []byte, state journal.State) error {
+func (s *Store) create(ctx context.Context, id string, key []byte, state journal.State, copies string) error {
 	if !validID(id) {
 		return refuse(BadWorldID, "%q", id)
 	}
@@ -70,7 +82,7 @@ func (s *Store) create(ctx context.Context, id string, key []byte, state journal
 	if len(key) < minKey {
 		return refuse(NoKey, "world %s", id)
 	}
-	args := []any{id, newUUID(), make([]byte, sha256.Size), w.seal(0, journal.Head{}), state}
+	args := []any{id, newUUID(), make([]byte, sha256.Size), w.seal(0, journal.Head{}), state, copies}
 	return s.insist(ctx, func(ctx context.Context) error {
 		err := s.row(ctx, sqlCreate, args, &w.wid)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -88,8 +100,8 @@ func (w *World) Publish(ctx context.Context) error {
 }
 
 // Make implements journal.Movable: see Store.Make. The claim is one of what is Made.
-func (w *World) Make(ctx context.Context, over journal.Head) error {
-	return w.store.Make(ctx, w.id, w.claim.Key, over)
+func (w *World) Make(ctx context.Context, m journal.Making) error {
+	return w.store.Make(ctx, w.id, w.claim.Key, m)
 }
 
 // Stands implements journal.Movable.
@@ -98,7 +110,7 @@ func (w *World) Stands(ctx context.Context) (journal.Standing, error) {
 	if isRefused(err, NoWorld) || isRefused(err, WorldMade) || isRefused(err, WorldMoved) {
 		err = nil
 	}
-	return journal.Standing{State: v.state, Head: v.head, To: v.to}, err
+	return journal.Standing{State: v.state, Head: v.head, Left: v.left, Copies: v.copies}, err
 }
 
 // MoveAway implements journal.Movable. What the world had goes, as far as the server lets it: what is

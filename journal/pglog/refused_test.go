@@ -176,10 +176,10 @@ var refusals = []struct {
 	{WorldMade, "a world that another makes", func(t *testing.T) error {
 		url := newURL(t)
 		one, two := open(t, url, Options{}), open(t, url, Options{})
-		require.NoError(t, one.Make(t.Context(), "w", testKey, journal.Head{}))
+		require.NoError(t, one.Make(t.Context(), "w", testKey, journal.Making{}))
 		_, err := one.World("w", Claim{Key: testKey, Made: true}).Own(t.Context())
 		require.NoError(t, err)
-		return two.Make(t.Context(), "w", testKey, journal.Head{})
+		return two.Make(t.Context(), "w", testKey, journal.Making{})
 	}},
 	{WorldMade, "a world under way", func(t *testing.T) error {
 		return owned(t, "UPDATE worldkernel.world SET state = 'made'", Claim{Key: testKey})

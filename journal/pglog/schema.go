@@ -14,7 +14,7 @@ import (
 )
 
 // schemaVersion is that of the last file in migrations.
-const schemaVersion = 6
+const schemaVersion = 7
 
 // migrationTable is where goose keeps what it has run.
 const migrationTable = "worldkernel.migration"

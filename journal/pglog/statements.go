@@ -31,31 +31,51 @@ SELECT current_setting('server_version_num')::int,
 
 	// sqlCreate makes a world. Its token is the maker's, who can so find its own.
 	sqlCreate = `
-INSERT INTO worldkernel.world (id, token, root, seal, state) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO worldkernel.world (id, token, root, seal, state, copies) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (id) DO UPDATE SET epoch = world.epoch WHERE world.token = excluded.token
 RETURNING wid`
 
-	// sqlUnmake takes away a world that was being made, or was moved, with all that it has, if it still is and
-	// nobody has claimed it.
+	// sqlMakeOver begins to make a world that was moved away ($5, $6, $7: at a head, and where to) in its place, with
+	// the maker's token, and puts aside what is remembered of it. What the move has left goes.
+	sqlMakeOver = `
+WITH those AS (
+	UPDATE worldkernel.world SET state = 'made', token = $2, head = 0, root = $3, sealed = 0, seal = $4, copies = $8,
+		left_head = head, left_root = root, left_sealed = sealed, left_seal = seal, node = NULL, run = NULL, due = NULL, wanted = NULL
+	WHERE wid = $1 AND state = 'moved' AND head = $5 AND root = $6 AND coalesce(moved_to, '') = $7 RETURNING wid
+), ` + sqlAll + `
+SELECT wid FROM those UNION SELECT wid FROM worldkernel.world WHERE wid = $1 AND token = $2`
+
+	// sqlUnmake takes away a world that was being made, with all that it has, if it still is and nobody has claimed
+	// it. One that was made over what was moved away is that again; who made it has its token no more.
 	sqlUnmake = `
-WITH gone AS (
-	DELETE FROM worldkernel.world WHERE wid = $1 AND token = $2 AND state IN ('made', 'moved') RETURNING wid
-), frames AS (
-	DELETE FROM worldkernel.frame t USING gone WHERE t.wid = gone.wid
+WITH back AS (
+	UPDATE worldkernel.world SET state = 'moved', token = gen_random_uuid(), node = NULL, run = NULL,
+		head = left_head, root = left_root, sealed = left_sealed, seal = left_seal,
+		left_head = NULL, left_root = NULL, left_sealed = NULL, left_seal = NULL
+	WHERE wid = $1 AND token = $2 AND state = 'made' AND left_head IS NOT NULL RETURNING wid
+), gone AS (
+	DELETE FROM worldkernel.world WHERE wid = $1 AND token = $2 AND state = 'made' AND left_head IS NULL RETURNING wid
+), those AS (
+	SELECT wid FROM back UNION ALL SELECT wid FROM gone
+), ` + sqlAll + `
+SELECT wid FROM those`
+
+	// sqlAll deletes all that worlds have beside their rows.
+	sqlAll = `frames AS (
+	DELETE FROM worldkernel.frame t USING those WHERE t.wid = those.wid
 ), blobs AS (
-	DELETE FROM worldkernel.blob t USING gone WHERE t.wid = gone.wid
+	DELETE FROM worldkernel.blob t USING those WHERE t.wid = those.wid
 ), notes AS (
-	DELETE FROM worldkernel.note t USING gone WHERE t.wid = gone.wid
+	DELETE FROM worldkernel.note t USING those WHERE t.wid = those.wid
 ), images AS (
-	DELETE FROM worldkernel.image t USING gone WHERE t.wid = gone.wid
+	DELETE FROM worldkernel.image t USING those WHERE t.wid = those.wid
 ), parts AS (
-	DELETE FROM worldkernel.image_part t USING gone WHERE t.wid = gone.wid
+	DELETE FROM worldkernel.image_part t USING those WHERE t.wid = those.wid
 ), attempts AS (
-	DELETE FROM worldkernel.attempt t USING gone WHERE t.wid = gone.wid
+	DELETE FROM worldkernel.attempt t USING those WHERE t.wid = those.wid
 ), keyrings AS (
-	DELETE FROM worldkernel.keyring t USING gone WHERE t.wid = gone.wid
-)
-SELECT wid FROM gone`
+	DELETE FROM worldkernel.keyring t USING those WHERE t.wid = those.wid
+)`
 
 	// sqlNextFrame finds where the frame begins that the record after one lies in, or will, and the chain
 	// root before it.
@@ -101,9 +121,10 @@ WITH mine AS (
 )
 SELECT whole FROM mine`
 
-	// sqlPublish makes a world live that was made.
+	// sqlPublish makes a world live that was made. That it had moved away is over.
 	sqlPublish = `
-UPDATE worldkernel.world SET state = 'live' WHERE wid = $1 AND token = $2 AND state <> 'moved' RETURNING wid`
+UPDATE worldkernel.world SET state = 'live', moved_to = NULL, left_head = NULL, left_root = NULL, left_sealed = NULL, left_seal = NULL
+WHERE wid = $1 AND token = $2 AND state <> 'moved' RETURNING wid`
 
 	// sqlMoveAway ends a world that lives elsewhere from now on.
 	sqlMoveAway = `
@@ -130,7 +151,11 @@ WHERE w.id > $1 AND ($3::text[] IS NULL OR w.id = ANY ($3)) ORDER BY w.id LIMIT 
 
 	// sqlWorld looks at a world.
 	sqlWorld = `
-SELECT w.wid, w.state, w.token, w.head, w.root, w.sealed, w.seal, coalesce(w.node, ''), n.run IS NOT NULL, coalesce(w.moved_to, '')
+SELECT w.wid, w.state, w.token, w.head, w.root, w.sealed, w.seal, coalesce(w.node, ''), n.run IS NOT NULL,
+       w.state = 'moved' OR w.state = 'made' AND w.left_head IS NOT NULL,
+       CASE w.state WHEN 'made' THEN coalesce(w.left_head, w.head) ELSE w.head END,
+       CASE w.state WHEN 'made' THEN coalesce(w.left_root, w.root) ELSE w.root END,
+       coalesce(w.moved_to, ''), coalesce(w.copies, '')
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
 WHERE w.id = $1`

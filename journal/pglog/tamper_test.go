@@ -45,10 +45,12 @@ var believed = map[string]string{
 	"meta.one": "", "meta.store": "", // who knows which store it is says so: Options.Store
 	"node.node": "", "node.run": "", "node.lease_until": "", // leases give liveness only
 	"node.url": "", "node.version": "", "world.node": "", "world.run": "", "world.due": "", "world.wanted": "", "world.moved_to": "",
-	"world.token": "",                        // its owner is fenced, or finds the world put back
-	"world.epoch": "",                        // it counts owners; the token fences
-	"frame.epoch": "",                        // nobody reads it
-	"image.wid":   "image", "image": "image", // without one a world is opened from its first record
+	"world.left_head": "", "world.left_root": "", "world.left_sealed": "", "world.left_seal": "", // no world that lives has them
+	"world.copies": "",                        // it is for what was moved away
+	"world.token":  "",                        // its owner is fenced, or finds the world put back
+	"world.epoch":  "",                        // it counts owners; the token fences
+	"frame.epoch":  "",                        // nobody reads it
+	"image.wid":    "image", "image": "image", // without one a world is opened from its first record
 	"note.wid": "notes", "note.size": "notes", "note.note": "notes", "note": "notes", // signed
 	"keyring.sealed": "keyring", "keyring": "keyring", // sealed
 	"world.wid": "image notes attempts", "world": "notes keyring attempts", // its records are not there, or do not fit

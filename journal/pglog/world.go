@@ -124,7 +124,9 @@ type stand struct {
 	seal   []byte
 	node   string
 	alive  bool
-	to     string // it was moved; empty: it was not
+	gone   bool // it was moved away, and what is remembered of that holds
+	left   journal.Left
+	copies string
 }
 
 // look reads how the world stands, and remembers its number. A world that is not there, or not
@@ -132,17 +134,23 @@ type stand struct {
 func (w *World) look(ctx context.Context) (stand, error) {
 	var v stand
 	err := w.insist(ctx, func(ctx context.Context) error {
-		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &fixed{v.head.Root[:]}, &v.sealed, &v.seal, &v.node, &v.alive, &v.to)
+		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &fixed{v.head.Root[:]}, &v.sealed, &v.seal, &v.node, &v.alive,
+			&v.gone, &v.left.Head.ID, &fixed{v.left.Head.Root[:]}, &v.left.To, &v.copies)
 	})
+	if !v.gone {
+		v.left = journal.Left{}
+	}
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return v, refuse(NoWorld, "%s", w.id)
 	case err != nil:
 		return v, err
+	case v.state == journal.Made && !w.claim.Made && v.gone:
+		return v, refuse(WorldMade, "%s, again: it had moved to %s", w.id, v.left.To)
 	case v.state == journal.Made && !w.claim.Made:
 		return v, refuse(WorldMade, "%s", w.id)
 	case v.state == journal.Moved:
-		return v, refuse(WorldMoved, "%s, to %s", w.id, v.to)
+		return v, refuse(WorldMoved, "%s, to %s", w.id, v.left.To)
 	case !v.token.Valid:
 		return v, w.damaged(errors.New("it is NULL"), "the token")
 	case v.state != journal.Made && v.state != journal.Live:

@@ -43,7 +43,7 @@ func copyTo(t require.TestingT, s *Store, at journal.Seq, files vfs.FS) *Store {
 	opts := copyOptions(files)
 	if heir != nil {
 		*heir = logtest.Server{}
-		require.NoError(t, opts.Log.(journal.Movable).Make(context.Background(), journal.Head{}))
+		require.NoError(t, opts.Log.(journal.Movable).Make(context.Background(), journal.Making{}))
 	}
 	c, done, err := s.CopyTo(copyDir, at, opts)
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ func fillWorld(dir string) {
 	noise := rand.NewChaCha8(s.Head().Root)
 	text := make([]byte, 256<<10) // nothing makes this shorter
 	for w := resume(s); ; {
-		noise.Read(text)
+		_, _ = noise.Read(text) // which never fails
 		p, err := s.Append(w.batch(string(text)))
 		if err == nil {
 			err = p.Wait()

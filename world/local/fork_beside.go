@@ -40,7 +40,7 @@ func (lw *World) ForkBeside(ctx context.Context, f ForkOptions) (*Forked, error)
 			return nil, err
 		}
 		beside := log.Sibling(keys.keys.World(), key)
-		if err := beside.Make(ctx, journal.Head{}); err != nil {
+		if err := beside.Make(ctx, journal.Making{}); err != nil {
 			return nil, err
 		}
 		return lw.forkInto(ctx, beside, keys, at, f)

@@ -30,7 +30,7 @@ func inStore(t *testing.T) local.Options {
 		Log: func(key []byte) (journal.Log, error) {
 			if key != nil && !made {
 				made = true
-				if err := s.Make(context.Background(), "w", key, journal.Head{}); err != nil {
+				if err := s.Make(context.Background(), "w", key, journal.Making{}); err != nil {
 					return nil, err
 				}
 			}

@@ -3,9 +3,11 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/file"
@@ -18,6 +20,8 @@ type Elsewhere struct {
 	Where string                                               // as a person would be told, in one line and without a password
 	// Sealing is what keyrings share that lie there; nil: nothing.
 	Sealing *Sealing
+	// Lost is the copy that a log gave away, and that is lost: a directory with another takes its place.
+	Lost string
 }
 
 // world says where one of its worlds is.
@@ -38,6 +42,21 @@ var (
 	errUnequal  = errors.New("what was moved is not what was there: nothing has changed")
 )
 
+// StaleError says why a directory does not hold what a log gave away: ErrStale.
+type StaleError struct {
+	Dir, Why string
+	Left     journal.Left // what the log remembers
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", e.Dir, ErrStale, e.Why)
+}
+
+func (e *StaleError) Unwrap() error { return ErrStale }
+
+// Copy is the copy that the log gave away, as of Elsewhere.Lost.
+func (e *StaleError) Copy() string { return copyOf(e.Left) }
+
 // MovedError says that a directory or a log does not hold the world any more, or not yet.
 type MovedError struct {
 	Place string // the directory or log
@@ -52,17 +71,18 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("%s: the world has moved to %s: open it there", e.Place, e.Where)
 }
 
-// mark is what a directory is marked with that holds no world any more, or not yet. Its file has a
-// word and the other place in a line, and the copy in another.
+// mark is what a directory is marked with that holds no world any more, or not yet, or one that was moved here.
+// Its file has a word and the other place in a line, and the copies in another.
 type mark struct {
-	way   string // markTo or markFrom; empty: there is none
-	where string
-	copy  string // of markFrom: what the log remembers once the world is here
+	way    string // one of those below; empty: there is none
+	where  string
+	copies string // by which logs know that this is the world that they gave away, a word each, the last one last
 }
 
 const (
 	markTo   = "to "
 	markFrom = "from "
+	markHere = "here " // it lives in the directory
 )
 
 func readMark(dir string) (mark, error) {
@@ -70,32 +90,60 @@ func readMark(dir string) (mark, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return mark{}, nil
 	}
-	line, copied, _ := strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n")
-	if where, ok := strings.CutPrefix(line, markFrom); ok {
-		return mark{markFrom, where, copied}, err
+	line, copies, _ := strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n")
+	for _, way := range []string{markFrom, markHere} {
+		if where, ok := strings.CutPrefix(line, way); ok {
+			return mark{way, where, copies}, err
+		}
 	}
-	return mark{way: markTo, where: strings.TrimPrefix(line, markTo)}, err
+	return mark{markTo, strings.TrimPrefix(line, markTo), copies}, err
 }
 
-// refuseMoved refuses a directory that is marked, but to who moves its world to where it is moved to.
+// refuseMoved refuses a directory whose world is elsewhere, but to who moves it to where it is moved to.
 func refuseMoved(dir string, opts Options) error {
 	m, err := readMark(dir)
-	if err != nil || m.way == "" || m.way == markTo && opts.moving != "" && strings.HasSuffix(m.where, " of "+opts.moving) {
+	if err != nil || m.way == "" || m.way == markHere || m.way == markTo && opts.moving != "" && strings.HasSuffix(m.where, " of "+opts.moving) {
 		return err
 	}
 	return &MovedError{Place: dir, Where: m.where, Here: m.way == markFrom}
 }
 
-// put has a directory refused from now on.
+// put marks a directory in the place of what it was marked with.
 func (m mark) put(dir string) error {
 	if was, err := readMark(dir); err != nil || was == m {
 		return err
 	}
-	hidden, text := filepath.Join(dir, hiddenDir), m.way+m.where+"\n"
-	if m.copy != "" {
-		text += m.copy + "\n"
+	return file.Replace(filepath.Join(dir, hiddenDir, movedFile), 0o600, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s%s\n%s\n", m.way, m.where, m.copies)
+		return err
+	})
+}
+
+// The other place may know a world by a copy: between a place and the last word of what it remembers.
+const (
+	copyMark   = ", copy "
+	noCopy     = "unknown"
+	maxCopies  = 64
+	copyRandom = 4 // bytes
+)
+
+// copyOf is the copy that a log gave away.
+func copyOf(left journal.Left) string {
+	if at := strings.LastIndex(left.To, copyMark); at >= 0 {
+		return left.To[at+len(copyMark):]
 	}
-	return errors.Join(file.WriteNew(filepath.Join(hidden, movedFile), []byte(text), 0o600), file.SyncDir(hidden))
+	return noCopy
+}
+
+// has reports whether the directory holds the copy that a log gave away.
+func (m mark) has(left journal.Left) bool {
+	return slices.Contains(strings.Fields(m.copies), copyOf(left))
+}
+
+// arrived has a directory hold the world that was moved into it.
+func (m mark) arrived(dir string) error {
+	m.way = markHere
+	return m.put(dir)
 }
 
 // Leaves reports whether the world of a directory is on its way into a log, or is there: MoveInto goes on.
@@ -123,9 +171,4 @@ func Forget(dir string) error {
 		}
 	}
 	return err
-}
-
-func unmark(dir string) error {
-	hidden := filepath.Join(dir, hiddenDir)
-	return errors.Join(os.Remove(filepath.Join(hidden, movedFile)), file.SyncDir(hidden))
 }

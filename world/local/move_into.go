@@ -20,8 +20,8 @@ import (
 // the same again brings it to its end. Attempts in flight go with it, as begun where they have no
 // result: so nobody makes them again. Into a log that keeps keyrings one goes that is sealed: ErrNotSealed.
 //
-// A log that the world was moved out of takes back what goes on from there. Anything else is a copy
-// from before, beside which the world lives: ErrStale.
+// A log that the world was moved out of takes back the copy that it gave away, which goes on from there,
+// also by way of other logs. Beside anything else the world lives: *StaleError, unless that copy is lost.
 func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Moved, error) {
 	opts = opts.inDirectory()
 	opts.moving, opts.Sealing = to.Where, to.Sealing
@@ -46,60 +46,72 @@ func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Mov
 	if err != nil {
 		return nil, err
 	}
-	over, there, err := lw.movesOver(ctx, log, where)
+	m, err := readMark(dir)
+	if err != nil {
+		return nil, err
+	}
+	left, there, err := lw.movesOver(ctx, log, where, to.Lost, m)
 	if err == nil && !there {
-		err = lw.moveInto(ctx, log, where, over)
+		err = lw.moveInto(ctx, log, journal.Making{Over: left, Copies: m.copies}, mark{markTo, where, m.copies})
 	}
 	return &Moved{ID: id, Head: lw.store.Head(), From: dir, To: to.Where}, err
 }
 
 // movesOver reports whether the world is in a log already, moved there from this directory. Else it
-// returns the head that the log remembers of it, after it has seen that it goes on from there.
-func (lw *World) movesOver(ctx context.Context, log journal.Movable, where string) (over journal.Head, there bool, err error) {
+// returns what the log remembers of it, after it has seen that it goes on from there.
+func (lw *World) movesOver(ctx context.Context, log journal.Movable, where, lost string, m mark) (left journal.Left, there bool, err error) {
 	is, err := log.Stands(ctx)
 	if err != nil {
-		return over, false, err
-	}
-	m, err := readMark(lw.dir)
-	if err != nil {
-		return over, false, err
+		return left, false, err
 	}
 	marked := m.way == markTo // and this is where to, or it would not be open
 	switch {
 	case is.State == journal.Live && !marked:
-		return over, false, fmt.Errorf("%s: %w", where, ErrExists)
+		return left, false, fmt.Errorf("%s: %w", where, ErrExists)
 	case is.State == journal.Live:
 		head := lw.store.Head()
 		for r, err := range log.Records(ctx, head.ID-1) {
 			if err != nil || r.Link == [journal.LinkBytes]byte(head.Root[:]) {
-				return over, err == nil, err
+				return left, err == nil, err
 			}
 			break
 		}
-		return over, false, fmt.Errorf("%s, which is another: %w", where, ErrExists)
-	case is.State == journal.Moved && marked:
-		return over, false, fmt.Errorf("%s: %w: it had moved there before, and is in %s now", lw.dir, ErrStale, is.To)
-	case is.State == journal.Moved:
-		return is.Head, false, lw.goesOnFrom(is)
+		return left, false, fmt.Errorf("%s, which is another: %w", where, ErrExists)
+	case is.Left == journal.Left{}:
+		return left, false, nil
+	case lost != "" && lost != copyOf(is.Left):
+		return left, false, &StaleError{lw.dir, "the log gave away copy " + copyOf(is.Left) + ", and not " + lost, is.Left}
+	case lost != "":
+		return is.Left, false, nil
 	}
-	return over, false, nil
+	return is.Left, false, lw.goesOnFrom(is.Left, m)
 }
 
-// goesOnFrom refuses what is no continuation of a world that was moved away.
-func (lw *World) goesOnFrom(is journal.Standing) error {
-	if end := lw.store.Head().ID; end < is.Head.ID {
-		return fmt.Errorf("%s: %w: that went up to #%d and is in %s, this ends at #%d", lw.dir, ErrStale, is.Head.ID, is.To, end)
+// goesOnFrom refuses what is no continuation of a world that was moved away, or another copy.
+func (lw *World) goesOnFrom(left journal.Left, m mark) error {
+	stale := func(format string, args ...any) error { return &StaleError{lw.dir, fmt.Sprintf(format, args...), left} }
+	if m.way == markTo && !m.has(left) {
+		return stale("it had moved there before, and is in %s now", left.To)
 	}
-	for s, err := range lw.store.Scan(is.Head.ID - 1) {
-		if err != nil || s.Link == [journal.LinkBytes]byte(is.Head.Root[:]) {
+	if end := lw.store.Head().ID; end < left.Head.ID {
+		return stale("that went up to #%d and is in %s, this ends at #%d", left.Head.ID, left.To, end)
+	}
+	for s, err := range lw.store.Scan(left.Head.ID - 1) {
+		switch {
+		case err != nil:
 			return err
+		case s.Link != [journal.LinkBytes]byte(left.Head.Root[:]):
+			return stale("that is in %s, and its record #%d is another", left.To, left.Head.ID)
 		}
 		break
 	}
-	return fmt.Errorf("%s: %w: that is in %s, and its record #%d is another", lw.dir, ErrStale, is.To, is.Head.ID)
+	if !m.has(left) {
+		return stale("that is in %s, and this is another copy", left.To)
+	}
+	return nil
 }
 
-func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string, over journal.Head) (err error) {
+func (lw *World) moveInto(ctx context.Context, log journal.Movable, making journal.Making, leaves mark) (err error) {
 	keyring, err := os.ReadFile(filepath.Join(lw.hidden, keyringFile))
 	if err != nil {
 		return err
@@ -117,7 +129,7 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string
 			return err
 		}
 	}
-	if err := log.Make(ctx, over); err != nil {
+	if err := log.Make(ctx, making); err != nil {
 		return err
 	}
 	if _, err := log.Own(ctx); err != nil {
@@ -138,7 +150,7 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, where string
 	if err := lw.compareWith(log); err != nil {
 		return err
 	}
-	if err := (mark{way: markTo, where: where}).put(lw.dir); err != nil {
+	if err := leaves.put(lw.dir); err != nil {
 		return err
 	}
 	return log.Publish(ctx)

@@ -36,21 +36,23 @@ func MoveOut(ctx context.Context, id, dir, to string, opts Options, from Elsewhe
 		return nil, err
 	}
 	where := from.world(id)
-	ours := m.way == markFrom && m.where == where
+	ours := m.where == where && m.has(is.Left)
 	done := &Moved{ID: id, Head: is.Head, From: from.Where, To: to}
 	switch {
-	case is.State == journal.Moved && ours && m.copy == is.To:
-		return done, unmark(to)
-	case is.State == journal.Moved && m.way == "" && strings.HasPrefix(is.To, at+copyMark) && holdsWorld(to):
+	case is.State == journal.Moved && ours && m.way == markFrom:
+		return done, m.arrived(to)
+	case is.State == journal.Moved && ours && m.way == markHere && holdsWorld(to):
 		return done, nil
 	case is.State == journal.Moved:
-		return nil, &MovedError{Place: where, Where: is.To}
-	case is.State == journal.Live && ours: // else that may be all that there is
+		return nil, &MovedError{Place: where, Where: is.Left.To}
+	case is.State == journal.Live && m.way == markFrom && m.where == where: // else that may be all that there is
 		if err := discard(to); err != nil {
 			return nil, err
 		}
 	}
-	m = mark{markFrom, where, at + copyMark + fmt.Sprintf("%x", randomBytes(4))}
+	copies := append(strings.Fields(is.Copies), fmt.Sprintf("%x", randomBytes(copyRandom)))
+	copies = copies[max(0, len(copies)-maxCopies):]
+	m = mark{markFrom, where, strings.Join(copies, " ")}
 	opts.Log = func(key []byte) (journal.Log, error) { return from.Log(id, key) }
 	lw, err := own(dir, opts)
 	if err != nil {
@@ -58,17 +60,14 @@ func MoveOut(ctx context.Context, id, dir, to string, opts Options, from Elsewhe
 	}
 	made, err := lw.copyTo(to, func(s *store.Store) error { return sameJournal(lw.store, s) }, m.put)
 	if err == nil {
-		err = lw.store.Log().(journal.Movable).MoveAway(ctx, m.copy)
+		err = lw.store.Log().(journal.Movable).MoveAway(ctx, at+copyMark+copies[len(copies)-1])
 	}
 	if err = errors.Join(err, lw.abandon()); err != nil {
 		return nil, err
 	}
 	done.Head = made.Head
-	return done, unmark(to)
+	return done, m.arrived(to)
 }
-
-// copyMark is between a place and what no other move to it has.
-const copyMark = ", copy "
 
 // placeOf says where a directory is to who is on another machine.
 func placeOf(dir string) (string, error) {

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestOnlyWhatGoesOnMovesBack(t *testing.T) {
 
 	remembered := standing(t, s.Log())
 	require.Equal(t, journal.Moved, remembered.State)
-	require.Contains(t, remembered.To, home)
+	require.Contains(t, remembered.Left.To, home)
 	for dir, why := range map[string]string{before: "this ends at #", otherwise: "is another", left: "had moved there before"} {
 		_, err := local.MoveInto(t.Context(), dir, opts, place)
 		require.ErrorIs(t, err, local.ErrStale)
@@ -63,6 +64,97 @@ func TestOnlyWhatGoesOnMovesBack(t *testing.T) {
 	_, err = local.MoveInto(t.Context(), home, opts, place)
 	require.NoError(t, err)
 	require.Equal(t, journal.Live, standing(t, s.Log()).State)
+}
+
+// TestOnlyTheCopyThatWasMovedOutMovesBack, and none that ends at the same record, or goes on from there: but
+// where somebody says which one is lost.
+func TestOnlyTheCopyThatWasMovedOutMovesBack(t *testing.T) {
+	p, s := new(till), new(logtest.Server)
+	opts, place := p.options(), placeOf(s.Log, plainly)
+	dir := movingShop(t, p)
+	backup, rest := duplicateOf(t, dir), besides(t, dir)
+	_, err := local.MoveInto(t.Context(), dir, opts, place)
+	require.NoError(t, err)
+	home := filepath.Join(t.TempDir(), "out")
+	_, err = local.MoveOut(t.Context(), "shop", rest, home, opts, place)
+	require.NoError(t, err)
+	remembered := standing(t, s.Log())
+	refused := func(dir string, place local.Elsewhere) *local.StaleError {
+		_, err := local.MoveInto(t.Context(), dir, opts, place)
+		var stale *local.StaleError
+		require.ErrorAs(t, err, &stale)
+		require.Equal(t, remembered, standing(t, s.Log()))
+		return stale
+	}
+	stale := refused(backup, place)
+	require.ErrorContains(t, stale, "another copy")
+	require.ErrorContains(t, stale, home)
+	goOn(t, backup, opts, "bread")
+	require.ErrorContains(t, refused(backup, place), "another copy")
+	made := filepath.Join(t.TempDir(), "backup")
+	w := openPaying(t, home, opts)
+	_, err = w.Backup(made)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.ErrorContains(t, refused(made, place), "another copy")
+	place.Lost = "01234567"
+	require.ErrorContains(t, refused(made, place), "not 01234567")
+	place.Lost = stale.Copy()
+	_, err = local.MoveInto(t.Context(), made, opts, place)
+	require.NoError(t, err)
+	place.Lost = ""
+	_, err = local.MoveInto(t.Context(), home, opts, place)
+	require.ErrorIs(t, err, local.ErrExists, "the one that was thought to be lost")
+}
+
+// TestAWorldComesBackByWayOfAnotherStore, and to that by way of the first.
+func TestAWorldComesBackByWayOfAnotherStore(t *testing.T) {
+	p := new(till)
+	opts := p.options()
+	dir := movingShop(t, p)
+	rest := besides(t, dir)
+	logs := []*logtest.Server{new(logtest.Server), new(logtest.Server)}
+	for n := range 3 {
+		s := logs[n%2]
+		place := placeOf(s.Log, plainly)
+		place.Where += strings.Repeat("2", n%2)
+		_, err := local.MoveInto(t.Context(), dir, opts, place)
+		require.NoError(t, err, n)
+		dir = filepath.Join(t.TempDir(), "out")
+		_, err = local.MoveOut(t.Context(), "shop", duplicateOf(t, rest), dir, opts, place)
+		require.NoError(t, err, n)
+	}
+}
+
+// TestWhatWasMovedAwayIsRememberedUntilTheMoveBackIsDone: whatever that is cut off at, nothing else takes its
+// place, and the same again brings it to its end.
+func TestWhatWasMovedAwayIsRememberedUntilTheMoveBackIsDone(t *testing.T) {
+	p, s := new(till), new(logtest.Server)
+	opts, place := p.options(), placeOf(s.Log, plainly)
+	dir := movingShop(t, p)
+	backup, rest, model := duplicateOf(t, dir), besides(t, dir), filepath.Join(t.TempDir(), "out")
+	_, err := local.MoveInto(t.Context(), dir, opts, place)
+	require.NoError(t, err)
+	_, err = local.MoveOut(t.Context(), "shop", rest, model, opts, place)
+	require.NoError(t, err)
+	into := func(dir string, s *logtest.Server) func(func(movable) journal.Movable) error {
+		return func(wrap func(movable) journal.Movable) error {
+			_, err := local.MoveInto(t.Context(), dir, opts, placeOf(s.Log, wrap))
+			return err
+		}
+	}
+	publish := callsOf(t, into(duplicateOf(t, model), s.Backup()))
+	for _, call := range []int{2, 3, publish / 2, publish - 1, publish} {
+		s, home := s.Backup(), duplicateOf(t, model)
+		cutOff(t, into(home, s), call)
+		require.NotEmpty(t, standing(t, s.Log()).Left, call)
+		require.ErrorIs(t, into(backup, s)(plainly), local.ErrStale, call)
+		require.Error(t, s.Log().(journal.Movable).Make(t.Context(), journal.Making{}), "another of the id")
+		require.Equal(t, journal.Moved, standing(t, s.Log()).State)
+		require.NoError(t, into(home, s)(plainly), call)
+		require.Equal(t, journal.Standing{State: journal.Live, Head: standing(t, s.Log()).Head, Copies: standing(t, s.Log()).Copies}, standing(t, s.Log()))
+		require.False(t, livesIn(home))
+	}
 }
 
 // cutOff moves a world into a log until one call, which does not happen.

@@ -58,8 +58,8 @@ func (s striking) call(do func() error) error {
 	return err
 }
 
-func (s striking) Make(ctx context.Context, over journal.Head) error {
-	return s.call(func() error { return s.movable.Make(ctx, over) })
+func (s striking) Make(ctx context.Context, m journal.Making) error {
+	return s.call(func() error { return s.movable.Make(ctx, m) })
 }
 
 func (s striking) Publish(ctx context.Context) error {
@@ -203,8 +203,8 @@ func standing(t *testing.T, l journal.Log) journal.Standing {
 // livesIn reports whether a directory holds a world that opens.
 func livesIn(dir string) bool {
 	_, store := os.Stat(filepath.Join(dir, ".world", "store"))
-	_, moved := os.Stat(filepath.Join(dir, ".world", "moved"))
-	return store == nil && errors.Is(moved, os.ErrNotExist)
+	moved, err := os.ReadFile(filepath.Join(dir, ".world", "moved"))
+	return store == nil && (errors.Is(err, os.ErrNotExist) || bytes.HasPrefix(moved, []byte("here ")))
 }
 
 // exportedFrom is the journal of a world, byte by byte.

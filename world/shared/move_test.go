@@ -52,7 +52,7 @@ func TestAWorldMovesBetweenStores(t *testing.T) {
 			require.Equal(t, was-1, live())
 		}
 		if interrupted == "when it was in" {
-			_, err := to.MoveIn(t.Context(), dir, opts)
+			_, err := to.MoveIn(t.Context(), dir, opts, "")
 			require.NoError(t, err)
 		}
 		done, err := from.MoveTo(t.Context(), id, to, opts)

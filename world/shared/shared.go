@@ -87,9 +87,12 @@ func (s *Store) World(id string) (World, error) {
 	}, nil
 }
 
-// MoveIn moves the world of a directory into the store; see local.MoveInto.
-func (s *Store) MoveIn(ctx context.Context, dir string, opts local.Options) (*local.Moved, error) {
-	return local.MoveInto(ctx, dir, opts, s.elsewhere(pglog.Claim{Take: s.take, Made: true}))
+// MoveIn moves the world of a directory into the store, also in the place of a copy that is lost, which may
+// be empty; see local.MoveInto.
+func (s *Store) MoveIn(ctx context.Context, dir string, opts local.Options, lost string) (*local.Moved, error) {
+	to := s.elsewhere(pglog.Claim{Take: s.take, Made: true})
+	to.Lost = lost
+	return local.MoveInto(ctx, dir, opts, to)
 }
 
 // MoveOut moves a world of the store into another directory; see local.MoveOut.
@@ -118,14 +121,11 @@ func (s *Store) Restore(ctx context.Context, backup, id string, opts local.Optio
 	if id != "" && done.ID != id {
 		return nil, &OtherWorldError{Backup: backup, ID: done.ID}
 	}
-	is, err := s.Store.World(done.ID, pglog.Claim{Made: true}).Stands(ctx)
+	_, err = s.MoveIn(ctx, dir, opts, "")
+	if stale := (*local.StaleError)(nil); errors.As(err, &stale) { // a backup is never the copy that the store gave away
+		return nil, &local.MovedError{Place: "world " + done.ID + " of store " + s.ID(), Where: stale.Left.To}
+	}
 	if err != nil {
-		return nil, err
-	}
-	if is.State == journal.Moved { // and lives there: what goes on from it comes back by MoveIn
-		return nil, &local.MovedError{Place: "world " + done.ID + " of store " + s.ID(), Where: is.To}
-	}
-	if _, err := s.MoveIn(ctx, dir, opts); err != nil {
 		return nil, err
 	}
 	done.Dir, done.Linked = "", false
@@ -163,7 +163,7 @@ func (s *Store) MoveTo(ctx context.Context, id string, to *Store, opts local.Opt
 	if err != nil {
 		return nil, err
 	}
-	done, err := to.MoveIn(ctx, dir, opts)
+	done, err := to.MoveIn(ctx, dir, opts, "")
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b 
 	b.ID, b.Sealed = id, true
 	opts.Sealing = s.sealing
 	opts.Log = func(key []byte) (journal.Log, error) {
-		if err := s.Make(ctx, id, key, journal.Head{}); err != nil {
+		if err := s.Make(ctx, id, key, journal.Making{}); err != nil {
 			return nil, err
 		}
 		return s.Store.World(id, pglog.Claim{Key: key, Made: true}), nil

@@ -2,8 +2,10 @@ package shared_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +33,7 @@ func TestAWorldThatWasBegunIsMadeAgain(t *testing.T) {
 	killed, err := pglog.Open(t.Context(), url, pglog.Options{})
 	require.NoError(t, err)
 	key := []byte("a key of thirty-two bytes for it")
-	require.NoError(t, killed.Make(t.Context(), "w", key, journal.Head{}))
+	require.NoError(t, killed.Make(t.Context(), "w", key, journal.Making{}))
 	_, err = killed.World("w", pglog.Claim{Key: key, Made: true}).Own(t.Context())
 	require.NoError(t, err)
 
@@ -66,5 +68,48 @@ func TestAWorldThatWasBegunIsMadeAgain(t *testing.T) {
 	for _, id := range []string{"", "..", "a/b", "-w"} {
 		_, err := s.World(id)
 		require.ErrorIs(t, err, local.ErrBadID, id)
+	}
+}
+
+// TestARestoreBesideAMoveOut of the same world makes no second one, whatever of it the move comes before.
+func TestARestoreBesideAMoveOut(t *testing.T) {
+	url := pgtest.URL(t)
+	require.NoError(t, pglog.Init(t.Context(), url))
+	s, backup := open(t, url, shared.Options{}), filepath.Join(t.TempDir(), "backup")
+	require.NoError(t, s.Create(t.Context(), "w", noted(t), local.Birth{}, sealedOptions()))
+	lw, err := local.Open(making{}.in(t, s, "w"))
+	require.NoError(t, err)
+	_, err = lw.Backup(backup)
+	require.NoError(t, errors.Join(err, lw.Close()))
+	came := true
+	for n := int64(3); came; n++ { // the first look at the server
+		came = false
+		dir := filepath.Join(t.TempDir(), "out")
+		var asked atomic.Int64
+		var over atomic.Bool
+		proxy := pgtest.Shared(t).Proxy(t, func([]byte) pgtest.Fault {
+			if asked.Add(1) == n && !over.Load() {
+				came = true
+				if _, err := s.MoveOut(t.Context(), "w", dir, sealedOptions()); err != nil {
+					t.Error(err)
+				}
+			}
+			return pgtest.None
+		})
+		other := open(t, proxy.URL(url), shared.Options{})
+		_, err := other.Restore(t.Context(), backup, "w", sealedOptions())
+		require.Error(t, err, n)
+		over.Store(true)
+		other.Close()
+		is, err := s.Store.World("w", pglog.Claim{Made: true}).Stands(t.Context())
+		require.NoError(t, err)
+		if !came {
+			require.Equal(t, journal.Live, is.State)
+			require.Greater(t, n, int64(4))
+			return
+		}
+		require.Equal(t, journal.Moved, is.State, n)
+		_, err = s.MoveIn(t.Context(), dir, sealedOptions(), "")
+		require.NoError(t, err)
 	}
 }
