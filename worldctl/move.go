@@ -113,7 +113,8 @@ func newMoveOutCommand(c *cli) *cobra.Command {
 		Long: `Move the world of -w out of the store of --store into DIR, which must be empty or not
 there. It is copied, compared, and then lives there; the store says where it went. At no
 moment there are two. Interrupted, the same again goes on: after a kill when the store
-has seen that process gone, after 10 s, or at once with --take.
+has seen that process gone, after 10 s, or at once with --take. A node that has the world
+is asked to give it up, which it does when effects under way have ended.
 
 DIR has no world.yaml, which the world does not need: the manifest and its sources are in
 the journal. Bring that and other files from where they are kept. What was permitted and
@@ -150,7 +151,8 @@ func newMoveToCommand(c *cli) *cobra.Command {
 		Long: `Move the world of -w from the store of --store into that of --to-store: out, into a
 directory beside the copies, and in from there. At no moment there are two. Interrupted, the
 same again on this machine goes on: after a kill when the stores have seen that process gone,
-after 10 s.
+after 10 s. A node that has the world is asked to give it up, which it does when effects
+under way have ended, and opens it from there if it has both stores.
 
 The passphrase opens the keyring, and is the same there.`,
 		Example: "  worldctl -w town move to --store 'postgres://kernel@db1/worlds?sslmode=verify-full' --to-store 'postgres://kernel@db2/worlds?sslmode=verify-full'",

@@ -101,7 +101,12 @@ func (c *cli) storeOptions() (shared.Options, error) {
 	if c.lease < 0 || c.lease > 0 && c.lease < minLease {
 		return shared.Options{}, usagef("type --lease 10s", "--lease %v: %v is the least: a process that is slow for a moment would lose its worlds", c.lease, minLease)
 	}
-	return shared.Options{Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Lease: c.lease, Version: version().Version}, nil
+	return shared.Options{
+		Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Lease: c.lease, Version: version().Version,
+		Asks: func(node string) {
+			c.note("node %s has the world, and is asked for it: it gives it up when effects under way have ended", node)
+		},
+	}, nil
 }
 
 func (c *cli) closeStore() {

@@ -21,8 +21,11 @@ type Node struct {
 func (n *Node) Alive() bool { return n.Lease > 0 }
 
 // Enter enters this process among the nodes, where it stays until Close: others see it before it
-// owns a world.
-func (s *Store) Enter(ctx context.Context) error { return s.beat(ctx) }
+// owns a world. A node gives up what Mine says that others want.
+func (s *Store) Enter(ctx context.Context) error {
+	s.gives.Store(true)
+	return s.beat(ctx)
+}
 
 // Name is the node that this process is.
 func (s *Store) Name() string { return s.opts.Node }
@@ -48,6 +51,7 @@ type Owner struct {
 	Node   string // empty: nobody owns it
 	Here   bool   // this process does
 	Live   bool
+	Gives  bool   // it is a node, and gives the world up when another wants it
 	URL    string // where a node that lives answers; may be empty
 	Wanted bool   // another node, which lives, is to have it next
 }
@@ -57,7 +61,7 @@ func (s *Store) Owner(ctx context.Context, id string) (Owner, error) {
 	var o Owner
 	var state journal.State
 	err := s.insist(ctx, func(ctx context.Context) error {
-		return s.row(ctx, sqlOwner, []any{id, s.run, s.opts.Node}, &state, &o.Node, &o.Here, &o.Live, &o.URL, &o.Wanted)
+		return s.row(ctx, sqlOwner, []any{id, s.run, s.opts.Node}, &state, &o.Node, &o.Here, &o.Live, &o.Gives, &o.URL, &o.Wanted)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -167,6 +171,14 @@ func (s *Store) Give(ctx context.Context, id, node string) error {
 		return refuse(NoNode, "%s", node)
 	}
 	return err
+}
+
+// Ask has this process be the next owner of a world, as Give does: Owner tells when nobody has it any more.
+func (s *Store) Ask(ctx context.Context, id string) error {
+	if err := s.beat(ctx); err != nil {
+		return err
+	}
+	return s.Give(ctx, id, s.opts.Node)
 }
 
 // LetGo gives up worlds that are this process' by what the store knows, and that it has not opened:

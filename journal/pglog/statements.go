@@ -70,9 +70,9 @@ WHERE wid = $1 AND token = $2 RETURNING wid`
 
 	// sqlNode enters a run of a node, or prolongs it; without a row another has the name.
 	sqlNode = `
-INSERT INTO worldkernel.node (node, run, lease_until, url, version) VALUES ($1, $2, now() + $3, $5, $6)
+INSERT INTO worldkernel.node (node, run, lease_until, url, version, gives) VALUES ($1, $2, now() + $3, $5, $6, $7)
 ON CONFLICT (node) DO UPDATE SET run = excluded.run, lease_until = excluded.lease_until, url = excluded.url,
-	version = excluded.version
+	version = excluded.version, gives = excluded.gives
 WHERE node.run = excluded.run OR $4 RETURNING node`
 
 	// sqlNodes lists the nodes, with how long their leases last, and how many worlds they own.
@@ -83,7 +83,7 @@ FROM worldkernel.node n ORDER BY n.node`
 
 	// sqlOwner looks who is to be asked about a world.
 	sqlOwner = `
-SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.url, ''),
+SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.gives, false), coalesce(n.url, ''),
        EXISTS (SELECT FROM worldkernel.node x WHERE x.node = w.wanted AND x.node <> $3 AND x.lease_until > now())
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()

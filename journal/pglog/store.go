@@ -77,6 +77,7 @@ type Store struct {
 	pack *packer
 
 	stats stats
+	gives atomic.Bool  // up what others want
 	lease atomic.Int64 // when it runs out, in nanoseconds since 1970; 0: there is none yet
 	grace atomic.Int64 // until when nobody is taken to be dead; likewise
 
@@ -210,7 +211,7 @@ func (s *Store) beat(ctx context.Context) error {
 // enter writes the lease of this run of the node; first: in the place of another run's.
 func (s *Store) enter(ctx context.Context, first bool) error {
 	var node string
-	args := []any{s.opts.Node, s.run, s.opts.Lease, first, s.opts.URL, s.opts.Version}
+	args := []any{s.opts.Node, s.run, s.opts.Lease, first, s.opts.URL, s.opts.Version, s.gives.Load()}
 	asked := time.Now()
 	err := s.rowBy(ctx, s.own, sqlNode, args, &node)
 	if err == nil {

@@ -154,7 +154,7 @@ func TestAWorldThatTwoStoresHaveIsOpenedOfNeither(t *testing.T) {
 // openAt opens a store as whoever moves a world does.
 func openAt(t *testing.T, url string) *shared.Store {
 	t.Helper()
-	s, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir(), Take: true})
+	s, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s

@@ -23,6 +23,8 @@ const copiesDir = "worldkernel"
 type Options struct {
 	Copies string // the directory that copies lie in; empty: one in the user's cache
 	Take   bool   // take worlds over from owners that live
+	// Asks is told which node is asked to give up a world that is to move, which may take a while; nil: nobody is.
+	Asks func(node string)
 
 	Node         string // see pglog.Options, as all that follows
 	URL, Version string
@@ -36,6 +38,7 @@ type Store struct {
 
 	copies  string
 	take    bool
+	asks    func(node string)
 	sealing *local.Sealing
 }
 
@@ -56,7 +59,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s, copies, o.Take, local.NewSealing(s.ID())}, nil
+	return &Store{s, copies, o.Take, o.Asks, local.NewSealing(s.ID())}, nil
 }
 
 // World is where a world of a store lies, for package local: in a directory, which is its copy, and
@@ -95,13 +98,15 @@ func (s *Store) MoveIn(ctx context.Context, dir string, opts local.Options, lost
 	return local.MoveInto(ctx, dir, opts, to)
 }
 
-// MoveOut moves a world of the store into another directory; see local.MoveOut.
+// MoveOut moves a world of the store into another directory; see local.MoveOut. A node that has it is asked to give it up.
 func (s *Store) MoveOut(ctx context.Context, id, to string, opts local.Options) (*local.Moved, error) {
 	w, err := s.World(id)
 	if err != nil {
 		return nil, err
 	}
-	return local.MoveOut(ctx, id, w.Dir, to, opts, s.elsewhere(pglog.Claim{Take: s.take}))
+	return s.withHandover(ctx, id, func() (*local.Moved, error) {
+		return local.MoveOut(ctx, id, w.Dir, to, opts, s.elsewhere(pglog.Claim{Take: s.take}))
+	})
 }
 
 // Restore makes a world in the store of a backup in a directory: the world with the id that it has
