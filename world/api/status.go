@@ -90,8 +90,8 @@ func showStatus(c *call) error {
 
 // Health says that every world goes on, or what some of them wait for.
 type Health struct {
-	OK    bool     `json:"ok"`
-	Waits []string `json:"waits,omitempty"` // why some worlds do not go on, where the others do
+	OK      bool     `json:"ok"`
+	Waiting []string `json:"waiting,omitempty"` // why some worlds do not go on, where the others do
 }
 
 func health(c *call) error {
@@ -106,7 +106,7 @@ func health(c *call) error {
 		if err != nil {
 			return failed(http.StatusServiceUnavailable, "ended", err.Error())
 		}
-		out.Waits = waits
+		out.Waiting = waits
 	}
 	return c.ok(out)
 }

@@ -40,7 +40,7 @@ func (r *running) becomes(waits ...any) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
 		status, answer := r.ask("GET", "/healthz", "")
-		said, _ := answer["waits"].([]any)
+		said, _ := answer["waiting"].([]any)
 		return status == http.StatusOK && slices.Equal(said, waits)
 	}, time.Minute, 200*time.Millisecond, "%v", waits) // it answers 20 times a second
 }
