@@ -50,6 +50,7 @@ type storedWorld struct {
 	Head  uint64 `json:"head"`
 	Root  string `json:"root"`
 	To    string `json:"moved_to,omitempty"`
+	Fault string `json:"fault,omitempty"` // of one that is damaged: nothing else of it is known
 }
 
 func newStoreCommand(c *cli) *cobra.Command {
@@ -131,7 +132,11 @@ func worldsIn(ctx context.Context, url string) (worlds []storedWorld, err error)
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, storedWorld{w.ID, w.State, w.Node, w.Alive, dueText(w.Due), w.Owed, w.Epoch, uint64(w.Head.ID), w.Head.Root.String(), w.To})
+		fault := ""
+		if w.Fault != nil {
+			fault = inPlain(w.Fault.Error())
+		}
+		worlds = append(worlds, storedWorld{w.ID, w.State, w.Node, w.Alive, dueText(w.Due), w.Owed, w.Epoch, uint64(w.Head.ID), w.Head.Root.String(), w.To, fault})
 	}
 	return worlds, nil
 }
@@ -185,7 +190,12 @@ func (c *cli) storeTable(a storeAnswer) {
 		if w.Owner != "" && !w.Alive {
 			owner += " (gone)"
 		}
-		if w.To != "" {
+		switch {
+		case w.Fault != "":
+			owner = w.Fault
+		case w.State == "made" && w.To != "":
+			owner += ", again: it had moved to " + w.To
+		case w.To != "":
 			owner = w.To
 		}
 		t.AppendRow(table.Row{w.ID, w.State, owner, w.Due, w.Owed, w.Epoch, fmt.Sprint("#", w.Head)})

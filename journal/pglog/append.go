@@ -80,6 +80,11 @@ func (w *World) Append(b journal.Batch) (journal.Pending, error) {
 			return nil, fmt.Errorf("pglog: record #%d of %d bytes: %d are the most", r.ID, len(r.Bytes), maxStatementBytes)
 		}
 	}
+	for _, c := range b.Blobs {
+		if len(c.Bytes) > maxContent {
+			return nil, fmt.Errorf("pglog: content %s of %d bytes: %d are the most", c.Hash, len(c.Bytes), maxContent)
+		}
+	}
 	if len(b.Records) == 0 && len(b.Blobs) > 0 {
 		return nil, errors.New("pglog: a batch of contents without records")
 	}

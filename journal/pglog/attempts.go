@@ -18,10 +18,14 @@ func (w *World) KeptAttempts(ctx context.Context) (all []receipt.KeptAttempt, er
 	}
 	err = w.insist(ctx, func(ctx context.Context) error {
 		all = nil
-		return w.store.rows(ctx, sqlAttempts, []any{wid}, func(r pgx.Rows) error {
+		return w.store.rows(ctx, sqlAttempts, []any{wid, maxContent}, func(r pgx.Rows) error {
 			var k receipt.KeptAttempt
 			var lease int64
-			err := r.Scan(&fixed{k.Key.Hash[:]}, &k.Attempt, &fixed{k.Run[:]}, &k.Worker, &lease, &k.Receipt)
+			var none bool
+			err := r.Scan(&fixed{k.Key.Hash[:]}, &k.Attempt, &fixed{k.Run[:]}, &k.Worker, &lease, &none, &k.Receipt)
+			if err == nil && !none && k.Receipt == nil {
+				err = w.damaged(errTooLong, "the result of attempt %d of %s", k.Attempt, k.Key)
+			}
 			k.Lease = time.Duration(lease) * time.Microsecond
 			all = append(all, k)
 			return err

@@ -27,8 +27,8 @@ const (
 
 // How long anything is at most, packed or not. What claims more is damaged, and not read.
 const (
-	maxFrame   = 32 << 20 // what may be with a record of maxStatementBytes
-	maxContent = maxBatchBytes
+	maxFrame   = 32 << 20  // what may be with a record of maxStatementBytes
+	maxContent = 128 << 20 // twice what limits.payload may be, and a file that a manifest names
 	maxPart    = journal.MaxKeptPart
 	maxSmall   = 1 << 20 // of notes, keyrings and the tree of an image
 )

@@ -3,7 +3,6 @@ package pglog
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,7 +21,7 @@ func (w *World) Keyring(ctx context.Context) (sealed []byte, err error) {
 		return w.store.row(ctx, sqlKeyring, []any{wid, maxSmall}, &sealed)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, fmt.Errorf("pglog: the keyring of world %s: %w", w.id, journal.ErrNotFound)
+		return nil, w.damaged(journal.ErrNotFound, "the keyring")
 	}
 	if err == nil && sealed == nil {
 		err = w.damaged(errTooLong, "the keyring")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -116,6 +117,9 @@ func (w *World) Stands(ctx context.Context) (journal.Standing, error) {
 // MoveAway implements journal.Movable. What the world had goes, as far as the server lets it: what is
 // left goes when it is moved away again, or made anew.
 func (w *World) MoveAway(ctx context.Context, to string) error {
+	if len(to) > maxText {
+		return fmt.Errorf("pglog: the place that world %s moves to has %d bytes: %d are the most", w.id, len(to), maxText)
+	}
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
 	if err := w.keep(ctx, sqlMoveAway, []any{to}, new(int64)); err != nil {

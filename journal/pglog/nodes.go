@@ -65,7 +65,7 @@ func (s *Store) Owner(ctx context.Context, id string) (Owner, error) {
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		err = refuse(NoWorld, "%s", id)
+		err = s.World(id, Claim{}).faultOr(ctx, refuse(NoWorld, "%s", id))
 	case err != nil:
 	case state == journal.Made:
 		err = refuse(WorldMade, "%s", id)

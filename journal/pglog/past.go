@@ -140,17 +140,20 @@ func (w *World) Blob(h journal.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var redacted bool
 	var body []byte
 	err = w.insist(ctx, func(ctx context.Context) error {
-		return w.store.row(ctx, sqlBlob, []any{wid, h[:]}, &body)
+		return w.store.row(ctx, sqlBlob, []any{wid, h[:], maxContent + 1}, &redacted, &body)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, fmt.Errorf("pglog: content %s: %w", h, journal.ErrNotFound)
 	case err != nil:
 		return nil, err
-	case body == nil:
+	case redacted:
 		return nil, fmt.Errorf("pglog: content %s: %w", h, journal.ErrRedacted)
+	case body == nil:
+		return nil, w.damaged(errTooLong, "content %s", h)
 	}
 	content, err := w.store.pack.unpack(body, maxContent)
 	if err == nil && canon.Sum(content) != h {

@@ -185,7 +185,7 @@ var refusals = []struct {
 		return owned(t, "UPDATE worldkernel.world SET state = 'made'", Claim{Key: testKey})
 	}},
 	{WorldMoved, "a world that is elsewhere", func(t *testing.T) error {
-		return owned(t, "UPDATE worldkernel.world SET state = 'moved'", Claim{Key: testKey, Take: true})
+		return owned(t, "UPDATE worldkernel.world SET state = 'moved', moved_to = 'a place'", Claim{Key: testKey, Take: true})
 	}},
 	{WrongSeal, "another key", func(t *testing.T) error {
 		return owned(t, "SELECT 1", Claim{Key: []byte("the key of another world")})
@@ -202,7 +202,7 @@ var refusals = []struct {
 		return err
 	}},
 	{WrongSeal, "an epoch that was put there", func(t *testing.T) error {
-		return owned(t, "UPDATE worldkernel.world SET sealed = 7", Claim{Key: testKey, Take: true})
+		return owned(t, "UPDATE worldkernel.world SET sealed = 7, epoch = 9", Claim{Key: testKey, Take: true})
 	}},
 	{NoNode, "a world for a node that nobody has heard of", func(t *testing.T) error {
 		s := testStore(t)

@@ -27,14 +27,38 @@ SELECT current_setting('server_version_num')::int,
 
 	sqlSchema = `CREATE SCHEMA IF NOT EXISTS worldkernel`
 
+	// sqlFault names what of a world's row (w) cannot be so, or is longer than it ever was; NULL: nothing. No
+	// statement sends such a row to who asks. 8192 is maxText.
+	sqlFault = `CASE
+	WHEN w.state IS NULL OR w.state NOT IN ('live', 'made', 'moved') THEN 'the state'
+	WHEN w.token IS NULL THEN 'the token'
+	WHEN w.epoch IS NULL OR w.epoch < 0 OR w.epoch >= 1::bigint << 62 THEN 'the epoch'
+	WHEN w.head IS NULL OR w.head < 0 THEN 'the head'
+	WHEN octet_length(w.root) IS DISTINCT FROM 32 THEN 'the root'
+	WHEN w.sealed IS NULL OR w.sealed < 0 OR w.sealed > w.epoch THEN 'the epoch of the seal'
+	WHEN octet_length(w.seal) IS DISTINCT FROM 32 THEN 'the seal'
+	WHEN octet_length(w.node) > 8192 THEN 'the node'
+	WHEN octet_length(w.wanted) > 8192 THEN 'the node that is to have it'
+	WHEN octet_length(w.moved_to) > 8192 OR w.state = 'moved' AND w.moved_to IS NULL THEN 'where it moved to'
+	WHEN octet_length(w.copies) > 8192 OR w.copies IS NULL THEN 'the copies'
+	WHEN w.state = 'made' AND w.left_head IS NOT NULL AND (w.left_head < 0 OR octet_length(w.left_root) IS DISTINCT FROM 32
+		OR octet_length(w.left_seal) IS DISTINCT FROM 32 OR w.left_sealed IS NULL OR w.left_sealed < 0) THEN 'what it was when it moved away'
+END`
+
+	// sqlLive is so of a world (w) that lives, and may be owned.
+	sqlLive = `w.state = 'live' AND ` + sqlFault + ` IS NULL`
+
 	// sqlList lists worlds after one, by their ids; of some ids ($3), or all. What is due at any time
 	// that has come is due at once.
 	sqlList = `
-SELECT w.id, w.state, w.epoch, w.head, w.root, CASE WHEN w.due <= now() THEN '-infinity' ELSE w.due END, coalesce(w.node, ''), n.run IS NOT NULL,
-       (SELECT count(*) FROM worldkernel.attempt a WHERE a.wid = w.wid AND a.result IS NULL), coalesce(w.moved_to, '')
-FROM worldkernel.world w
+SELECT r.id, coalesce(w.state, 'damaged'), coalesce(w.epoch, 0), coalesce(w.head, 0), coalesce(w.root, ''),
+       CASE WHEN w.due <= now() THEN '-infinity' ELSE w.due END, coalesce(w.node, ''), n.run IS NOT NULL,
+       (SELECT count(*) FROM worldkernel.attempt a WHERE a.wid = w.wid AND a.result IS NULL), coalesce(w.moved_to, ''), coalesce(r.fault, '')
+FROM (SELECT w.id, w.wid, ` + sqlFault + ` AS fault FROM worldkernel.world w
+	WHERE w.id > $1 AND ($3::text[] IS NULL OR w.id = ANY ($3)) ORDER BY w.id LIMIT $2) r
+LEFT JOIN worldkernel.world w ON w.wid = r.wid AND r.fault IS NULL
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-WHERE w.id > $1 AND ($3::text[] IS NULL OR w.id = ANY ($3)) ORDER BY w.id LIMIT $2`
+ORDER BY r.id`
 
 	// sqlWorld looks at a world.
 	sqlWorld = `
@@ -42,10 +66,13 @@ SELECT w.wid, w.state, w.token, w.head, w.root, w.sealed, w.seal, coalesce(w.nod
        w.state = 'moved' OR w.state = 'made' AND w.left_head IS NOT NULL,
        CASE w.state WHEN 'made' THEN coalesce(w.left_head, w.head) ELSE w.head END,
        CASE w.state WHEN 'made' THEN coalesce(w.left_root, w.root) ELSE w.root END,
-       coalesce(w.moved_to, ''), coalesce(w.copies, '')
+       coalesce(w.moved_to, ''), w.copies
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-WHERE w.id = $1`
+WHERE w.id = $1 AND ` + sqlFault + ` IS NULL`
+
+	// sqlWorldFault says why sqlWorld has no row.
+	sqlWorldFault = `SELECT coalesce(` + sqlFault + `, '') FROM worldkernel.world w WHERE w.id = $1`
 
 	// sqlClaim replaces the token that was looked at, so that it takes effect once however often
 	// and late it arrives, and answers with the epoch. An owner that lives keeps the world, unless
@@ -65,7 +92,7 @@ RETURNING w.epoch, w.head, w.root, w.sealed, w.seal`
 	// sqlRelease gives a world up: its token is nobody's. A due time is in microseconds; 0 is at once.
 	sqlRelease = `
 UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(),
-       due = CASE WHEN $3::bigint = 0 THEN now() ELSE timestamptz 'epoch' + $3 * interval '1 microsecond' END
+       due = CASE WHEN state <> 'live' THEN NULL WHEN $3::bigint = 0 THEN now() ELSE timestamptz 'epoch' + $3 * interval '1 microsecond' END
 WHERE wid = $1 AND token = $2 RETURNING wid`
 
 	// sqlNode enters a run of a node, or prolongs it; without a row another has the name.
@@ -77,20 +104,21 @@ WHERE node.run = excluded.run OR $4 RETURNING node`
 
 	// sqlNodes lists the nodes, with how long their leases last, and how many worlds they own.
 	sqlNodes = `
-SELECT n.node, n.url, n.version, (extract(epoch FROM n.lease_until - now()) * 1000000)::bigint,
+SELECT n.node, CASE WHEN octet_length(n.url) <= 8192 THEN n.url ELSE '' END, CASE WHEN octet_length(n.version) <= 8192 THEN n.version ELSE '' END, (extract(epoch FROM n.lease_until - now()) * 1000000)::bigint,
        (SELECT count(*) FROM worldkernel.world w WHERE w.node = n.node AND w.run = n.run)
 FROM worldkernel.node n ORDER BY n.node`
 
 	// sqlOwner looks who is to be asked about a world.
 	sqlOwner = `
-SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.gives, false), coalesce(n.url, ''),
+SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.gives, false),
+       CASE WHEN octet_length(n.url) <= 8192 THEN n.url ELSE '' END,
        EXISTS (SELECT FROM worldkernel.node x WHERE x.node = w.wanted AND x.node <> $3 AND x.lease_until > now())
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-WHERE w.id = $1`
+WHERE w.id = $1 AND ` + sqlFault + ` IS NULL`
 
 	// sqlMine lists the worlds of a run of a node, with the node that is to have them next.
-	sqlMine = `SELECT id, coalesce(wanted, '') FROM worldkernel.world WHERE node = $1 AND run = $2 ORDER BY id`
+	sqlMine = `SELECT id, CASE WHEN octet_length(wanted) <= 8192 THEN wanted ELSE '' END FROM worldkernel.world WHERE node = $1 AND run = $2 ORDER BY id`
 
 	// sqlClaimDue claims worlds that nobody owns who lives, and that are due, or wanted by this
 	// node ($1, its run $2): with a token ($3) that it answers to again where an answer was lost.
@@ -99,18 +127,19 @@ WHERE w.id = $1`
 	// more than nodes can open, a world would wait for ever for others that come and go.
 	sqlClaimDue = `
 WITH found AS (
-	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND due <= now() AND id <> ALL ($5::text[]) ORDER BY due LIMIT $4)
+	(SELECT w.wid, w.token FROM worldkernel.world w
+	 WHERE w.node IS NULL AND w.due <= now() AND w.id <> ALL ($5::text[]) AND ` + sqlLive + ` ORDER BY w.due LIMIT $4)
 	UNION
-	(SELECT wid, token FROM worldkernel.world WHERE node IS NULL AND wanted = $1 AND id <> ALL ($5::text[]) LIMIT $4)
+	(SELECT w.wid, w.token FROM worldkernel.world w WHERE w.node IS NULL AND w.wanted = $1 AND w.id <> ALL ($5::text[]) AND ` + sqlLive + ` LIMIT $4)
 	UNION
 	(SELECT w.wid, w.token FROM worldkernel.world w
 	 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-	 WHERE w.node IS NOT NULL AND n.run IS NULL AND (w.node <> $1 OR w.run <> $2) AND $6 AND w.id <> ALL ($5::text[]) LIMIT $4)
+	 WHERE w.node IS NOT NULL AND n.run IS NULL AND (w.node <> $1 OR w.run <> $2) AND $6 AND w.id <> ALL ($5::text[]) AND ` + sqlLive + ` LIMIT $4)
 	UNION
 	(SELECT wid, token FROM worldkernel.world WHERE node = $1 AND run = $2 AND token = $3)
 ), free AS (
 	SELECT w.wid, w.node IS NOT NULL AND w.token <> $3 AS taken FROM worldkernel.world w JOIN found ON found.wid = w.wid AND found.token = w.token
-	WHERE w.state = 'live' AND octet_length(w.root) = 32 AND least(w.head, w.sealed, w.epoch) >= 0 AND w.epoch < 1::bigint << 62
+	WHERE ` + sqlLive + `
 	LIMIT $4 FOR UPDATE OF w SKIP LOCKED
 )
 UPDATE worldkernel.world w
@@ -201,18 +230,19 @@ SELECT wid FROM moved`
 WITH mine AS (
 	UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING head, root
 )
-SELECT w.epoch, w.token = $2 AS ours, mine.head IS NOT NULL AS confirmed, coalesce(mine.head, 0), coalesce(mine.root, w.root)
+SELECT w.epoch, w.token = $2 AS ours, mine.head IS NOT NULL AS confirmed, coalesce(mine.head, 0),
+       CASE WHEN octet_length(coalesce(mine.root, w.root)) = 32 THEN coalesce(mine.root, w.root) END
 FROM worldkernel.world w LEFT JOIN mine ON true WHERE w.wid = $1`
 
 	// sqlFrames reads frames from the one with a record on, up to the one that begins with another.
 	// Here as below, NULL is in the place of what is longer than anything that was put.
 	sqlFrames = `
-SELECT first, last, was, CASE WHEN octet_length(body) <= $5 THEN body END FROM worldkernel.frame
+SELECT first, last, CASE WHEN octet_length(was) = 32 THEN was END, CASE WHEN octet_length(body) <= $5 THEN body END FROM worldkernel.frame
 WHERE wid = $1 AND first <= $3 AND first >= coalesce(
 	(SELECT max(f.first) FROM worldkernel.frame f WHERE f.wid = $1 AND f.first <= $2), $2)
 ORDER BY first LIMIT $4`
 
-	sqlBlob = `SELECT body FROM worldkernel.blob WHERE wid = $1 AND hash = $2`
+	sqlBlob = `SELECT body IS NULL, CASE WHEN octet_length(body) <= $3 THEN body END FROM worldkernel.blob WHERE wid = $1 AND hash = $2`
 
 	sqlNotes = `
 SELECT size, CASE WHEN octet_length(note) <= $5 THEN note END FROM worldkernel.note
@@ -279,15 +309,18 @@ checked AS (
 SELECT durable, whole FROM checked`
 
 	sqlImage = `
-SELECT id, at, root, CASE WHEN octet_length(tree) <= $2 THEN tree END, parts, sum FROM worldkernel.image WHERE wid = $1`
+SELECT id, at, CASE WHEN octet_length(root) = 32 THEN root END, CASE WHEN octet_length(tree) <= $2 THEN tree END, parts,
+       CASE WHEN octet_length(sum) <= $2 THEN sum END FROM worldkernel.image WHERE wid = $1`
 
 	sqlParts = `
 SELECT CASE WHEN octet_length(body) <= $3 THEN body END FROM worldkernel.image_part WHERE wid = $1 AND id = $2 ORDER BY n`
 
 	// sqlAttempts reads what is kept of attempts. A lease that is left is in microseconds.
 	sqlAttempts = `
-SELECT key, number, nonce, holder,
-       (extract(epoch FROM coalesce(lease_until - clock_timestamp(), '0')) * 1000000)::bigint, result
+SELECT CASE WHEN octet_length(key) = 32 THEN key END, number, CASE WHEN octet_length(nonce) = 16 THEN nonce END,
+       CASE WHEN octet_length(holder) <= 8192 THEN holder END,
+       (extract(epoch FROM coalesce(lease_until - clock_timestamp(), '0')) * 1000000)::bigint,
+       result IS NULL, CASE WHEN octet_length(result) <= $2 THEN result END
 FROM worldkernel.attempt WHERE wid = $1`
 
 	// sqlChangeAttempts begins attempts of one run ($3), ends some with results, prolongs leases
@@ -319,12 +352,13 @@ begun AS (
 )
 SELECT begun.key, begun.number FROM mine LEFT JOIN begun ON true`
 
-	// sqlCheck finds the worlds whose frames do not reach from the first record to the head, or
-	// whose image lacks a part.
+	// sqlCheck finds the worlds whose rows cannot be so, whose frames do not reach from the first record to the head,
+	// whose image lacks a part, or that have no keyring.
 	sqlCheck = `
-SELECT w.id, w.head, coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0),
-       coalesce(i.parts, 0), coalesce(p.parts, 0)
-FROM worldkernel.world w
+SELECT w.id, coalesce(w.fault, ''), coalesce(w.head, 0), coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0),
+       coalesce(i.parts, 0), coalesce(p.parts, 0), w.keyring
+FROM (SELECT w.id, w.wid, w.state, w.head, ` + sqlFault + ` AS fault,
+	EXISTS (SELECT FROM worldkernel.keyring k WHERE k.wid = w.wid) AS keyring FROM worldkernel.world w) w
 LEFT JOIN LATERAL (
 	SELECT min(first) AS least, max(last) AS most, sum(last - first + 1)::bigint AS records
 	FROM worldkernel.frame WHERE wid = w.wid
@@ -333,6 +367,7 @@ LEFT JOIN worldkernel.image i ON i.wid = w.wid
 LEFT JOIN LATERAL (
 	SELECT count(*) AS parts FROM worldkernel.image_part WHERE wid = w.wid AND id = i.id
 ) p ON true
-WHERE w.state <> 'moved' AND (coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0), coalesce(i.parts, 0)) <> (1, w.head, w.head, coalesce(p.parts, 0))
+WHERE w.fault IS NOT NULL OR w.state <> 'moved' AND (NOT w.keyring AND w.state = 'live' AND w.head > 0
+	OR (coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0), coalesce(i.parts, 0)) <> (1, w.head, w.head, coalesce(p.parts, 0)))
 ORDER BY w.id`
 )

@@ -141,9 +141,12 @@ func tell(t *testing.T, url, id string, key []byte, hashes []journal.Hash) told 
 		o.known(t, err)
 		o.put("check", err, "")
 	}
-	for _, err := range s.List(ctx) {
-		o.known(t, err)
-		o.put("list", err, "")
+	for row, err := range s.List(ctx) {
+		require.NoError(t, err, "another world's row is in nobody's way")
+		o.known(t, row.Fault)
+		if row.ID == id {
+			o.put("list", row.Fault, "")
+		}
 	}
 	for _, err := range []error{errorOf(s.Nodes(ctx)), errorOf(s.Mine(ctx)), errorOf(s.Owner(ctx, id))} {
 		o.known(t, err)
@@ -437,21 +440,91 @@ func TestAnImageThatDoesNotComeIsWaitedForNoLongerThanAllElse(t *testing.T) {
 	require.NoError(t, ctx.Err())
 }
 
-// TestADamagedRowIsInNobodysWay: who claims what is due gets all the others.
+// TestADamagedRowIsInNobodysWay: who claims what is due gets all the others, and who lists them, too.
 func TestADamagedRowIsInNobodysWay(t *testing.T) {
 	url := newURL(t)
 	s := open(t, url, Options{})
 	for _, id := range []string{"a", "b", "c"} {
 		aWorldOfAll(t, s, id, testKey, 1)
 	}
-	for _, damage := range []string{"root = 'x'", "epoch = 9223372036854775807", "epoch = -1", "head = -1", "sealed = -1"} {
-		run(t, url, "UPDATE worldkernel.world SET "+damage+" WHERE id = 'b'")
-		ids, err := s.ClaimDue(t.Context(), 10, nil)
+	long := "convert_to(repeat('x', 10000000), 'UTF8')"
+	run(t, url, "CREATE TABLE public.kept AS SELECT * FROM worldkernel.world")
+	for _, damage := range []string{
+		"root = 'x'", "epoch = 9223372036854775807", "epoch = -1", "epoch = 0", "head = -1", "sealed = -1",
+		"root = " + long, "seal = " + long, "state = 'moved', moved_to = repeat('x', 10000000)", "state = 'moved'", "node = repeat('x', 100000)",
+	} {
+		run(t, url, "UPDATE worldkernel.world SET due = '-infinity' WHERE id = 'b'; UPDATE worldkernel.world SET "+damage+" WHERE id = 'b'")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		states := map[string]string{}
+		for w, err := range s.List(t.Context()) {
+			require.NoError(t, err, damage)
+			states[w.ID] = w.State
+		}
+		require.Equal(t, map[string]string{"a": "live", "b": "damaged", "c": "live"}, states, damage)
+		ids, err := s.ClaimDue(t.Context(), 2, nil)
 		require.NoError(t, err, damage)
 		require.ElementsMatch(t, []string{"a", "c"}, ids, damage)
 		_, err = s.World("b", Claim{Key: testKey}).Own(t.Context())
-		require.Error(t, err, damage)
+		require.ErrorAs(t, err, new(*DamageError), damage)
 		require.NotContains(t, err.Error(), "no answer")
+		_, err = s.Owner(t.Context(), "b")
+		require.ErrorAs(t, err, new(*DamageError), damage)
+		found := []string{}
+		for err := range s.Check(t.Context()) {
+			found = append(found, err.Error())
+		}
+		require.Len(t, found, 1, damage)
+		require.Contains(t, found[0], "world b: ")
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), damage)
 		require.NoError(t, s.LetGo(t.Context(), ids...))
+		run(t, url, "DELETE FROM worldkernel.world WHERE id = 'b'; INSERT INTO worldkernel.world OVERRIDING SYSTEM VALUE SELECT * FROM public.kept WHERE id = 'b'")
 	}
+}
+
+// TestWhatIsTooLongIsNotRead: no more comes from the server than may have been put.
+func TestWhatIsTooLongIsNotRead(t *testing.T) {
+	url := newURL(t)
+	s := open(t, url, Options{})
+	hashes := aWorldOfAll(t, s, "w", testKey, 1)
+	w := s.World("w", Claim{Key: testKey})
+	_, err := w.Own(t.Context())
+	require.NoError(t, err)
+	run(t, url, "ALTER TABLE worldkernel.blob ALTER body SET STORAGE EXTENDED") // which costs the server less
+	for change, read := range map[string]func() error{
+		"blob SET body = convert_to(repeat('x', 140000000)":      func() error { return errorOf(w.Blob(hashes[0])) },
+		"attempt SET result = convert_to(repeat('x', 140000000)": func() error { return errorOf(w.KeptAttempts(t.Context())) },
+		"frame SET was = convert_to(repeat('x', 10000000)":       func() error { return errorOf(w.frames(t.Context(), 1, 1)) },
+		"image SET sum = convert_to(repeat('x', 10000000)":       func() error { return errorOf(readKept(t.Context(), w)) },
+	} {
+		run(t, url, "UPDATE worldkernel."+change+", 'UTF8')")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.ErrorAs(t, read(), new(*DamageError), change)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), change)
+	}
+}
+
+// TestWhatMovedAwayIsNotDue, however many there are, and keeps nothing else from being claimed.
+func TestWhatMovedAwayIsNotDue(t *testing.T) {
+	s := testStore(t)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		aWorldOfAll(t, s, id, testKey, 1)
+		if id == "d" {
+			break
+		}
+		w := s.World(id, Claim{Key: testKey})
+		_, err := w.Own(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.MoveAway(t.Context(), "a place"))
+		require.NoError(t, w.Release(t.Context(), journal.WakeNow))
+	}
+	rows, err := s.ListAfter(t.Context(), "", []string{"a"}, 1)
+	require.NoError(t, err)
+	require.Nil(t, rows[0].Due)
+	ids, err := s.ClaimDue(t.Context(), 1, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"d"}, ids)
 }

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	maxWorldID = 128 // bytes
-	minKey     = 16  // bytes
-	listPage   = 500 // worlds
+	maxWorldID = 128     // bytes
+	minKey     = 16      // bytes
+	listPage   = 500     // worlds
+	maxText    = 8 << 10 // bytes of a place that a world moved to, and of names of nodes; as sqlFault has it
 )
 
 // Claim is how somebody asks for a world.
@@ -72,6 +73,7 @@ type Row struct {
 	Alive bool       // that owner is
 	Owed  int        // attempts of effects that have begun, and whose results are not there
 	To    string     // it was moved; empty: it was not
+	Fault error      // a *DamageError: the row cannot be so, State is "damaged", and nothing else of it is known
 }
 
 // ListAfter returns at most so many worlds after an id, by their ids. Only names those that it is
@@ -82,7 +84,13 @@ func (s *Store) ListAfter(ctx context.Context, after string, only []string, most
 		return s.rows(ctx, sqlList, []any{after, most, only}, func(r pgx.Rows) error {
 			var w Row
 			var due pgtype.Timestamptz
-			err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &fixed{w.Head.Root[:]}, &due, &w.Node, &w.Alive, &w.Owed, &w.To)
+			var root []byte
+			var fault string
+			err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &root, &due, &w.Node, &w.Alive, &w.Owed, &w.To, &fault)
+			copy(w.Head.Root[:], root)
+			if fault != "" {
+				w.Fault = faultOf(w.ID, fault)
+			}
 			if due.Valid {
 				w.Due = &due.Time // of one at once, the zero time
 			}
@@ -142,7 +150,7 @@ func (w *World) look(ctx context.Context) (stand, error) {
 	}
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return v, refuse(NoWorld, "%s", w.id)
+		return v, w.faultOr(ctx, refuse(NoWorld, "%s", w.id))
 	case err != nil:
 		return v, err
 	case v.state == journal.Made && !w.claim.Made && v.gone:
@@ -151,15 +159,26 @@ func (w *World) look(ctx context.Context) (stand, error) {
 		return v, refuse(WorldMade, "%s", w.id)
 	case v.state == journal.Moved:
 		return v, refuse(WorldMoved, "%s, to %s", w.id, v.left.To)
-	case !v.token.Valid:
-		return v, w.damaged(errors.New("it is NULL"), "the token")
-	case v.state != journal.Made && v.state != journal.Live:
-		return v, w.damaged(fmt.Errorf("it is %.20q", v.state), "the state")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wid = v.wid
 	return v, nil
+}
+
+// faultOr says why the row of a world is not to be had, or else why there is none.
+func (w *World) faultOr(ctx context.Context, none error) error {
+	var fault string
+	err := w.insist(ctx, func(ctx context.Context) error { return w.store.row(ctx, sqlWorldFault, []any{w.id}, &fault) })
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return none
+	case err == nil && fault != "":
+		return faultOf(w.id, fault)
+	case err == nil:
+		return none // it has come meanwhile
+	}
+	return err
 }
 
 // number returns the world's number in the store's tables.

@@ -130,10 +130,11 @@ func fetchKeyring(path string, opts Options) error {
 	}
 	sealed, err := keeps.Keyring(context.Background())
 	if errors.Is(err, journal.ErrNotFound) { // it is sealed with nothing, and the directory's, or it is lost
-		if _, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return &KeyringError{Path: path, Err: fs.ErrNotExist}
+		_, missing := os.Stat(path)
+		if errors.Is(missing, fs.ErrNotExist) {
+			return err
 		}
-		return err
+		return missing
 	}
 	if err != nil {
 		return err
