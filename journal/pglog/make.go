@@ -139,5 +139,20 @@ func (w *World) MoveAway(ctx context.Context, to string) error {
 	return nil
 }
 
+// Forward has the store remember another place for a world that was moved away, where it remembers that one: it
+// has gone on from there.
+func (w *World) Forward(ctx context.Context, from, to string) error {
+	if len(to) > maxText {
+		return fmt.Errorf("pglog: the place that world %s moves to has %d bytes: %d are the most", w.id, len(to), maxText)
+	}
+	err := w.insist(ctx, func(ctx context.Context) error {
+		return w.store.row(ctx, sqlForward, []any{w.id, from, to}, new(int64))
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
 // emptied is how many rows go at once of a world that was moved away.
 const emptied = 1000

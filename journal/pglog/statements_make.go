@@ -105,6 +105,10 @@ WHERE wid = $1 AND token = $2 AND state <> 'moved' RETURNING wid`
 	sqlMoveAway = `
 UPDATE worldkernel.world SET state = 'moved', moved_to = $3 WHERE wid = $1 AND token = $2 RETURNING wid`
 
+	// sqlForward names another place that a world is in which was moved away.
+	sqlForward = `
+UPDATE worldkernel.world SET moved_to = $3 WHERE id = $1 AND state = 'moved' AND moved_to IN ($2, $3) RETURNING wid`
+
 	// sqlEmptyOf takes away some rows of a world, if it was moved away, and counts them.
 	sqlEmptyOf = `
 WITH gone AS (

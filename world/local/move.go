@@ -146,29 +146,26 @@ func (m mark) arrived(dir string) error {
 	return m.put(dir)
 }
 
-// Leaves reports whether the world of a directory is on its way into a log, or is there: MoveInto goes on.
-// Where Forget has left nothing else there, that is a *MovedError.
-func Leaves(dir string) (bool, error) {
+// Leaves reports whether the world of a directory, which it was moved to from where it stands so, is on its way
+// from there into a log, or is there: MoveInto goes on. What is left of a way that it has come back from, or that
+// Forget had been at, goes.
+func Leaves(dir string, home journal.Standing) (bool, error) {
 	m, err := readMark(dir)
-	if err == nil && m.way == markTo {
-		if _, gone := os.Lstat(filepath.Join(dir, hiddenDir, keyringFile)); errors.Is(gone, fs.ErrNotExist) {
-			err = &MovedError{Place: dir, Where: m.where}
-		}
+	if err != nil || m.way != markTo {
+		return false, err
 	}
-	return m.way == markTo, err
+	words := strings.Fields(m.copies)
+	back := home.State == journal.Live && len(words) > 0 && slices.Contains(strings.Fields(home.Copies), words[len(words)-1])
+	if _, gone := os.Lstat(filepath.Join(dir, hiddenDir, keyringFile)); back || errors.Is(gone, fs.ErrNotExist) {
+		return false, Forget(dir)
+	}
+	return true, nil
 }
 
-// Forget takes away what is left of a world in a directory that it has left, but for where it went.
-func Forget(dir string) error {
-	hidden := filepath.Join(dir, hiddenDir)
-	if err := os.Remove(filepath.Join(hidden, keyringFile)); err != nil { // without which Leaves says that nothing is there
-		return err
-	}
-	entries, err := os.ReadDir(hidden)
-	for _, e := range entries {
-		if e.Name() != movedFile {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(hidden, e.Name())))
-		}
-	}
-	return err
+// Forget takes away what is left of a world in a directory that it has left.
+func Forget(dir string) error { return discard(dir) }
+
+// Renamed is what a log remembers of a world that was moved away, when that has gone on to another place.
+func Renamed(left journal.Left, where Elsewhere, id string) string {
+	return where.world(id) + copyMark + copyOf(left)
 }

@@ -1,6 +1,7 @@
 package shared_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -71,4 +72,30 @@ func TestAWorldMovesBetweenStores(t *testing.T) {
 	}
 	_, err = to.MoveTo(t.Context(), "w-er", to, opts)
 	require.Error(t, err, "it is there")
+	for n := range 5 { // the last time with what an interrupted move of before has left
+		from, to = to, from
+		dir := filepath.Join(copies, "moving", from.ID(), "w-er")
+		if n == 2 {
+			_, err := from.MoveOut(t.Context(), "w-er", dir, opts)
+			require.NoError(t, err)
+			require.NoError(t, os.CopyFS(dir+"-left", os.DirFS(dir)))
+			require.NoError(t, os.Chmod(filepath.Join(dir+"-left", ".world", "keyring"), 0o600))
+		}
+		if n == 4 {
+			require.NoError(t, os.Rename(dir+"-left", dir))
+			mark := filepath.Join(dir, ".world", "moved")
+			text, err := os.ReadFile(mark)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(mark, bytes.Replace(text, []byte("here"), []byte("to"), 1), 0o600))
+		}
+		_, err := from.MoveTo(t.Context(), "w-er", to, opts)
+		require.NoError(t, err, n)
+		require.NoDirExists(t, dir)
+		for w, err := range from.List(t.Context()) {
+			require.NoError(t, err)
+			require.Contains(t, w.To, "world "+w.ID+" of store "+to.ID()+", copy ")
+			require.Equal(t, "moved", w.State)
+			break
+		}
+	}
 }

@@ -161,7 +161,12 @@ func (s *Store) MoveTo(ctx context.Context, id string, to *Store, opts local.Opt
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return nil, err
 	}
-	leaves, err := local.Leaves(dir)
+	home := s.Store.World(id, pglog.Claim{})
+	is, err := home.Stands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := local.Leaves(dir, is)
 	if err == nil && !leaves { // else it is here, or there
 		_, err = s.MoveOut(ctx, id, dir, opts)
 	}
@@ -173,7 +178,10 @@ func (s *Store) MoveTo(ctx context.Context, id string, to *Store, opts local.Opt
 		return nil, err
 	}
 	done.From = "store " + s.ID()
-	return done, local.Forget(dir)
+	if is, err = home.Stands(ctx); err == nil && is.State == journal.Moved {
+		err = home.Forward(ctx, is.Left.To, local.Renamed(is.Left, to.elsewhere(pglog.Claim{}), id))
+	}
+	return done, errors.Join(err, local.Forget(dir))
 }
 
 // movingDir has worlds that are on their way to another store.
