@@ -9,23 +9,30 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// parquetRows is how many rows are written together.
-const parquetRows = 4096
+// What a table of Parquet holds in memory, however many columns and rows it has.
+const (
+	parquetRows  = 4096    // written together
+	parquetBatch = 1 << 20 // values that are written together
+	parquetGroup = 1 << 22 // values of a group of rows, whose pages lie in memory until its end
+)
 
 // parquetWriter writes Parquet: optional columns, 64 bits, text as UTF-8, zstd.
 type parquetWriter struct {
 	out  *parquet.GenericWriter[any]
 	rows []parquet.Row
+	most int // rows that are written together
 }
 
 func newParquet(w io.Writer, t *table) *parquetWriter {
-	p := new(parquetWriter)
-	fields := make([]reflect.StructField, len(t.columns)) // which keep their order, as a parquet.Group does not
+	columns := len(t.columns)
+	p := &parquetWriter{most: min(parquetRows, parquetBatch/columns)}
+	fields := make([]reflect.StructField, columns) // which keep their order, as a parquet.Group does not
 	for i, c := range t.columns {
 		fields[i] = reflect.StructField{Name: fmt.Sprintf("C%d", i), Type: parquetType(c.Type), Tag: `parquet:",optional"`}
 	}
 	schema := parquet.NewSchema(t.name, nameColumns(parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface()), t.columns))
-	p.out = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("worldkernel", "1", ""))
+	p.out = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("worldkernel", "1", ""),
+		parquet.MaxRowsPerRowGroup(int64(parquetGroup/columns)))
 	return p
 }
 
@@ -91,7 +98,7 @@ func (p *parquetWriter) write(row []any) error {
 		}
 		out[i] = value.Level(0, defined, i)
 	}
-	if p.rows = append(p.rows, out); len(p.rows) == parquetRows {
+	if p.rows = append(p.rows, out); len(p.rows) >= p.most {
 		return p.flush()
 	}
 	return nil

@@ -18,7 +18,7 @@ type Options struct {
 	Worlds  local.Options                       // Go reducers, adapters and secrets
 	Jobs    int                                 // runs at once; 0: as many as there are cores
 	Runs    uint64                              // only the first so many of the plan; 0: all
-	Formats []string                            // of the tables; nil: all
+	Formats []string                            // of the tables, besides those that are there; nil: all
 	Ended   func(r *Result, done, total uint64) // told of each run that has ended, by one goroutine at a time; nil: nobody is
 	Begun   func(done, total uint64)            // told before the first run how many have ended before; nil: nobody is
 }
@@ -65,11 +65,7 @@ func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
 	out = &Outcome{Runs: s.Runs(), Before: r.kept(s.Runs())}
 	err = w.all(ctx)
 	answers.finishAll(ctx)
-	formats := o.Formats
-	if formats == nil {
-		formats = Formats()
-	}
-	files, failed := r.writeTables(formats)
+	files, failed := r.writeTables(r.formats(o.Formats))
 	out.Files, err = files, errors.Join(err, failed)
 	out.Spent = answers.spent()
 	out.count(r)

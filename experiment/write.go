@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,24 +29,45 @@ const (
 // Formats returns all formats of tables.
 func Formats() []string { return []string{FormatCSV, FormatLines, FormatParquet} }
 
+// formats returns the formats of tables: those that are asked for, and those that are there, which
+// would be of fewer runs than the others.
+func (r *results) formats(asked []string) (out []string) {
+	for _, format := range Formats() {
+		_, err := os.Stat(filepath.Join(r.dir, "runs."+format))
+		if err == nil || asked == nil || slices.Contains(asked, format) {
+			out = append(out, format)
+		}
+	}
+	return out
+}
+
 // rowWriter writes one table.
 type rowWriter interface {
 	write(row []any) error
 	close() error
 }
 
+// output is a file of one table.
+type output struct {
+	path   string
+	format string
+	table  *table
+	rows   rowWriter // while it is written
+}
+
 // writeTables writes the results that there are as tables and a dictionary, each file whole
 // or not at all, and returns their paths.
 func (r *results) writeTables(formats []string) (paths []string, err error) {
 	tables := r.plan.tables()
+	var all []output
 	for i := range tables {
 		for _, format := range formats {
 			path := filepath.Join(r.dir, tables[i].name+"."+format)
-			if err := file.Replace(path, fileMode, func(w io.Writer) error { return r.writeTable(w, &tables[i], format) }); err != nil {
-				return nil, err
-			}
-			paths = append(paths, path)
+			all, paths = append(all, output{path: path, format: format, table: &tables[i]}), append(paths, path)
 		}
+	}
+	if err := r.writeFrom(all, 0); err != nil {
+		return nil, err
 	}
 	path := filepath.Join(r.dir, dictionaryFile)
 	data, err := r.plan.dictionary(formats)
@@ -55,27 +77,45 @@ func (r *results) writeTables(formats []string) (paths []string, err error) {
 	return append(paths, path), err
 }
 
-func (r *results) writeTable(w io.Writer, t *table, format string) error {
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	var out rowWriter
+// writeFrom writes the files from one on, those before it being open: each result is read once
+// for all of them.
+func (r *results) writeFrom(all []output, i int) error {
+	if i == len(all) {
+		return r.all(func(x *Result) error {
+			for _, o := range all {
+				if err := o.table.rows(x, o.rows.write); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	o := &all[i]
+	return file.Replace(o.path, fileMode, func(w io.Writer) (err error) {
+		buffered := bufio.NewWriterSize(w, 1<<20)
+		if o.rows, err = newRows(buffered, o.table, o.format); err != nil {
+			return err
+		}
+		if err := r.writeFrom(all, i+1); err != nil {
+			return err
+		}
+		if err := o.rows.close(); err != nil {
+			return err
+		}
+		return buffered.Flush()
+	})
+}
+
+func newRows(w io.Writer, t *table, format string) (rowWriter, error) {
 	switch format {
 	case FormatCSV:
-		out = newCSV(buffered, t)
+		return newCSV(w, t), nil
 	case FormatLines:
-		out = newLines(buffered, t)
+		return newLines(w, t), nil
 	case FormatParquet:
-		out = newParquet(buffered, t)
-	default:
-		return fmt.Errorf("%q is none of %s", format, strings.Join(Formats(), ", "))
+		return newParquet(w, t), nil
 	}
-	err := r.all(func(x *Result) error { return t.rows(x, out.write) })
-	if err != nil {
-		return err
-	}
-	if err := out.close(); err != nil {
-		return err
-	}
-	return buffered.Flush()
+	return nil, fmt.Errorf("%q is none of %s", format, strings.Join(Formats(), ", "))
 }
 
 // csvWriter writes RFC 4180 with \n; nothing stands for no value.
