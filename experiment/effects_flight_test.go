@@ -54,10 +54,11 @@ func (o *slow) begin(t *testing.T, ctx context.Context, path string, opts experi
 	return ended
 }
 
+// twins have equal rules, and inputs that could be told apart.
 const twins = "variants: {one: , same: {params: {}}}\nseeds: 5"
 
 func TestRunsThatAskTheSameAtOnceAskItOnce(t *testing.T) {
-	path := asking(t, "seeds: 5", twins)
+	path := asking(t, "seeds: 5", twins, "go.jsonl", "go.star", "{idle: true}", "{ticks: 5}")
 	synctest.Test(t, func(t *testing.T) {
 		var o slow
 		ended := o.begin(t, t.Context(), path, o.options(2, t.TempDir()))

@@ -238,6 +238,11 @@ func TestBadDocuments(t *testing.T) {
 		{sir(t, "  status: {cells: person, value: state.status, count: [S, I, R]}", "  seed: {cells: person}"), "the column seed of a measure has the name of another column"},
 		{sir(t, "stop: {ticks: 30}", "stop: {ticks: 2000000}"), "limits.ticks raises that"},
 		{sir(t, "at: [every 5, end]", "at: [every 5, 31, end]"), "13:15: tick 31 is never reached: a run has the ticks 0 to 30"},
+		{sir(t, "inputs: people.star\n", "", "{params: {person.infect: 10}}", "{params: {}}"), "6:3: the variant masks has the rules of usual: its runs would be the same"},
+		{
+			sir(t, "inputs: people.star\n", "params: {person.infect: [1, 2]}\n", "{params: {person.infect: 10}}", "{set: {/reducers/person/params/infect: 3}}"),
+			"6:3: the variant masks has the rules of usual: its runs would be the same",
+		},
 		{sir(t, "at: [every 5, end]", "at: every 31"), "13:5: every 31 is never reached: a run has the ticks 0 to 30"},
 	} {
 		_, err := experiment.Load(document(t, x.text), experiment.LoadOptions{})

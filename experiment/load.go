@@ -306,12 +306,26 @@ func (l *loader) count() {
 // rehearse makes the rules of each variant and point once, so that what they refuse is
 // known before the first run.
 func (l *loader) rehearse() {
-	for v := range l.spec.Rules {
+	names := make(map[manifest.Hash]string) // by the rules of the first point: where these are equal all are
+	for v, variant := range l.spec.Rules {
 		for p := range l.spec.Values {
-			if _, err := l.spec.rulesOf(v, p); err != nil {
-				l.Fault(l.variantNode(l.spec.Rules[v].Name), "the variant %s is not valid: %s", l.spec.Rules[v].Name, oneLine(err))
+			rules, err := l.spec.rulesOf(v, p)
+			var hash manifest.Hash
+			if err == nil && p == 0 {
+				hash, err = hashOf(rules.manifest)
+			}
+			if err != nil {
+				l.Fault(l.variantNode(variant.Name), "the variant %s is not valid: %s", variant.Name, oneLine(err))
 				break
 			}
+			if p > 0 {
+				continue
+			}
+			if first, ok := names[hash]; ok && l.spec.inputs.program == nil { // which is told the variant
+				l.Fault(l.variantNode(variant.Name), "the variant %s has the rules of %s: its runs would be the same", variant.Name, first)
+				break
+			}
+			names[hash] = variant.Name
 		}
 	}
 }
