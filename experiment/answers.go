@@ -110,7 +110,7 @@ func (a *answers) open(path string) (err error) {
 		if err != nil {
 			return err
 		}
-		return a.read()
+		return a.look()
 	}
 	if a.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
 		return err
@@ -124,9 +124,57 @@ func (a *answers) open(path string) (err error) {
 	return a.file.Truncate(a.size) // what a kill has cut off
 }
 
+// look reads the file for who only reads it. Attempts without an end are in doubt, but where
+// somebody writes it, who may make them now: those are under way.
+func (a *answers) look() error {
+	for {
+		before, err := a.file.Stat()
+		if err != nil {
+			return err
+		}
+		if err := a.read(); err != nil {
+			return err
+		}
+		open := a.unended()
+		if len(open) == 0 {
+			return nil
+		}
+		written, err := answersWritten(a.file)
+		if err != nil {
+			return err
+		}
+		after, err := a.file.Stat()
+		switch {
+		case err != nil:
+			return err
+		case written:
+			a.underWay = open
+			return nil
+		case before.Size() == after.Size(): // nobody has written it meanwhile, and ended
+			return nil
+		}
+	}
+}
+
+// unended returns the attempts that were begun and have no end.
+func (a *answers) unended() map[canon.Hash]bool {
+	out := make(map[canon.Hash]bool)
+	for key, x := range a.known {
+		if x.Begun {
+			out[key] = true
+		}
+	}
+	return out
+}
+
 // read reads what was asked and answered: whole lines, for a kill may have cut the last one
 // off, or somebody else writes it now.
 func (a *answers) read() error {
+	if _, err := a.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	a.size, a.used = 0, Budget{}
+	clear(a.known)
 	lines := bufio.NewReader(a.file)
 	begun := make(map[canon.Hash][]Budget) // and without an end: what they hold
 	for n := 1; ; n++ {

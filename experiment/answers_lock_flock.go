@@ -20,3 +20,15 @@ func lockAnswers(f *os.File) (unlock func() error, err error) {
 	}
 	return func() error { return nil }, nil
 }
+
+// answersWritten reports whether somebody has a file of answers locked, and so may write it.
+func answersWritten(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) //nolint:gosec // a descriptor
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) //nolint:gosec // a descriptor
+	}
+	return false, err
+}

@@ -16,3 +16,13 @@ func lockAnswers(f *os.File) (unlock func() error, err error) {
 	}
 	return held.Close, nil
 }
+
+// answersWritten reports whether somebody has a file of answers of this name locked, and so may
+// write it.
+func answersWritten(f *os.File) (bool, error) {
+	held, err := vfs.Default.Lock(f.Name() + ".lock")
+	if err != nil {
+		return true, nil //nolint:nilerr // it is
+	}
+	return false, held.Close()
+}

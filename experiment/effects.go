@@ -42,6 +42,7 @@ type EffectError struct {
 	Kind, Cell string
 	Params     canon.Raw
 	Mode       string
+	UnderWay   bool // another process makes the attempt
 }
 
 func (e *EffectError) Error() string {
@@ -50,7 +51,10 @@ func (e *EffectError) Error() string {
 
 // next says what to do.
 func (e *EffectError) next() string {
-	if e.Mode == EffectsRecorded {
+	switch {
+	case e.UnderWay:
+		return "another process makes the attempt now; when that has ended, type the same again"
+	case e.Mode == EffectsRecorded:
 		return "effects: {mode: live} performs and records it"
 	}
 	return "effects: {mode: live, budget: {calls: N}} performs it, or have the adapter stub or recorded answer it in world.yaml"
@@ -71,6 +75,8 @@ type answers struct {
 	ended error                  // why no attempt is begun any more
 	used  Budget
 	holds Budget // of attempts under way
+
+	underWay map[canon.Hash]bool // attempts that another process makes, as it was when the file was read
 
 	unlock func() error    // nil: the file is only read
 	life   context.Context // of attempts, which outlive the runs that ask for them
@@ -277,7 +283,7 @@ func (*outside) Deterministic() bool { return true }
 func (o *outside) Perform(ctx context.Context, call host.Call) (host.Result, error) {
 	in := &call.Permit.Intent
 	if o.mode == EffectsStub {
-		return host.Result{}, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
+		return host.Result{}, &EffectError{Kind: in.Kind, Cell: in.Cell, Params: in.Params, Mode: o.mode}
 	}
 	x, f, err := o.find(o.key(&call.Permit), call)
 	if f != nil {
@@ -303,7 +309,7 @@ func (o *outside) Perform(ctx context.Context, call host.Call) (host.Result, err
 func (o *outside) find(key canon.Hash, call host.Call) (*answered, *flight, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if x, ok := o.known[key]; ok {
+	if x, ok := o.known[key]; ok && !o.underWay[key] {
 		return x, nil, nil
 	}
 	if f, ok := o.asked[key]; ok {
@@ -311,7 +317,7 @@ func (o *outside) find(key canon.Hash, call host.Call) (*answered, *flight, erro
 	}
 	in := &call.Permit.Intent
 	if o.mode == EffectsRecorded {
-		return nil, nil, &EffectError{in.Kind, in.Cell, in.Params, o.mode}
+		return nil, nil, &EffectError{in.Kind, in.Cell, in.Params, o.mode, o.underWay[key]}
 	}
 	f := &flight{hold: reserved(&o.most), done: make(chan struct{})}
 	if err := o.begin(&answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true, Hold: &f.hold}, f.hold); err != nil {

@@ -125,3 +125,28 @@ func edit(t *testing.T, path, from, to string) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, bytes.Replace(text, []byte(from), []byte(to), 1), 0o600))
 }
+
+// TestWhatAnotherProcessMakesNowIsNotInDoubt to who reads the same answers meanwhile: it is to
+// come, or in doubt when that process has ended without it.
+func TestWhatAnotherProcessMakesNowIsNotInDoubt(t *testing.T) {
+	path := asking(t, "seeds: 5", "seeds: 2")
+	beside, alone := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var o slow
+		ended := o.begin(t, t.Context(), path, o.options(2, alone))
+		recorded := func() *experiment.Outcome {
+			out, err := experiment.Run(t.Context(), o.load(t, path, experiment.EffectsRecorded), experiment.Options{Dir: beside, Worlds: o.options(2, "").Worlds})
+			require.NoError(t, err)
+			return out
+		}
+		out := recorded()
+		require.Len(t, out.Failed, 2)
+		require.Contains(t, out.Failed[0].Error, "another process makes the attempt now")
+		require.Zero(t, out.InDoubt)
+		close(o.let)
+		require.NoError(t, <-ended)
+		require.Empty(t, recorded().Failed)
+		require.EqualValues(t, 4, o.asked.Load())
+	})
+	require.Equal(t, tables(t, alone), tables(t, beside))
+}
