@@ -145,10 +145,13 @@ var errClosed = errors.New("all runs have ended")
 // leaveBehind is for how long adapters are waited for that ignore the end of their context.
 const leaveBehind = 2 * time.Second
 
-// finishAll lets the attempts under way end, within their timeouts. From the end of ctx on
-// they have the time that those of a world have when it is closed.
-func (a *answers) finishAll(ctx context.Context) {
+// finishAll lets the attempts under way end, within their timeouts, and tells of how many. From
+// the end of ctx on they have the time that those of a world have when it is closed.
+func (a *answers) finishAll(ctx context.Context, tell func(attempts int)) {
 	a.stop(errClosed)
+	if n := a.flights(); n > 0 && tell != nil {
+		tell(n)
+	}
 	landed := make(chan struct{})
 	go func() {
 		a.flying.Wait()
@@ -169,6 +172,12 @@ func (a *answers) finishAll(ctx context.Context) {
 			a.kill()
 		}
 	}
+}
+
+func (a *answers) flights() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.asked)
 }
 
 func (a *answers) close() error {

@@ -79,8 +79,12 @@ func TestAttemptsUnderWayEndWhenTheBudgetIsUsedUp(t *testing.T) {
 	path := asking(t, "seeds: 5", "seeds: 2", "calls: 10", "calls: 1")
 	synctest.Test(t, func(t *testing.T) {
 		var o slow
-		ended := o.begin(t, t.Context(), path, o.options(2, t.TempDir()))
+		var waiting int
+		opts := o.options(2, t.TempDir())
+		opts.Waiting = func(attempts int) { waiting = attempts }
+		ended := o.begin(t, t.Context(), path, opts)
 		require.Empty(t, ended, "an attempt is under way")
+		require.Equal(t, 1, waiting, "and somebody is told")
 		close(o.let)
 		require.ErrorAs(t, <-ended, new(*experiment.BudgetError))
 		require.EqualValues(t, 1, o.asked.Load())

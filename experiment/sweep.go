@@ -20,6 +20,7 @@ type Options struct {
 	Runs    uint64                              // only the first so many of the plan; 0: all
 	Formats []string                            // of the tables, besides those that are there; nil: all
 	Ended   func(r *Result, done, total uint64) // told of each run that has ended, by one goroutine at a time; nil: nobody is
+	Waiting func(attempts int)                  // told when all runs have ended and so many live attempts have not; nil: nobody is
 	Begun   func(done, total uint64)            // told before the first run how many have ended before; nil: nobody is
 }
 
@@ -64,7 +65,7 @@ func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
 	w.done = r.kept(w.total)
 	out = &Outcome{Runs: s.Runs(), Before: r.kept(s.Runs())}
 	err = w.all(ctx)
-	answers.finishAll(ctx)
+	answers.finishAll(ctx, o.Waiting)
 	files, failed := r.writeTables(r.formats(o.Formats))
 	out.Files, err = files, errors.Join(err, failed)
 	out.Spent = answers.spent()

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/experiment"
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -90,6 +91,10 @@ func (c *cli) sweep(ctx context.Context, file, effects string, o experiment.Opti
 	bar := c.newGauge("runs", total)
 	o.Begun = func(done, _ uint64) { bar.report(done) }
 	o.Ended = func(_ *experiment.Result, done, _ uint64) { bar.report(done) }
+	o.Waiting = func(attempts int) {
+		bar.stop()
+		c.note("no run goes on; effects under way outside: %d, which have their timeouts to end, and %s after Ctrl-C", attempts, host.DefaultGrace)
+	}
 	out, err := experiment.Run(ctx, s, o)
 	bar.stop()
 	if out == nil {
