@@ -21,6 +21,7 @@ const (
 // insist asks until it is answered, for as long as the store's patience lasts. What it asks may
 // take effect twice. Answers are no error, pgx.ErrNoRows, and what will not change.
 func (s *Store) insist(ctx context.Context, ask func(context.Context) error) error {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Patience)
 	defer cancel()
 	pauses := newPauses()
@@ -30,7 +31,7 @@ func (s *Store) insist(ctx context.Context, ask func(context.Context) error) err
 			return refusedBy(err)
 		}
 		if !pause(ctx, pauses) {
-			return fmt.Errorf("pglog: no answer in %v: %w", s.opts.Patience, refusedBy(err))
+			return fmt.Errorf("pglog: no answer in %v: %w", time.Since(began).Round(time.Millisecond), refusedBy(err))
 		}
 	}
 }

@@ -54,6 +54,7 @@ type Owner struct {
 	Gives  bool   // it is a node, and gives the world up when another wants it
 	URL    string // where a node that lives answers; may be empty
 	Wanted bool   // another node, which lives, is to have it next
+	To     string // where it was moved; empty: it was not
 }
 
 // Owner looks who owns a world. One that is not there, or not to be used, is refused.
@@ -61,7 +62,7 @@ func (s *Store) Owner(ctx context.Context, id string) (Owner, error) {
 	var o Owner
 	var state journal.State
 	err := s.insist(ctx, func(ctx context.Context) error {
-		return s.row(ctx, sqlOwner, []any{id, s.run, s.opts.Node}, &state, &o.Node, &o.Here, &o.Live, &o.Gives, &o.URL, &o.Wanted)
+		return s.row(ctx, sqlOwner, []any{id, s.run, s.opts.Node}, &state, &o.Node, &o.Here, &o.Live, &o.Gives, &o.URL, &o.To, &o.Wanted)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

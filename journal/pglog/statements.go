@@ -112,6 +112,7 @@ FROM worldkernel.node n ORDER BY n.node`
 	sqlOwner = `
 SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.gives, false),
        CASE WHEN octet_length(n.url) <= 8192 THEN n.url ELSE '' END,
+       CASE WHEN octet_length(w.moved_to) <= 8192 THEN w.moved_to ELSE '' END,
        EXISTS (SELECT FROM worldkernel.node x WHERE x.node = w.wanted AND x.node <> $3 AND x.lease_until > now())
 FROM worldkernel.world w
 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()

@@ -20,6 +20,8 @@ type Elsewhere struct {
 	Where string                                               // as a person would be told, in one line and without a password
 	// Sealing is what keyrings share that lie there; nil: nothing.
 	Sealing *Sealing
+	// Onward is where the directory is on its way to that a world is moved out to; empty: it stays there.
+	Onward string
 	// Lost is the copy that a log gave away, and that is lost: a directory with another takes its place.
 	Lost string
 }
@@ -134,6 +136,12 @@ func copyOf(left journal.Left) string {
 	}
 	return noCopy
 }
+
+// onward begins what a log remembers of a world that is on its way.
+const onward = "on its way to "
+
+// OnItsWay reports whether a log remembers of a world that it is on its way to another place; see Elsewhere.
+func OnItsWay(to string) bool { return strings.HasPrefix(to, onward) }
 
 // has reports whether the directory holds the copy that a log gave away.
 func (m mark) has(left journal.Left) bool {

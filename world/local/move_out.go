@@ -35,6 +35,9 @@ func MoveOut(ctx context.Context, id, dir, to string, opts Options, from Elsewhe
 	if err != nil {
 		return nil, err
 	}
+	if from.Onward != "" {
+		at = onward + from.Onward + ", in " + at
+	}
 	where := from.world(id)
 	ours := m.where == where && m.has(is.Left)
 	done := &Moved{ID: id, Head: is.Head, From: from.Where, To: to}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // said is what a store says of a world.
@@ -49,13 +50,14 @@ func (s *Nodes) ask(ctx context.Context, id string, but *Node) []said {
 // node is to have it.
 func (s *Nodes) Owner(ctx context.Context, id string) (url string, err error) {
 	var lives []said
-	gone := map[pglog.State]bool{}
+	var made, moved, underway bool
 	for _, a := range s.ask(ctx, id, nil) {
 		switch {
 		case a.err != nil:
 			err = a.err
 		case a.gone != "":
-			gone[a.gone] = true
+			made, moved = made || a.gone == pglog.WorldMade, moved || a.gone == pglog.WorldMoved
+			underway = underway || local.OnItsWay(a.To)
 		default:
 			lives = append(lives, a)
 		}
@@ -63,10 +65,10 @@ func (s *Nodes) Owner(ctx context.Context, id string) (url string, err error) {
 	switch {
 	case len(lives) > 1 && s.isTwice(ctx, id):
 		return "", &api.NotNowError{Why: "two stores have a world of this id: the log says what to do"}
-	case len(lives) > 1, gone[pglog.WorldMade] && gone[pglog.WorldMoved]:
-		return "", errMoving("the world is on its way from one store to another")
 	case len(lives) == 1:
 		return lives[0].node.answers(ctx, id, lives[0].Owner)
+	case len(lives) > 1, underway, made && moved:
+		return "", errMoving("the world is on its way from one store to another")
 	case err != nil:
 		return "", err
 	}

@@ -140,7 +140,7 @@ func TestAWorldThatTwoStoresHaveIsOpenedOfNeither(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, []string{"w1"}, one.worlds())
 	require.Equal(t, 1, strings.Count(log.String(), "two stores have a world of one id, and neither is opened"))
-	other := openAt(t, b)
+	other := openAt(t, b, false)
 	_, err := other.MoveOut(t.Context(), "w0", t.TempDir()+"/out", options())
 	require.NoError(t, err)
 	one.becomes()
@@ -152,9 +152,9 @@ func TestAWorldThatTwoStoresHaveIsOpenedOfNeither(t *testing.T) {
 }
 
 // openAt opens a store as whoever moves a world does.
-func openAt(t *testing.T, url string) *shared.Store {
+func openAt(t *testing.T, url string, take bool) *shared.Store {
 	t.Helper()
-	s, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir()})
+	s, err := shared.Open(t.Context(), url, shared.Options{Copies: t.TempDir(), Take: take})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
@@ -184,10 +184,25 @@ func TestAWorldThatMovesIsAnsweredForFromWhereItIs(t *testing.T) {
 	a, b := createAt(t, pgtest.URL(t), 2), createAs(t, pgtest.URL(t), "b", 1)
 	one := runOf(t, []string{a, b}, "one", time.Hour)
 	one.owns(3)
-	from, to := openAt(t, a), openAt(t, b)
-	for range 2 { // there, and back
-		_, err := from.MoveTo(t.Context(), "w0", to, options())
-		require.NoError(t, err)
+	for _, taken := range []bool{false, true} { // there, when the node has given it up; and back, where it was not asked
+		from, to := openAt(t, a, taken), openAt(t, b, taken)
+		if taken {
+			from, to = to, from
+		}
+		moved := make(chan error, 1)
+		go func() {
+			_, err := from.MoveTo(t.Context(), "w0", to, options())
+			moved <- err
+		}()
+		for done := false; !done; {
+			require.NotEqual(t, http.StatusNotFound, one.status("/api/worlds/w0"), "it is nowhere for a while, and waited for")
+			select {
+			case err := <-moved:
+				require.NoError(t, err)
+				done = true
+			default:
+			}
+		}
 		require.Eventually(t, func() bool {
 			s, err := to.Owner(t.Context(), "w0")
 			require.NoError(t, err)
@@ -195,7 +210,6 @@ func TestAWorldThatMovesIsAnsweredForFromWhereItIs(t *testing.T) {
 			return s.Node == "one"
 		}, time.Minute, 10*time.Millisecond)
 		one.adds("w0", "w1", "b0")
-		from, to = to, from
 	}
 	one.becomes()
 	ids, _ := one.listed(10)

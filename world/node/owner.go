@@ -12,7 +12,7 @@ import (
 // stands is how a world stands in a store: who owns it, or why it is not there to be asked.
 type stands struct {
 	pglog.Owner
-	gone pglog.State // pglog.NoWorld, WorldMade or WorldMoved; empty: it is there
+	gone pglog.State // pglog.NoWorld, WorldMade or WorldMoved; empty: it is there. To says where it has moved
 }
 
 // find asks the store about a world. The error is an *api.NotNowError.
@@ -21,7 +21,7 @@ func (n *Node) find(ctx context.Context, id string) (stands, error) {
 	var refused *pglog.RefusedError
 	switch {
 	case errors.As(err, &refused) && (refused.State == pglog.NoWorld || refused.State == pglog.WorldMade || refused.State == pglog.WorldMoved):
-		return stands{gone: refused.State}, nil
+		return stands{o, refused.State}, nil
 	case err != nil:
 		return stands{}, &api.NotNowError{Why: "the store does not answer", Err: err}
 	}

@@ -45,6 +45,15 @@ func TestAWorldMovesBetweenStores(t *testing.T) {
 		id := "w-" + interrupted[len(interrupted)-2:]
 		require.NoError(t, from.Create(t.Context(), id, loaded, local.Birth{}, opts))
 		was := live()
+		told := func() string {
+			for w, err := range from.List(t.Context()) {
+				require.NoError(t, err)
+				if w.ID == id {
+					return w.To
+				}
+			}
+			return ""
+		}
 		dir := filepath.Join(copies, "moving", from.ID(), id)
 		if interrupted != "never" {
 			require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
@@ -60,6 +69,7 @@ func TestAWorldMovesBetweenStores(t *testing.T) {
 		require.NoError(t, err, interrupted)
 		require.Equal(t, "store "+to.ID(), done.To)
 		require.Equal(t, was, live(), interrupted)
+		require.Contains(t, told(), "store "+to.ID(), "and not the directory on its way")
 		w, err := to.World(id)
 		require.NoError(t, err)
 		lw, err := local.Open(w.Dir, w.In(opts))

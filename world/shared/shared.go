@@ -36,6 +36,7 @@ type Options struct {
 type Store struct {
 	*pglog.Store
 
+	where   string // see pglog.Where
 	copies  string
 	take    bool
 	asks    func(node string)
@@ -55,11 +56,15 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	where, err := pglog.Where(url)
+	if err != nil {
+		return nil, err
+	}
 	s, err := pglog.Open(ctx, url, pglog.Options{Node: o.Node, URL: o.URL, Version: o.Version, Lease: o.Lease, Connections: o.Connections})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s, copies, o.Take, o.Asks, local.NewSealing(s.ID())}, nil
+	return &Store{s, where, copies, o.Take, o.Asks, local.NewSealing(s.ID())}, nil
 }
 
 // World is where a world of a store lies, for package local: in a directory, which is its copy, and
@@ -100,12 +105,19 @@ func (s *Store) MoveIn(ctx context.Context, dir string, opts local.Options, lost
 
 // MoveOut moves a world of the store into another directory; see local.MoveOut. A node that has it is asked to give it up.
 func (s *Store) MoveOut(ctx context.Context, id, to string, opts local.Options) (*local.Moved, error) {
+	return s.moveOut(ctx, id, to, "", opts)
+}
+
+// moveOut is MoveOut into a directory that is on its way to another place; empty: it is for good.
+func (s *Store) moveOut(ctx context.Context, id, to, onward string, opts local.Options) (*local.Moved, error) {
 	w, err := s.World(id)
 	if err != nil {
 		return nil, err
 	}
+	from := s.elsewhere(pglog.Claim{Take: s.take})
+	from.Onward = onward
 	return s.withHandover(ctx, id, func() (*local.Moved, error) {
-		return local.MoveOut(ctx, id, w.Dir, to, opts, s.elsewhere(pglog.Claim{Take: s.take}))
+		return local.MoveOut(ctx, id, w.Dir, to, opts, from)
 	})
 }
 
@@ -168,7 +180,7 @@ func (s *Store) MoveTo(ctx context.Context, id string, to *Store, opts local.Opt
 	}
 	leaves, err := local.Leaves(dir, is)
 	if err == nil && !leaves { // else it is here, or there
-		_, err = s.MoveOut(ctx, id, dir, opts)
+		_, err = s.moveOut(ctx, id, dir, to.told(), opts)
 	}
 	if err != nil {
 		return nil, err
@@ -183,6 +195,9 @@ func (s *Store) MoveTo(ctx context.Context, id string, to *Store, opts local.Opt
 	}
 	return done, errors.Join(err, local.Forget(dir))
 }
+
+// told is the store as a person is told.
+func (s *Store) told() string { return "store " + s.ID() + " at " + s.where }
 
 // movingDir has worlds that are on their way to another store.
 const movingDir = "moving"
