@@ -15,7 +15,10 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-var errUnchecked = errors.New("the chain cannot be checked after a damaged record")
+var (
+	errUnchecked = errors.New("the chain cannot be checked after a damaged record")
+	errUnsaid    = errors.New("the log has it as redacted, and no record says so")
+)
 
 // unreadable makes a *DamageError of what Pebble says of files that are damaged
 // or gone.
@@ -256,6 +259,9 @@ func (s *Store) blobOf(e entry) error {
 	if errors.Is(err, journal.ErrNotFound) {
 		if errors.Is(s.redacted(e.Blob), journal.ErrRedacted) {
 			return nil
+		}
+		if errors.Is(err, journal.ErrRedacted) {
+			err = errUnsaid
 		}
 		return &DamageError{What: fmt.Sprintf("the payload of record #%d", e.ID), ID: journal.Seq(e.ID), Err: err}
 	}
