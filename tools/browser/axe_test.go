@@ -51,7 +51,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 		s.do(chromedp.EmulateViewport(size[0], size[1]))
 		for _, theme := range []string{"light", "dark"} {
 			s.do(chromedp.Evaluate[chromedp.Void]("document.documentElement.dataset.theme = '" + theme + "'; location.hash = '#/'"))
-			s.await("1 served here")
+			s.await("Worlds\n1\n")
 			s.accessible(fmt.Sprint("worlds-", theme, "-", size[0]))
 			s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 			s.await("wants refund.pay")

@@ -51,7 +51,7 @@ func TestPageIsGivenAway(t *testing.T) {
 	require.NotContains(t, strings.ToLower(s.text()), "compare", "which a server computes")
 	s.keys(kb.Escape)
 	s.at("#/")
-	s.await("1 served here")
+	s.await("Worlds\n1\n")
 }
 
 // A copy proves nothing, whatever somebody has made of it: it tells what was said when it

@@ -205,7 +205,7 @@ func TestLinkLeadsNowhereElse(t *testing.T) {
 	s.await("there is no such world")
 	s.at("#/%zz")
 	s.at("#/")
-	s.await("2 served here")
+	s.await("Worlds\n2\n")
 	require.NotContains(t, s.text(), "wants refund.pay")
 }
 
@@ -214,7 +214,7 @@ func TestCodeReplacesNobody(t *testing.T) {
 	s := look(t, support(t), "--manual", "--scope", "read")
 	s.do(chromedp.Evaluate[chromedp.Void]("location.hash = '#code=wk_of-somebody-else'; location.reload()"))
 	s.await("you are here already")
-	s.await("1 served here")
+	s.await("Worlds\n1\n")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("desk/B-2 wants refund.pay")
 	require.NotContains(t, s.text(), "Approve", "a token that cannot decide sees no buttons")
@@ -238,7 +238,7 @@ func TestWhatIsNotThereSaysSo(t *testing.T) {
 		s.await("there is no such world here, or not for this token")
 		require.NotContains(t, s.text(), "anchor", view)
 		s.at("#/")
-		s.await("1 served here")
+		s.await("Worlds\n1\n")
 	}
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("desk/B-2 wants refund.pay")

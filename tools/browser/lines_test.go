@@ -44,7 +44,7 @@ func TestLinesCanBePasted(t *testing.T) {
 	}
 	require.Greater(t, len(tried), 10)
 	s.at("#/")
-	s.await("2 served here")
+	s.await("Worlds\n2\n")
 	require.Len(t, s.lines(), 2, "one for each world")
 }
 
@@ -62,7 +62,7 @@ func (s *sight) lines() []string {
 func TestPageOfServeTellsNoDirectory(t *testing.T) {
 	desk := support(t)
 	s := bearing(t, desk, "--scope", "read")
-	s.await("1 served here")
+	s.await("Worlds\n1\n")
 	s.at("#/" + worldID(t, desk) + "/history")
 	s.await("worldctl snapshot list")
 	require.NotContains(t, s.text(), filepath.Dir(desk))
