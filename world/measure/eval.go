@@ -11,7 +11,6 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
@@ -292,10 +291,9 @@ func (p *pass) add(t *tally, spec *Spec, plan *plan, v governance.Value) error {
 	default:
 		return errNoNumber
 	}
-	if t.ranked {
-		if p.held++; p.held > p.limits.Values {
-			return fmt.Errorf("%w: percentiles and Gini coefficients have more than %d values in memory: raise limits.values", reducer.ErrLimit, p.limits.Values)
-		}
+	if t.ranked { // what is too much is counted, so that the error is the same in whatever order cells come
+		p.held++
+		t.full = p.held > p.limits.Values
 	}
 	if t.bins != nil {
 		t.bins[bin(plan.edges, about)]++

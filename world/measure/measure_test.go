@@ -227,6 +227,18 @@ func TestValuesInMemoryAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = set.Eval(cellsOf(t, "agent/a", `1`, "agent/b", `2`, "agent/c", `3`), 1)
 	require.ErrorContains(t, err, "have more than 2 values in memory: raise limits.values")
+
+	specs, err = parse(t, "m: {cells: x, value: state, take: p50}\nn: {cells: x, where: state > 1, value: state, take: gini}")
+	require.NoError(t, err)
+	set, err = measure.Compile(specs, measure.Env{Limits: measure.Limits{Values: 2}})
+	require.NoError(t, err)
+	for _, order := range [][]string{{"x/a", "1", "x/b", "2", "x/c", "3"}, {"x/c", "3", "x/b", "2", "x/a", "1"}} {
+		_, err = set.Eval(cellsOf(t, order...), 1)
+		require.EqualError(t, err, "measure m: state, at tick 1: limit exceeded: percentiles and Gini coefficients have more than 2 values in memory: raise limits.values",
+			"of no cell: which is the third nobody can tell")
+	}
+	_, err = set.Eval(cellsOf(t, "x/a", "1", "x/b", "1"), 1)
+	require.NoError(t, err)
 }
 
 func TestDocumentsThatAreRefused(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // bin returns the place of a value in a histogram: 0 is below its first edge.
@@ -49,6 +50,8 @@ func (p *pass) appendSpec(row Row, i int) (Row, error) {
 	switch {
 	case t.failed != nil:
 		return nil, t.failed
+	case t.ranked && t.n > 0 && p.held > p.limits.Values:
+		return nil, &Error{Measure: spec.Name, Expr: spec.Value, Tick: p.tick, Err: p.tooMany()}
 	case spec.Expr != "":
 		v, err := p.evalExpr(i, row)
 		if err != nil {
@@ -84,6 +87,11 @@ func (p *pass) appendSpec(row Row, i int) (Row, error) {
 		row = append(row, n)
 	}
 	return row, nil
+}
+
+// tooMany says that the measures of a row have more values than they may.
+func (p *pass) tooMany() error {
+	return fmt.Errorf("%w: percentiles and Gini coefficients have more than %d values in memory: raise limits.values", reducer.ErrLimit, p.limits.Values)
 }
 
 // evalExpr evaluates an expression over the measures before it. It is null where one of

@@ -18,6 +18,7 @@ type sample struct {
 	values   []float64 // kept where ranked is
 
 	spread, ranked bool
+	full           bool // no more values are kept
 }
 
 func (x *sample) reset() {
@@ -37,7 +38,7 @@ func (x *sample) add(n number, about float64) {
 	if x.spread {
 		x.squares.addProduct(n, n)
 	}
-	if x.ranked {
+	if x.ranked && !x.full {
 		x.values = append(x.values, about)
 	}
 }
