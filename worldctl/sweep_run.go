@@ -69,6 +69,9 @@ func (c *cli) sweepRun(ctx context.Context, id experiment.RunID, out, keep strin
 	return c.object("sweep-run", kept, func() {
 		c.facts([2]any{"run", id}, [2]any{"variant", kept.Variant}, [2]any{"seed", kept.Seed}, [2]any{"ticks", kept.Tick},
 			[2]any{"execution hash", kept.ExecutionHash.String()}, [2]any{"state root", kept.StateRoot.String()}, [2]any{"recorded", map[bool]string{true: "the same", false: "the results have not this run yet"}[kept.Recorded]})
+		if kept.Error != "" {
+			c.note("the run has failed, and the world is as it was then: %s", kept.Error)
+		}
 		c.note("the world is in %s: worldctl -w %s verify", keep, shellWord(keep))
 	})
 }
