@@ -14,9 +14,10 @@ import (
 // The mark says whether the copy of a log, which nobody syncs, can be believed. It is synced.
 const (
 	markName    = "copy"
-	markClean   = "clean"   // it was closed, and synced
-	markDamaged = "damaged" // somebody has met damage
-	markInUse   = "in use"  // else the id of the machine's boot, until the end of which the page cache is whole
+	newMarkName = "copy.new" // a mark that is being written
+	markClean   = "clean"    // it was closed, and synced
+	markDamaged = "damaged"  // somebody has met damage
+	markInUse   = "in use"   // else the id of the machine's boot, until the end of which the page cache is whole
 )
 
 // thisBoot returns an id that no other start of a machine has; empty: there is none.
@@ -41,15 +42,19 @@ func (s *Store) readMark() (mark string, there bool, err error) {
 	return strings.TrimSpace(string(text)), true, errors.Join(err, f.Close())
 }
 
-// setMark marks the copy, durably.
+// setMark marks the copy, durably. At no moment there is no mark, or an empty one: without it the copy would be taken
+// for a world of its own.
 func (s *Store) setMark(mark string) error {
-	files := s.opts.disk
-	f, err := files.Create(s.path(markName), vfs.WriteCategoryUnspecified)
+	files, making := s.opts.disk, s.path(newMarkName)
+	f, err := files.Create(making, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write([]byte(mark + "\n"))
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(files, s.dir))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = files.Rename(making, s.path(markName))
+	}
+	return errors.Join(err, syncDir(files, s.dir))
 }
 
 // suspect has the copy made anew by whoever opens it next, if err is of damage to it.
