@@ -52,11 +52,15 @@ func TestStoryOfTheDesk(t *testing.T) {
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("3 wait for a person")
 	s.await("wants refund.pay")
+	second := "desk/E-5 wants refund.pay"
+	if strings.Contains(s.text(), second) { // they are in the order in which their lookups were answered
+		second = "desk/B-2 wants refund.pay"
+	}
 	s.keys("a")
 	s.decide("the piano is on its way")
 	s.await("2 wait for a person")
 	s.keys("j")
-	s.await("desk/E-5 wants refund.pay")
+	s.await(second)
 	s.keys("d")
 	s.decide("it is loud for everybody")
 	s.await("1 waits for a person")
