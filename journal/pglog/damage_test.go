@@ -109,6 +109,7 @@ func TestACheckFindsWhatIsNotThere(t *testing.T) {
 		require.NoError(t, err)
 		var c chain
 		require.NoError(t, appended(w, c.batch(5000, 10, id)))
+		require.NoError(t, w.PutKeyring(t.Context(), sealedRing(t, id[0])))
 		require.NoError(t, w.PutImage(t.Context(), &journal.KeptImage{Head: c.at, Parts: func(yield func([]byte, error) bool) {
 			_ = yield([]byte("one"), nil) && yield([]byte("two"), nil)
 		}}))
@@ -125,7 +126,8 @@ func TestACheckFindsWhatIsNotThere(t *testing.T) {
 	require.Empty(t, found())
 	run(t, url, "DELETE FROM worldkernel.frame USING worldkernel.world w WHERE w.wid = frame.wid AND w.id = 'a' AND first = 2049")
 	run(t, url, "DELETE FROM worldkernel.image_part p USING worldkernel.world w WHERE w.wid = p.wid AND w.id = 'b' AND n = 1")
-	require.Equal(t, []string{"a the journal", "b the image"}, found())
+	run(t, url, "DELETE FROM worldkernel.keyring k USING worldkernel.world w WHERE w.wid = k.wid AND w.id = 'c'")
+	require.Equal(t, []string{"a the journal", "b the image", "c the keyring"}, found())
 }
 
 func TestADamagedContentOrImageIsNamed(t *testing.T) {

@@ -43,7 +43,7 @@ var changes = map[string][]string{
 // reason. What is read besides is what was put, or an error.
 var believed = map[string]string{
 	"meta.one": "", "meta.store": "", // who knows which store it is says so: Options.Store
-	"node.node": "", "node.run": "", "node.lease_until": "", // leases give liveness only
+	"node.node": "", "node.run": "", "node.lease_until": "", "node.gives": "", // leases, and whom one asks, give liveness only
 	"node.url": "", "node.version": "", "world.node": "", "world.run": "", "world.due": "", "world.wanted": "", "world.moved_to": "",
 	"world.left_head": "", "world.left_root": "", "world.left_sealed": "", "world.left_seal": "", // no world that lives has them
 	"world.copies": "",                        // it is for what was moved away
