@@ -34,6 +34,7 @@ func TestEveryErrorThatADoorCanMeetHasAFault(t *testing.T) {
 	never := map[string]string{
 		"world.InputError":            "it wraps one that has",
 		"governance.SameError":        "it is an ErrSame",
+		"local.StaleError":            "it is an ErrStale",
 		"local.LineError":             "it wraps what is wrong with the line",
 		"world.NotEventError":         "likewise",
 		"manifest.PatchError":         "it wraps one that has",
