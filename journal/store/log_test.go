@@ -337,12 +337,9 @@ func TestOpeningWithoutACopyReadsTheImageAndWhatFollows(t *testing.T) {
 	s, err := Create(testDir, sharedOptions(mem, log))
 	require.NoError(t, err)
 	w := &writer{}
-	img := func() *journal.Image {
-		img := &journal.Image{Head: w.head, Core: []byte("core")}
-		for i := range 200 {
-			img.Cells = append(img.Cells, journal.CellVersion{Cell: fmt.Sprintf("agent/%03d", i), Bytes: []byte(prose(uint64(i), 8<<10))})
-		}
-		return img
+	var cells []journal.CellVersion
+	for i := range 200 {
+		cells = append(cells, journal.CellVersion{Cell: fmt.Sprintf("agent/%03d", i), Bytes: []byte(prose(uint64(i), 8<<10))})
 	}
 	appended := 0
 	for i := range 20 {
@@ -352,7 +349,7 @@ func TestOpeningWithoutACopyReadsTheImageAndWhatFollows(t *testing.T) {
 		b.Head = w.head
 		appendAll(t, s, b)
 		appended += len(text)
-		require.NoError(t, s.Checkpoint(img()))
+		require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Core: []byte("core"), Cells: slices.Clone(cells)}))
 		s.settleImages()
 	}
 	require.NoError(t, s.Close())
