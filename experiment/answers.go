@@ -10,9 +10,12 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -115,13 +118,42 @@ func (a *answers) open(path string) (err error) {
 	if a.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
 		return err
 	}
-	if a.unlock, err = lockAnswers(a.file); err != nil {
+	if a.beside, err = lockAnswers(a.file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err := a.read(); err != nil {
 		return err
 	}
 	return a.file.Truncate(a.size) // what a kill has cut off
+}
+
+// lockAnswers has nobody else write a file of answers until it is closed: no other process, nor
+// another experiment of this one, whatever name they have for the file. Who only reads it needs
+// no lock. On systems without flock(2) a file beside it is locked, until that is closed.
+func lockAnswers(f *os.File) (beside io.Closer, err error) {
+	err = file.Lock(f.Fd())
+	if errors.Is(err, errors.ErrUnsupported) {
+		if beside, err = vfs.Default.Lock(f.Name() + ".lock"); err != nil {
+			err = file.ErrLocked
+		}
+	}
+	if errors.Is(err, file.ErrLocked) {
+		err = ErrAnswersUsed
+	}
+	return beside, err
+}
+
+// answersWritten reports whether somebody has a file of answers locked, and so may write it.
+func answersWritten(f *os.File) (bool, error) {
+	written, err := file.Locked(f.Fd())
+	if errors.Is(err, errors.ErrUnsupported) {
+		held, err := vfs.Default.Lock(f.Name() + ".lock")
+		if err != nil {
+			return true, nil //nolint:nilerr // it is
+		}
+		return false, held.Close()
+	}
+	return written, err
 }
 
 // look reads the file for who only reads it. Attempts without an end are in doubt, but where

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -78,7 +79,7 @@ type answers struct {
 
 	underWay map[canon.Hash]bool // attempts that another process makes, as it was when the file was read
 
-	unlock func() error    // nil: the file is only read
+	beside io.Closer       // the lock beside the file, on systems where that has none of its own; else nil
 	life   context.Context // of attempts, which outlive the runs that ask for them
 	kill   context.CancelFunc
 	flying sync.WaitGroup
@@ -186,8 +187,8 @@ func (a *answers) close() error {
 	for _, p := range a.made {
 		err = errors.Join(err, p.Close())
 	}
-	if a.unlock != nil {
-		err = errors.Join(err, a.unlock())
+	if a.beside != nil {
+		err = errors.Join(err, a.beside.Close())
 	}
 	if a.file != nil {
 		err = errors.Join(err, a.file.Close())

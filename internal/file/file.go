@@ -1,5 +1,6 @@
 // Package file reads small files, and makes files and directories such that after an
-// error, and where Replace writes after a crash, too, there is all of one or nothing.
+// error, and where Replace writes after a crash, too, there is all of one or nothing. It
+// locks files, too.
 package file
 
 import (
@@ -19,6 +20,9 @@ var ErrSize = errors.New("too large")
 
 // ErrIrregular says that something is no regular file, such as a directory or a pipe.
 var ErrIrregular = errors.New("it is not a regular file")
+
+// ErrLocked says that somebody else has locked a file.
+var ErrLocked = errors.New("somebody else has locked it")
 
 // Read returns what a file holds. ErrSize says that it has more than a number of bytes.
 // Errors are *fs.PathError.

@@ -7,10 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // LockedError says that a world has an owner, in this or another process.
@@ -53,7 +54,7 @@ func acquire(files vfs.FS, path string) (*fileLock, error) {
 		return nil, err
 	}
 	held, err := exclude(files, f, path)
-	if errors.Is(err, syscall.EAGAIN) {
+	if errors.Is(err, file.ErrLocked) {
 		err = &LockedError{Owner: readOwner(f)}
 	}
 	if err != nil {
@@ -81,6 +82,24 @@ func readOwner(f vfs.File) string {
 	line := make([]byte, ownerLine)
 	n, _ := f.ReadAt(line, 0) // an unreadable name is an empty one
 	return strings.TrimSpace(string(line[:n]))
+}
+
+// exclude locks f, or answers file.ErrLocked. What has no descriptor, and systems without
+// flock(2), lock a file beside it.
+func exclude(files vfs.FS, f vfs.File, path string) (io.Closer, error) {
+	if fd := f.Fd(); fd != vfs.InvalidFd {
+		switch err := file.Lock(fd); {
+		case err == nil:
+			return closerFunc(func() error { return file.Unlock(fd) }), nil
+		case !errors.Is(err, errors.ErrUnsupported):
+			return nil, err
+		}
+	}
+	held, err := files.Lock(path + ".held")
+	if err != nil {
+		return nil, errors.Join(file.ErrLocked, err)
+	}
+	return held, nil
 }
 
 // closerFunc is an io.Closer.
