@@ -205,6 +205,7 @@ func TestBadDocuments(t *testing.T) {
 		{sir(t, "seeds: 6", "sedes: 6"), `7:1: unknown key "sedes": did you mean "seeds"?`},
 		{sir(t, "seeds: 6", "seeds: [1, 2, 1]"), "7:15: the seed 1 is there twice"},
 		{sir(t, "seeds: 6", "seeds: 100001"), "limits.runs raises that"},
+		{sir(t, "seeds: 6", "seeds: 18446744073709551615\nlimits: {runs: 18446744073709551615}"), "limits.runs is 18446744073709551615: an experiment has at most 1000000"},
 		{sir(t, "seeds: 6", "seeds: &a 6"), "7:8: anchors are not allowed"},
 		{sir(t, "person.infect: 10", "person.infekt: 10"), `6:20: no reducer reads the param "person.infekt": declare it in world.yaml, under reducers.person.params; did you mean "infect"?`},
 		{sir(t, "person.infect: 10", "nobody.infect: 10"), `there is no reducer "nobody"`},

@@ -64,6 +64,10 @@ func (l *loader) read() error {
 				"rows": l.Count(&l.spec.Limits.Rows), "bytes": l.Size(&l.spec.Limits.Bytes), "inputs": l.Size(&l.spec.Limits.Input),
 				"values": l.Count(&l.spec.Limits.Measures.Values), "gas": l.Count(&l.spec.Limits.Measures.Gas), "memory": l.Size(&l.spec.Limits.Measures.Memory),
 			})
+			if runs := l.spec.Limits.Runs; runs > MaxRuns {
+				l.Fault(n, "limits.runs is %d: an experiment has at most %d; several with other seeds have more", runs, MaxRuns)
+				l.spec.Limits.Runs = MaxRuns // what follows makes room for so many
+			}
 		},
 	}
 	for _, name := range []string{"world", "from", "variants", "params", "sample", "seeds", "inputs", "stop", "measures", "at", "effects"} {

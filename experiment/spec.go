@@ -118,3 +118,6 @@ const (
 	DefaultBytes = 4 << 30
 	DefaultInput = 64 << 20
 )
+
+// MaxRuns is what limits.runs may be raised to: seeds and points of all runs lie in memory.
+const MaxRuns = 1_000_000
