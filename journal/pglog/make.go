@@ -117,8 +117,8 @@ func (w *World) Stands(ctx context.Context) (journal.Standing, error) {
 // MoveAway implements journal.Movable. What the world had goes, as far as the server lets it: what is
 // left goes when it is moved away again, or made anew.
 func (w *World) MoveAway(ctx context.Context, to string) error {
-	if len(to) > maxText {
-		return fmt.Errorf("pglog: the place that world %s moves to has %d bytes: %d are the most", w.id, len(to), maxText)
+	if err := w.checkPlace(to); err != nil {
+		return err
 	}
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
@@ -139,11 +139,19 @@ func (w *World) MoveAway(ctx context.Context, to string) error {
 	return nil
 }
 
+// checkPlace refuses what sqlFault would call damage.
+func (w *World) checkPlace(to string) error {
+	if len(to) > maxText {
+		return fmt.Errorf("pglog: the place that world %s moves to has %d bytes: %d are the most", w.id, len(to), maxText)
+	}
+	return nil
+}
+
 // Forward has the store remember another place for a world that was moved away, where it remembers that one: it
 // has gone on from there.
 func (w *World) Forward(ctx context.Context, from, to string) error {
-	if len(to) > maxText {
-		return fmt.Errorf("pglog: the place that world %s moves to has %d bytes: %d are the most", w.id, len(to), maxText)
+	if err := w.checkPlace(to); err != nil {
+		return err
 	}
 	err := w.insist(ctx, func(ctx context.Context) error {
 		return w.store.row(ctx, sqlForward, []any{w.id, from, to}, new(int64))
