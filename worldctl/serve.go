@@ -97,7 +97,6 @@ one could not go on.`,
 	s.addDoor(f)
 	s.addForks(f)
 	s.notify.add(f)
-	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.page, "ui", false, "serve the page also where other machines reach it")
 	c.addNode(f, &s.idle)
@@ -108,11 +107,12 @@ one could not go on.`,
 	return cmd
 }
 
-// addDoor adds the flags about where the server listens, and to whom.
+// addDoor adds the flags about where the server listens, to whom, and to how much at once.
 func (s *serving) addDoor(f *pflag.FlagSet) {
 	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT`; port 0 is any free one")
 	f.StringVar(&s.tokens, "token-file", "", "`FILE` of the tokens that are taken, see worldctl token")
 	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
+	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 }
 
 func (s *serving) addForks(f *pflag.FlagSet) {
