@@ -214,7 +214,11 @@ func (c *cli) besideStore(cmd *cobra.Command) error {
 	}
 	if n := len(c.typedStores()); n > 1 && !c.directories && !ofStores(cmd) {
 		verb := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-		return usagef("type "+verb+" once for each store: only serve and node list take several", "%s is about one store, and --store names %d", verb, n)
+		hint := "type " + verb + " once for each store: only serve and node list take several"
+		if cmd.Flags().Lookup("to-store") != nil {
+			hint = "name the one that it goes to with --to-store"
+		}
+		return usagef(hint, "%s is about one store, and --store names %d", verb, n)
 	}
 	if c.take && c.storeURL() == "" && c.owned == nil {
 		return usagef("leave --take out: what uses a directory has to end first", "--take is for a world in a store")
