@@ -107,7 +107,7 @@ func (c *cli) restoreStored(ctx context.Context, backup string) error {
 		return &fault{err: err, code: exitUsage, hint: "type -w " + other.ID}
 	}
 	if moved := (*local.MovedError)(nil); errors.As(err, &moved) {
-		return hinted(err, "it lives there: worldctl move in brings it back; only if it is lost: %s= worldctl restore %s -w DIR, and worldctl move in DIR", storeEnv, shellWord(backup))
+		return hinted(err, "it lives there: worldctl move in DIR brings it back; only if it is lost: %s= worldctl restore %s -w DIR, and worldctl move in DIR", storeEnv, shellWord(backup))
 	}
 	if errors.Is(err, local.ErrNoWorld) || isFile(backup) {
 		return notBackup(backup, err)

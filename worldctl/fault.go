@@ -89,7 +89,8 @@ func (c *cli) typed(world string) *strings.Replacer {
 	if world == "" && store == "" && name == ownName {
 		return strings.NewReplacer()
 	}
-	pairs := []string{ownName + " -w ", name + " -w "}
+	inDirectories := storeEnv + "= " + ownName + " " // of no store, whichever was typed
+	pairs := []string{ownName + " -w ", name + " -w ", inDirectories, storeEnv + "= " + name + " "}
 	for _, verb := range newRootCommand(&cli{}).Commands() {
 		about := ""
 		if !ofDirectories(verb.Name()) {

@@ -80,6 +80,10 @@ func TestHintsWorkAsTheyStand(t *testing.T) {
 		require.Equal(t, want, c.inWorld("worldctl "+verb.Name()+" x"))
 	}
 	require.Equal(t, "type worldctl -w town backup --help", c.inWorld("type worldctl backup --help"))
+	of := &cli{}
+	of.urls = []string{"postgres:///w"}
+	require.Equal(t, "worldctl --store postgres:///w move in DIR; WORLDCTL_STORE= worldctl restore bk -w DIR",
+		of.inWorld("worldctl move in DIR; WORLDCTL_STORE= worldctl restore bk -w DIR"), "what is in a directory is in no store")
 	c.world = "my 'town'"
 	require.Equal(t, `worldctl -w 'my '\''town'\''' run`, c.inWorld("worldctl run"))
 }
