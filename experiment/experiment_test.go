@@ -244,6 +244,8 @@ func TestBadDocuments(t *testing.T) {
 			sir(t, "inputs: people.star\n", "params: {person.infect: [1, 2]}\n", "{params: {person.infect: 10}}", "{set: {/reducers/person/params/infect: 3}}"),
 			"6:3: the variant masks has the rules of usual: its runs would be the same",
 		},
+		{sir(t, "stop: {ticks: 30}\n", ""), "8:9: people.star may have something for any tick, so no run is idle before its last one: want stop.ticks, or stop.when"},
+		{sir(t, "stop: {ticks: 30}", "stop: {idle: true}"), "9:7: people.star may have something for any tick"},
 		{sir(t, "at: [every 5, end]", "at: every 31"), "13:5: every 31 is never reached: a run has the ticks 0 to 30"},
 	} {
 		_, err := experiment.Load(document(t, x.text), experiment.LoadOptions{})

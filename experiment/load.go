@@ -95,9 +95,9 @@ func (l *loader) read() error {
 	l.params()
 	l.variants()
 	l.seeds()
+	l.input()
 	l.stop()
 	l.effects()
-	l.input()
 	l.measures()
 	if err := l.Err(); err != nil {
 		return err
@@ -247,6 +247,7 @@ func (l *loader) stop() {
 	n := l.at["stop"]
 	if n == nil {
 		l.spec.Stop, l.bounded = Stop{Ticks: l.spec.Limits.Ticks, Idle: true}, true
+		l.endless()
 		return
 	}
 	s := &l.spec.Stop
@@ -263,6 +264,15 @@ func (l *loader) stop() {
 	case s.Ticks == 0:
 		s.Ticks, l.bounded = l.spec.Limits.Ticks, true
 		s.Idle = true // there is nothing to wait for where it is idle
+	}
+	l.endless()
+}
+
+// endless refuses what would go on to limits.ticks: a program of inputs may have something for each tick.
+func (l *loader) endless() {
+	if l.bounded && l.spec.Stop.When == "" && l.spec.inputs.program != nil {
+		l.Fault(cmp.Or(l.at["stop"], l.at["inputs"]), "%s may have something for any tick, so no run is idle before its last one: want stop.ticks, or stop.when",
+			l.spec.inputs.file)
 	}
 }
 
