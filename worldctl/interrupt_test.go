@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -61,4 +63,48 @@ func TestCtrlCLosesNothing(t *testing.T) {
 	require.Contains(t, out, `"ticks":3`)
 	require.NotContains(t, out, `"events_pending":0`)
 	require.True(t, verified(t, dir).OK)
+}
+
+// TestASecondCtrlCEndsALongStep, which the first one waits for: nothing of it has happened.
+func TestASecondCtrlCEndsALongStep(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "w")
+	worldctl(t, nil, "init", dir)
+	source := "def reduce(ctx, state, event):\n    for i in range(1000000):\n        for j in range(1000000):\n            pass\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "reducers", "counter.star"), []byte(source), 0o600))
+	manifest, err := os.ReadFile(filepath.Join(dir, "world.yaml"))
+	require.NoError(t, err)
+	slow := strings.Replace(string(manifest), "counter.star}", "counter.star, limits: {gas: 10000000000}}", 1)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "world.yaml"), []byte(slow), 0o600))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".world")))
+	worldctl(t, nil, "init", dir)
+	worldctl(t, nil, "-w", dir, "send", "counter.added", `{"name": "tea", "by": 1}`)
+
+	for {
+		cmd := exec.Command("worldctl", "-w", dir, "run")
+		require.NoError(t, cmd.Start())
+		interrupted(cmd)
+		if cmd.ProcessState.ExitCode() == exitInterrupted { // the first one came before the step
+			continue
+		}
+		require.Equal(t, syscall.SIGINT, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+		require.True(t, verified(t, dir).OK)
+		return
+	}
+}
+
+// interrupted presses Ctrl-C until a process has ended.
+func interrupted(cmd *exec.Cmd) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(200 * time.Millisecond):
+			_ = cmd.Process.Signal(os.Interrupt)
+		}
+	}
 }

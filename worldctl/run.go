@@ -59,7 +59,7 @@ func newRunCommand(c *cli) *cobra.Command {
 in which nothing can happen are jumped over. A world whose clock is real runs a tick
 when the wall clock has reached it, first of all those that have fallen due since it was
 run last, and goes on until Ctrl-C; --until-idle ends it. Ctrl-C stops between two steps of
-cells; what was done is durable, and the next run goes on from there. Other
+cells, a second one at once; what was done is durable, and the next run goes on from there. Other
 processes can be used on the world meanwhile.
 
 With --effects recorded:DIR nothing outside is touched: the receipts of the world

@@ -35,9 +35,10 @@ all cores. FILE is a YAML document that says which (docs/experiments.md). All of
 checked before the first run.
 
 Of each run are kept its measures, seed and params, its execution hash and its state root, in
-the directory of results. Ctrl-C or a kill loses the runs under way; the same command goes on
-with those that are missing. Where all have ended, the tables are the same byte for byte,
-however it came to that: runs.csv and ticks.csv, .jsonl and .parquet, with dictionary.json.
+the directory of results. Ctrl-C, which waits for the steps under way unless it comes twice,
+or a kill loses the runs under way; the same command goes on with those that are missing.
+Where all have ended, the tables are the same byte for byte, however it came to that:
+runs.csv and ticks.csv, .jsonl and .parquet, with dictionary.json.
 
 Nothing outside is touched unless the experiment, or --effects live, says so.
 

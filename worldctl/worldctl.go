@@ -41,6 +41,7 @@ func Main(opts Options) {
 	}
 	opts.program = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal kills
 	code := run(ctx, opts, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
