@@ -80,7 +80,7 @@ it lists are complete.
 // describeVerb writes a verb and those below it.
 func describeVerb(b *strings.Builder, verb *cobra.Command) {
 	fmt.Fprintf(b, "### %s\n\n%s.\n\n", verb.CommandPath(), strings.TrimSuffix(verb.Short, "."))
-	if !verb.HasSubCommands() {
+	if !verb.HasSubCommands() || verb.Example != "" {
 		text := verb.UseLine()
 		if verb.Long != "" && verb.Long != verb.Short {
 			text += "\n\n" + verb.Long
