@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -84,10 +85,11 @@ func readOwner(f vfs.File) string {
 	return strings.TrimSpace(string(line[:n]))
 }
 
-// exclude locks f, or answers file.ErrLocked. What has no descriptor, and systems without
-// flock(2), lock a file beside it.
+// exclude locks f, or answers file.ErrLocked. Systems without flock(2), and files without a
+// descriptor, which are in memory, lock a file beside it.
 func exclude(files vfs.FS, f vfs.File, path string) (io.Closer, error) {
-	if fd := f.Fd(); fd != vfs.InvalidFd {
+	fd := f.Fd()
+	if fd != vfs.InvalidFd {
 		switch err := file.Lock(fd); {
 		case err == nil:
 			return closerFunc(func() error { return file.Unlock(fd) }), nil
@@ -96,10 +98,10 @@ func exclude(files vfs.FS, f vfs.File, path string) (io.Closer, error) {
 		}
 	}
 	held, err := files.Lock(path + ".held")
-	if err != nil {
-		return nil, errors.Join(file.ErrLocked, err)
+	if err != nil && (fd != vfs.InvalidFd || errors.Is(err, syscall.EAGAIN)) {
+		err = errors.Join(file.ErrLocked, err)
 	}
-	return held, nil
+	return held, err
 }
 
 // closerFunc is an io.Closer.
