@@ -212,6 +212,7 @@ func sameThoughKilled(t *testing.T, undisturbed, dir string, after func() time.D
 }
 
 func TestVilleLosesNothing(t *testing.T) {
+	t.Parallel()
 	dir := villeSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	submitted := 0

@@ -108,6 +108,7 @@ func heard(t *testing.T, dir string) map[string]int {
 }
 
 func TestAirlineCancelsNothingWithoutApproval(t *testing.T) {
+	t.Parallel()
 	dir := airlineWithApproval(t)
 	worldctl(t, nil, "-w", dir, "run")
 	counts, idle := stands(t, dir)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAirlineAndVilleAreProvenFromBundles(t *testing.T) {
+	t.Parallel()
 	airline := filepath.Join(t.TempDir(), "airline")
 	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", airline)
 	ville := villeSent(t)

@@ -78,6 +78,7 @@ func TestBudgetIsSpentToTheLastCall(t *testing.T) {
 // TestKilledWorldNeverOverspends kills a world at random moments. An attempt
 // that was cut off has spent its call, whether or not it was made.
 func TestKilledWorldNeverOverspends(t *testing.T) {
+	t.Parallel()
 	random, kills := seeded(t), 8
 	w := newSinkWorld(t, newSink(t), budgetCells, budgetEffects, 8, "external_key: per_attempt", budgeted)
 	for range kills {

@@ -16,6 +16,7 @@ import (
 // examples of the packages and of docs/go.md beside it: they compile, and the program
 // does what its README says. It needs no network.
 func TestGoProgramsOutsideOfTheModule(t *testing.T) {
+	t.Parallel()
 	checkout, err := filepath.Abs("..")
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "desk")

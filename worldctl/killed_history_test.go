@@ -177,6 +177,7 @@ func (k *killable) of(dir string) []string {
 // A command about history that is killed has happened or not, and what it leaves
 // is in nobody's way.
 func TestKilledHistoryCommandHasHappenedOrNot(t *testing.T) {
+	t.Parallel()
 	random := seeded(t)
 	world := aWorldWithHistory(t)
 	for _, k := range killables(t) {
@@ -211,6 +212,7 @@ func TestKilledHistoryCommandHasHappenedOrNot(t *testing.T) {
 
 // TestKilledFilterHasDecidedAboutAllOrNone of 500 parked intents, each once.
 func TestKilledFilterHasDecidedAboutAllOrNone(t *testing.T) {
+	t.Parallel()
 	const many = 500
 	random := seeded(t)
 	origin := filepath.Join(t.TempDir(), "bank")

@@ -143,6 +143,7 @@ func TestEngineListsFollowEngineFields(t *testing.T) {
 // TestWorldFromBeforeIsUpgraded moves a world of the first engines to the newest ones. A
 // change of world.yaml before and after keeps those that are in force.
 func TestWorldFromBeforeIsUpgraded(t *testing.T) {
+	t.Parallel()
 	dir := oldWorld(t, "engines-1")
 	key := filepath.Join(t.TempDir(), "key")
 	worldctl(t, nil, "keys", "new", "--approver", key)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
@@ -23,6 +24,7 @@ import (
 // interrupts that and returns the run's exit code.
 func besideRun(t *testing.T) (dir string, end func() int) {
 	t.Helper()
+	testrace.Here(t)
 	dir = filepath.Join(t.TempDir(), "w")
 	code, _, _ := inProcess(t.Context(), "init", dir)
 	require.Equal(t, exitOK, code)
@@ -177,6 +179,7 @@ func TestFollowersEndWithTheOwner(t *testing.T) {
 // TestStdinThatStandsStillHoldsNobodyUp leaves the stdin of a bulk open between
 // its lines.
 func TestStdinThatStandsStillHoldsNobodyUp(t *testing.T) {
+	testrace.Here(t)
 	dir, _ := besideRun(t)
 	in, lines := io.Pipe()
 	var out, said bytes.Buffer
@@ -198,6 +201,7 @@ func TestStdinThatStandsStillHoldsNobodyUp(t *testing.T) {
 
 // TestAnInterruptReachesTheCommand interrupts a bulk that waits for its next line.
 func TestAnInterruptReachesTheCommand(t *testing.T) {
+	testrace.Here(t)
 	dir, _ := besideRun(t)
 	in, lines := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())

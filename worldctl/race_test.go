@@ -12,13 +12,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // processes lets the tests start a worldctl without the race detector: they start
-// hundreds, and with it each takes several times as long. With it run the tests
-// themselves and what they call inProcess, the sink, and the processes of tests
-// that say raced. What performs effects beside the command line is raced by the
-// tests of host and world/local.
+// hundreds, and with it each takes several times as long. With it run the tests that
+// say so (testrace), what they call inProcess, the sink, and the processes of tests that
+// say raced. What performs effects beside the command line is raced by the tests of host.
 func processes(m *testing.M) testscript.TestingM { return plain{m} }
 
 // plain are the tests, with the worldctl without the race detector first in PATH.
@@ -33,6 +34,9 @@ func (p plain) Run() int {
 	if err == nil {
 		err = os.Setenv("PATH", pathFrom(dir))
 	}
+	if err == nil {
+		err = testrace.Only()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -40,10 +44,21 @@ func (p plain) Run() int {
 	return p.M.Run()
 }
 
+// scripts are those that say raced.
+func scripts(t *testing.T) (files []string) {
+	t.Helper()
+	for _, name := range racedScripts {
+		files = append(files, filepath.Join(scriptDir, name+".txtar"))
+	}
+	return files
+}
+
 // build makes the program with the flags of make build, whose packages are in the
 // cache then. GOFLAGS may ask for the race detector.
 func build(program string) error {
-	out, err := exec.Command("go", "build", "-race=false", "-trimpath", "-o", program, "../cmd/worldctl").CombinedOutput()
+	cmd := exec.Command("go", "build", "-race=false", "-trimpath", "-o", program, "../cmd/worldctl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}

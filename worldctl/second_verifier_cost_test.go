@@ -303,6 +303,7 @@ func (s *second) weigh(args ...string) (w weighed) {
 // TestCraftedFilesCostLittle has both verifiers refuse files that were made to cost: by
 // a verdict, in at most 256 MiB, and without looking long.
 func TestCraftedFilesCostLittle(t *testing.T) {
+	t.Parallel()
 	const most = 256 << 10 // KiB
 	worlds, trust := owners(t)
 	s := secondVerifier(t, worlds, trust...)

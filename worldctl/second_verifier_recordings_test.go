@@ -73,6 +73,7 @@ func stored(t *testing.T, dir string) (g good, id string) {
 // TestSimulationOfForgedRecordings does to bundles of real recordings what
 // TestSimulationOfForgedBundles does to made-up ones.
 func TestSimulationOfForgedRecordings(t *testing.T) {
+	t.Parallel()
 	const ofEach = 20
 	first, runs := faults.Seeds(t, 1, 15)
 	airline, ville := 10, 400

@@ -222,6 +222,7 @@ func owners(t *testing.T) ([]string, []ed25519.PublicKey) {
 //
 // SEED and SIM_RUNS are as for the simulations in world/worldtest.
 func TestSimulationOfGoodBundles(t *testing.T) {
+	t.Parallel()
 	const few = 50
 	first, runs := faults.Seeds(t, few, 1000)
 	worlds, trust := owners(t)
@@ -357,6 +358,7 @@ func mutantsOf(t *testing.T, g good, n int, rng *rand.Rand, turn func() craft) (
 //
 // SEED and SIM_RUNS are as for the simulations in world/worldtest.
 func TestSimulationOfForgedBundles(t *testing.T) {
+	t.Parallel()
 	const few, ofEach = 5, 50
 	first, runs := faults.Seeds(t, few, 60)
 	worlds, trust := owners(t)

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // servingTest is a `worldctl serve` under test.
@@ -49,6 +51,7 @@ func startServe(t *testing.T, args ...string) *servingTest {
 // startVerb runs worldctl in this process. interrupt ends it and returns its exit code.
 func startVerb(t *testing.T, args ...string) (stdout, stderr io.Reader, interrupt func() int) {
 	t.Helper()
+	testrace.Here(t)
 	stdout, out := io.Pipe()
 	stderr, said := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())

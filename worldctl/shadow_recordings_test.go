@@ -310,6 +310,7 @@ func requireNothingPerformed(t *testing.T, dir string) {
 }
 
 func TestVilleShadows(t *testing.T) {
+	t.Parallel()
 	dir := villeSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	before, journal := everythingOf(t, dir), recordedJournal(t, dir)
@@ -364,6 +365,7 @@ func approved(t *testing.T, dir, file, key string) string {
 // TestAirlineUpgradeMigratesAllCellsOrNone puts other code in force in a world
 // that has run, and takes the world back to before that.
 func TestAirlineUpgradeMigratesAllCellsOrNone(t *testing.T) {
+	t.Parallel()
 	dir := airlineHalfWay(t)
 	key := filepath.Join(t.TempDir(), "alice")
 	worldctl(t, nil, "keys", "new", "--approver", key)

@@ -259,6 +259,7 @@ func (w *sinkWorld) killed(random *rand.Rand, kills int) {
 }
 
 func TestSinkIsNeverAskedTwice(t *testing.T) {
+	t.Parallel()
 	cells, effects, kills := sinkSize()
 	w := newSinkWorld(t, newSink(t), cells, effects, 8, "external_key: per_attempt", "")
 	w.killed(seeded(t), kills)
@@ -273,6 +274,7 @@ func TestSinkIsAskedAgainUnderOneKey(t *testing.T) {
 }
 
 func TestKilledSinkIsNeverAskedTwice(t *testing.T) {
+	t.Parallel()
 	cells, effects, kills := sinkSize()
 	random := seeded(t)
 	w := newSinkWorld(t, newSink(t), cells, effects, 8, "external_key: per_attempt", "")
@@ -294,6 +296,7 @@ func TestKilledSinkIsNeverAskedTwice(t *testing.T) {
 }
 
 func TestLateAnswersAreNotAskedForTwice(t *testing.T) {
+	t.Parallel()
 	cells, effects, _ := sinkSize()
 	s := newSink(t, "-slow", "25", "-delay", "1500ms")
 	w := newSinkWorld(t, s, cells, effects, 64, "external_key: per_attempt\n    timeout: 500ms", "")

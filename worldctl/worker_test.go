@@ -242,6 +242,7 @@ func attemptName(key string, attempt uint64) string { return fmt.Sprint(key, ":"
 // moments they are killed or stopped, no effect happens twice, none is lost, and a
 // person is asked only about what a worker had.
 func TestKilledAndStoppedWorkersDoNothingTwice(t *testing.T) {
+	t.Parallel()
 	const lease = 400 * time.Millisecond
 	cells, effects, moments := workSize(t)
 	random := seeded(t)
@@ -335,6 +336,7 @@ func TestAQueueWithoutAFenceRepeats(t *testing.T) {
 
 // TestKilledServerAndWorkersLoseNothing kills the server, too.
 func TestKilledServerAndWorkersLoseNothing(t *testing.T) {
+	t.Parallel()
 	const cells, effects, kills = 6, 5, 4
 	random := seeded(t)
 	w := newSinkWorld(t, newSink(t), cells, effects, 8, "external_key: per_attempt\n    timeout: 5s", "")

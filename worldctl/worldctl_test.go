@@ -24,6 +24,7 @@ import (
 	"github.com/worldkernel/worldkernel/host/llm"
 	"github.com/worldkernel/worldkernel/host/mcp"
 	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -52,6 +53,8 @@ func released() Options {
 	return Options{Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New}}
 }
 
+const scriptDir = "testdata/script"
+
 // racedScripts are those whose worlds perform effects by processes, are left in
 // the midst of it, and look up what was done; and that in which many commands use
 // one world at once.
@@ -61,6 +64,7 @@ var racedScripts = []string{"beside", "confirm", "doubt"}
 // race detector if it was built with it.
 func raced(t *testing.T) {
 	t.Helper()
+	testrace.Here(t)
 	t.Setenv("PATH", racedPath(t))
 }
 
@@ -97,9 +101,10 @@ func pathFrom(dir string) string {
 func TestScripts(t *testing.T) {
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
+	testrace.Here(t)
 	path := racedPath(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               scripts(t),
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Values["held"] = new(*local.World)

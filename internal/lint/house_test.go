@@ -31,6 +31,7 @@ var ours = house{
 		{"reducer/star", "reducer/kit", "governance", "journal"}, // 2
 		{"world"},                // 3
 		{"internal/file"},        // between 3 and 4: not pure, and above nothing
+		{"internal/testrace"},    // likewise: which tests the race detector looks on
 		{"internal/fault"},       // likewise: the faults that simulations strike with
 		{"internal/attack"},      // likewise: what attacks share, for tests
 		{"internal/sshkey"},      // likewise: the key files of approvers

@@ -286,7 +286,6 @@ func TestAnyFlippedByteOfAnArchiveIsNamed(t *testing.T) {
 }
 
 func TestCrashLeavesAStoreOrItsArchive(t *testing.T) {
-	slowUnderRace(t)
 	mem := memFS(t)
 	_, all := aPast(t, mem, 300)
 	kept, moved := 0, 0
@@ -331,7 +330,7 @@ func archiveOf(t require.TestingT, before journal.Head, records []journal.Stored
 
 // TestArchiveHoldsWhatWasWritten reads archives of several members from anywhere.
 func TestArchiveHoldsWhatWasWritten(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	rapid.Check(t, func(r *rapid.T) {
 		w := &writer{}
 		first := w.batch("agent/before")
 		var payloads []string

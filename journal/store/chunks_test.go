@@ -351,7 +351,6 @@ func TestContentsOfTheFormatBeforeAreRead(t *testing.T) {
 // TestCrashLosesNoChunkThatIsNeeded crashes at every write of payloads, images and a
 // collection that share chunks.
 func TestCrashLosesNoChunkThatIsNeeded(t *testing.T) {
-	slowUnderRace(t)
 	content := prose(1, 40_000)
 	mem := memFS(t)
 	s, w := create(t, mem), &writer{}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 )
@@ -72,7 +73,8 @@ func idsOf(t require.TestingT, s *Store, cell string) (ids []journal.Seq) {
 // A copy holds what a store would that got no more than the records up to there,
 // and the images up to there that are still kept.
 func TestCopyEqualsAStoreThatGotNoMore(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	testrace.Here(t)
+	rapid.Check(t, func(r *rapid.T) {
 		h := newHistory(t)
 		require.NoError(r, h.s.Close())
 		opts := testOptions(h.mem)
@@ -186,6 +188,7 @@ func TestCopyRefusesRecordsThatAreNotThere(t *testing.T) {
 
 // Appends and checkpoints that are under way are in a copy of all that there is.
 func TestCopyOfAllWaitsForWhatIsUnderWay(t *testing.T) {
+	testrace.Here(t)
 	h := newHistory(t)
 	b := h.batch("a/1", longPayload)
 	_, err := h.s.Append(b)
@@ -203,6 +206,7 @@ func TestCopyOfAllWaitsForWhatIsUnderWay(t *testing.T) {
 // What a copy holds has been acknowledged: until the append under way is, nothing is
 // copied, and what fails is in no copy.
 func TestCopyHoldsNothingThatIsNotAcknowledged(t *testing.T) {
+	testrace.Here(t)
 	for _, fails := range []error{nil, syscall.EIO} {
 		t.Run(fmt.Sprint(fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { copyBesideAnAppend(t, fails) })
@@ -318,9 +322,6 @@ func TestCrashWhileCopyingLeavesTheCopyOrNothing(t *testing.T) {
 				mem, st := memFS(t), newStory()
 				require.NoError(t, st.tell(testOptions(mem)))
 				for i, files := range crashesWhileCopying(t, mem, at, elsewhere) {
-					if i%everyNth != 0 {
-						continue
-					}
 					if !t.Run(fmt.Sprint("write ", i), func(t *testing.T) { st.copied(t, files, at) }) {
 						return
 					}

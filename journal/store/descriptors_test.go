@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // crowdedFS has no descriptor left for the store's files while it is full.
@@ -60,6 +62,7 @@ func (c *crowdedFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) 
 // TestNoDescriptorEndsNoProcess appends, with changes of the log and flushes, while
 // there is no descriptor: that waits, and goes on once there is one.
 func TestNoDescriptorEndsNoProcess(t *testing.T) {
+	testrace.Here(t)
 	files := &crowdedFS{FS: memFS(t)}
 	opts := testOptions(files)
 	opts.Fatal = func(err error) { panic(fmt.Sprintf("the process would end: %v", err)) }

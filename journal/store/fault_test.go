@@ -226,7 +226,6 @@ func rollsBack(t *testing.T, files *vfs.MemFS, to snapshot.Snapshot) {
 }
 
 func TestCrashInHistoryIsBeforeOrAfter(t *testing.T) {
-	slowUnderRace(t)
 	u := tellUndisturbed(t)
 	for seed, how := range []manner{{every: 1}, {every: 1, late: true}, {every: 8, reopening: true}} {
 		t.Run(fmt.Sprintf("%+v,seed=%d", how, seed), func(t *testing.T) {
@@ -274,7 +273,6 @@ func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, failing errorf
 // A write that fails is an error, and the world that is opened then is before the
 // change or after it.
 func TestFailingWriteInHistoryIsBeforeOrAfter(t *testing.T) {
-	slowUnderRace(t)
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
 	u := tellUndisturbed(t)
@@ -325,7 +323,6 @@ func manyCells(t *testing.T, mem *vfs.MemFS, head journal.Head) {
 // archived, garbage is collected and copies are made, alone and with all after them. It
 // ends as an error or as the end of the process: nobody waits for ever.
 func TestFailingDiskEndsEveryVerbAndLosesNothing(t *testing.T) {
-	slowUnderRace(t)
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
 	mem := memFS(t)

@@ -17,7 +17,7 @@ import (
 // TestCollectKeepsWhatIsReferredTo makes blobs that records name, that such blobs
 // name, and that nothing does, and holds that exactly the last go.
 func TestCollectKeepsWhatIsReferredTo(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	rapid.Check(t, func(r *rapid.T) {
 		s := create(t, memFS(t))
 		w := &writer{}
 		wanted, unwanted := map[journal.Hash][]byte{}, map[journal.Hash][]byte{}
@@ -100,7 +100,6 @@ func TestCollectReadsArchivesOrDeletesNothing(t *testing.T) {
 }
 
 func TestCrashInCollectLosesNothing(t *testing.T) {
-	slowUnderRace(t)
 	mem := memFS(t)
 	_, all := aPast(t, mem, 300)
 	crashes(t, mem, func(opts Options) {

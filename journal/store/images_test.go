@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -52,7 +53,8 @@ func (h *history) checkpoint(t require.TestingT, img *journal.Image) {
 }
 
 func TestImagesEqualThoseInMemory(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	testrace.Here(t)
+	rapid.Check(t, func(r *rapid.T) {
 		h := newHistory(t)
 		h.apart = rapid.Custom(func(r *rapid.T) journal.Seq { return journal.Seq(rapid.IntRange(0, 3).Draw(r, "records")) }).Draw(r, "apart")
 		if forgotten { // with those that are kept for looks back
@@ -310,6 +312,7 @@ func TestWhatNoImageNeedsIsDeleted(t *testing.T) {
 }
 
 func TestAnImageIsReadWholeWhileItIsLetGo(t *testing.T) {
+	testrace.Here(t)
 	h := newHistory(t)
 	appendAll(t, h.s, h.batch("a"))
 	h.checkpoint(t, &journal.Image{Head: h.head, Cells: []journal.CellVersion{{Cell: "a/1", Bytes: []byte("old")}}})

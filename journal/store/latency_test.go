@@ -5,9 +5,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 func TestLatencyCountsEverySyncOnce(t *testing.T) {
+	testrace.Here(t)
 	var l latency
 	longest := LatencyBound(latencyBuckets - 1)
 	for _, d := range []time.Duration{0, LatencyBound(0), LatencyBound(0) + 1, longest, longest + 1} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 )
@@ -133,6 +134,7 @@ func (p *heldPending) Wait() error {
 }
 
 func TestNothingIsReleasedBeforeTheLogSaysThatItIsDurable(t *testing.T) {
+	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	held := &heldLog{shared.Log(), make(chan struct{}), make(chan struct{})}
@@ -169,6 +171,7 @@ func TestNothingIsReleasedBeforeTheLogSaysThatItIsDurable(t *testing.T) {
 }
 
 func TestFencedOwnerReleasesNothing(t *testing.T) {
+	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	s := create(t, mem)
@@ -218,6 +221,7 @@ func noteOf(t testing.TB, size uint64) []byte {
 }
 
 func TestLogThatLostWhatItHadAcknowledgedHaltsTheWorld(t *testing.T) {
+	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	s := create(t, mem)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -26,7 +27,8 @@ type model struct {
 }
 
 func TestStoreEqualsAPlainModel(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	testrace.Here(t)
+	rapid.Check(t, func(r *rapid.T) {
 		mem := memFS(t)
 		s := create(t, mem)
 		w := &writer{}

@@ -74,7 +74,7 @@ func (w *pastOf) requireImages(r *rapid.T) {
 
 // TestImagesOfThePastAreMadeAgain between others, in any order, and let go again.
 func TestImagesOfThePastAreMadeAgain(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	rapid.Check(t, func(r *rapid.T) {
 		h := newHistory(t)
 		w := &pastOf{t: t, h: h, then: []map[string]string{{}}}
 		last := journal.Seq(0)

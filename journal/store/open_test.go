@@ -16,6 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // A test binary that finds one of these variables opens the world it names, and
@@ -42,6 +44,10 @@ func TestMain(m *testing.M) {
 	}
 	if dir := os.Getenv(fillWorldEnv); dir != "" {
 		fillWorld(dir)
+	}
+	if err := testrace.Only(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -215,6 +221,7 @@ func mustGet(t testing.TB, db *pebble.DB, key []byte) []byte {
 // TestManyShortSessions writes a small table in every session. Were compactions
 // held back for good, the last sessions would wait for one forever.
 func TestManyShortSessions(t *testing.T) {
+	testrace.Here(t)
 	mem := memFS(t)
 	require.NoError(t, create(t, mem).Close())
 	w := &writer{}

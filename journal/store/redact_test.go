@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -109,6 +110,7 @@ func redactIn(t testing.TB, s *Store, w *writer, blob journal.Hash) {
 }
 
 func TestRedactedBytesAreInNoFile(t *testing.T) {
+	testrace.Here(t)
 	mem := memFS(t)
 	w, blob := aSecret(t, mem, true)
 	require.NotEmpty(t, holding(t, mem, "w", marker), "the payload cannot be found even before")
@@ -219,7 +221,6 @@ func crashes(t *testing.T, mem *vfs.MemFS, f func(opts Options), at func(t *test
 }
 
 func TestCrashLeavesAPayloadOrEndsItsRedaction(t *testing.T) {
-	slowUnderRace(t)
 	mem := memFS(t)
 	before, blob := aSecret(t, mem, true)
 	redact := func(opts Options) {
@@ -305,7 +306,6 @@ func requireRedactedOrNot(t *testing.T, files *vfs.MemFS, blob journal.Hash, bef
 // alone and with all after it. It is an error or the end of the process, never Pebble's
 // panic, and with a whole disk the next Open ends what is on the record.
 func TestFailingDiskLeavesAPayloadOrEndsItsRedaction(t *testing.T) {
-	slowUnderRace(t)
 	mem := memFS(t)
 	before, blob := aSecret(t, mem, true)
 	fatal, found := map[bool]int{}, map[bool]int{}

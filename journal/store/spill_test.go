@@ -78,7 +78,7 @@ func (s *spilling) compare(r *rapid.T) {
 }
 
 func TestSpillEqualsImagesInMemory(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	rapid.Check(t, func(r *rapid.T) {
 		mem := vfs.NewMem()
 		x, err := NewSpill("spill", Options{FS: mem})
 		require.NoError(r, err)

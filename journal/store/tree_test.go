@@ -91,7 +91,7 @@ func sizesOf(t require.TestingT, s *Store) (sizes []uint64) {
 
 // The tree is the same whichever tiles are there, and proofs of it check.
 func TestTreeIsTheSameWithAndWithoutTiles(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	rapid.Check(t, func(r *rapid.T) {
 		mem := memFS(t)
 		g := newGrove(create(t, mem))
 		for range rapid.IntRange(1, 4).Draw(r, "batches") {
@@ -218,7 +218,7 @@ func TestTreeNeedsNoArchive(t *testing.T) {
 
 // A copy has the tiles of its own records, and goes on with others.
 func TestCopyHasTheTreeOfItsOwnRecords(t *testing.T) {
-	checkInTurn(t, func(r *rapid.T) {
+	rapid.Check(t, func(r *rapid.T) {
 		mem := memFS(t)
 		g := newGrove(create(t, mem))
 		g.grow(t, rapid.IntRange(200, 800).Draw(r, "records"))
@@ -348,7 +348,6 @@ func TestAnyFlippedByteOfATileOrASignedCheckpointIsNamed(t *testing.T) {
 // After a crash the store opens, every tile is right, and what was signed and
 // acknowledged is there.
 func TestCrashLeavesNoWrongTile(t *testing.T) {
-	slowUnderRace(t)
 	mem := memFS(t)
 	s := create(t, mem)
 	first := newGrove(s)

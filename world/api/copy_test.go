@@ -113,13 +113,13 @@ func TestCopyTellsWhatTheAPITells(t *testing.T) {
 // What a copy holds of a list is all of it.
 func TestCopyHasAllPagesOfAList(t *testing.T) {
 	all := worlds(t, "w")
-	_, _, err := all[0].SubmitAll(t.Context(), pings(1200, 1200))
+	_, _, err := all[0].SubmitAll(t.Context(), pings(1010, 1010))
 	require.NoError(t, err)
 	require.NoError(t, all[0].Step(t.Context()))
 	answers, _ := copied(t, all[0])
-	require.Len(t, regexp.MustCompile(`"state_hash"`).FindAllString(answers["/api/worlds/w/cells"], -1), 1200)
+	require.Len(t, regexp.MustCompile(`"state_hash"`).FindAllString(answers["/api/worlds/w/cells"], -1), 1010)
 	require.Contains(t, answers["/api/worlds/w/cells"], `"next":null`)
-	require.Contains(t, answers, "/api/worlds/w/cell?cell="+url.QueryEscape("bot/c1199"))
+	require.Contains(t, answers, "/api/worlds/w/cell?cell="+url.QueryEscape("bot/c1009"))
 }
 
 func TestCopyOfALargeWorldIsRefused(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -215,6 +216,7 @@ func TestAppliedManifestIsPerformedAtOnce(t *testing.T) {
 }
 
 func TestApplyAwaitsWhatIsInFlight(t *testing.T) {
+	testrace.Here(t)
 	p := newProbes()
 	p.held = make(chan struct{})
 	w := openWith(t, changing(t, p), p.options("probe"))
@@ -241,6 +243,7 @@ func TestApplyAwaitsWhatIsInFlight(t *testing.T) {
 // TestApplyBesideARunningWorld changes the rules again and again while others run
 // the world, send, and wait for the outside.
 func TestApplyBesideARunningWorld(t *testing.T) {
+	testrace.Here(t)
 	p := newProbes()
 	w := openWith(t, changing(t, p), p.options("probe"))
 	ctx, stop := context.WithCancel(t.Context())
@@ -316,6 +319,7 @@ func TestApplyWithoutAHostSaysSo(t *testing.T) {
 
 // A world goes on while somebody else's rules are made ready and run on its history.
 func TestCandidatesDoNotHoldTheWorld(t *testing.T) {
+	testrace.Here(t)
 	p := newProbes()
 	opts := p.options("probe")
 	var w *local.World
@@ -450,6 +454,7 @@ func TestWorldWithoutItsAdaptersIsRead(t *testing.T) {
 
 // TestDriveTellsWhatItWaitsFor: before each wait, with what is in flight then.
 func TestDriveTellsWhatItWaitsFor(t *testing.T) {
+	testrace.Here(t)
 	p := newProbes()
 	p.held = make(chan struct{})
 	w := openWith(t, changing(t, p), p.options("probe"))

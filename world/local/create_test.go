@@ -13,6 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -110,6 +111,7 @@ func TestLeftoversOfAKilledCreateAreHarmless(t *testing.T) {
 }
 
 func TestOnlyOneOfManyCreatesWins(t *testing.T) {
+	testrace.Here(t)
 	dir := files(t)
 	const callers = 4
 	errs := make([]error, callers)

@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -43,6 +44,10 @@ func TestMain(m *testing.M) {
 	testlog.Begin()
 	if dir := os.Getenv(dyingWorld); dir != "" {
 		fmt.Fprintln(os.Stderr, "it lived:", runAndDie(dir, moment(os.Getenv(dyingMoment))))
+		os.Exit(1)
+	}
+	if err := testrace.Only(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

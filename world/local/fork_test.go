@@ -12,6 +12,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -327,6 +328,7 @@ func TestRecordedForkIsAnsweredByItsParent(t *testing.T) {
 }
 
 func TestLiveForkAsksTheOutsideByItself(t *testing.T) {
+	testrace.Here(t)
 	dir, to, opts := forkOfCalls(t, journal.ForkLive)
 	f := again(t, to, opts)
 	require.Equal(t, 1, f.Status().Intents[receipt.StateCommitted])

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -209,6 +210,7 @@ func TestRefusedSubmissionSaysWhy(t *testing.T) {
 }
 
 func TestManyCallersTakeTurns(t *testing.T) {
+	testrace.Here(t)
 	w := open(t, create(t))
 	defer func() { require.NoError(t, w.Close()) }()
 	ctx := context.Background()

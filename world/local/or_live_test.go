@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -231,6 +232,7 @@ func TestRecordingTellsWhatEndedInDoubt(t *testing.T) {
 // TestWhatIfOfARunningWorldKnowsWhatItAsksMeanwhile: what is asked for before the fork is
 // made is recorded, also where somebody runs the world on.
 func TestWhatIfOfARunningWorldKnowsWhatItAsksMeanwhile(t *testing.T) {
+	testrace.Here(t)
 	p := new(till)
 	w := paying(t, p)
 	x, err := w.Suppose(t.Context(), local.WhatIf{

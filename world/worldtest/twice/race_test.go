@@ -1,5 +1,0 @@
-//go:build race
-
-package twice
-
-const raced = true
