@@ -1,6 +1,7 @@
 GO       ?= go
 DEMO_DIR ?= build/town
 FUZZTIME ?= 10s
+COVERAGE ?= -fuzz .
 SEED     ?= 1
 LIVES    ?= 20000
 KILLS    ?= 10000
@@ -17,7 +18,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo demo-postgres test lint fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
+.PHONY: help docs build demo demo-postgres test lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,18 +43,19 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "  bin/worldctl -w $(DEMO_DIR) replay                  compute it all again, without I/O"
 	@echo "  bin/worldctl ui $(DEMO_DIR)                         look at it in a browser"
 
-# internal/lint lets no goroutine into the pure floors, and starts none: there the
-# race detector would find nothing, and the tests take five times as long. In
-# journal/store it tries a few of all crashes, faults and flipped bytes, in
-# world/worldtest/twice a few of all lives. world/worldtest runs worlds without
-# goroutines, but for those of the store, which journal/store tries, and worldctl/kill starts worldctl as it is released. examples runs models for
-# thousands of steps. These run so, without C.
-PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/kit reducer/star governance journal journal/bundle world world/memory world/worldtest world/worldtest/disk worldctl/kill examples
+# The race detector makes tests take several times as long. Where the packages start no goroutines,
+# which internal/lint sees to in the pure floors, and worlds run in tests without any, it would find
+# nothing: PLAIN run without it, and without C. So do all tests of BOTH, and with it those of them
+# that say that they do things side by side (internal/testrace).
+PLAIN := internal/canon internal/chunk internal/lint internal/sshkey receipt manifest snapshot checkpoint reducer reducer/kit reducer/star governance journal journal/bundle world world/chat world/export world/memory world/source world/ui world/view world/worldtest world/worldtest/disk world/worldtest/twice worldctl/kill examples
+BOTH  := worldctl journal/store world/local world/verify
+UNRACED := CGO_ENABLED=0 $(GO) test -trimpath
 
-# What takes longest, one test after another, comes first, beside all others: worldctl, and journal/store.
+# What takes longest, one test after another, comes first, beside all others. Many tests wait, for
+# disks, clocks and processes: so three packages at once.
 test: ## run all tests in random order, with the race detector where there are goroutines
-	$(GO) test -race -shuffle=on -timeout 25m ./worldctl $(filter-out $(addprefix %/worldkernel/,worldctl $(PLAIN)),$(shell $(GO) list ./...))
-	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m ./journal/store $(PLAIN:%=./%) ./world/worldtest/twice
+	$(GO) test -race -p 3 -shuffle=on -timeout 25m ./world/api $(filter-out $(addprefix %/worldkernel/,world/api $(PLAIN)),$(shell $(GO) list ./...))
+	$(UNRACED) -p 3 -shuffle=on -timeout 25m $(BOTH:%=./%) $(PLAIN:%=./%)
 	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 	$(GO) test -C tools/browser -shuffle=on -vet=all ./...
 
@@ -63,19 +65,26 @@ $(LINTER): tools/go.mod tools/go.sum
 demo-postgres: build ## the same town in a store on a PostgreSQL that it starts, its owner killed on the way
 	tools/demo-postgres
 
-lint: $(LINTER) ## run golangci-lint (built once, from tools/go.mod) and the house rules
+lint: golangci ## run golangci-lint (built once, from tools/go.mod) and the house rules
+	$(GO) test -count=1 ./internal/lint
+
+golangci: $(LINTER)
 	$(LINTER) run
 	cd tools/bench && ../../$(LINTER) run
 	cd tools/browser && ../../$(LINTER) run
-	$(GO) test -count=1 ./internal/lint
 
 fmt: $(LINTER) ## format all Go files
 	$(LINTER) fmt
 
+# Without COVERAGE mutations are not led by what they reach, and nothing is compiled anew for it.
 fuzz: ## run each fuzz target for FUZZTIME
-	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
-		echo "$$target in $$(dirname "$$file")"; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$(dirname "$$file")" || exit 1; \
+	@mkdir -p build; for dir in $$(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		$(UNRACED) -c $(COVERAGE) -o build/fuzz.test "$$dir" || exit 1; \
+		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/func //'); do \
+			echo "$$target in $$dir"; \
+			(cd "$$dir" && "$(CURDIR)/build/fuzz.test" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
+				-test.fuzzminimizetime 1x -test.fuzzcachedir "$$($(GO) env GOCACHE)/fuzz/$$dir") || exit 1; \
+		done; \
 	done
 
 sim: ## run the simulations from SEED, and say how often each fault struck
@@ -98,8 +107,8 @@ copies: ## damage the copy of a world whose journal lies in a log at PLACES plac
 	SEED=$(SEED) PLACES=$(PLACES) $(GO) test -count=1 -timeout 60m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
 
 test-postgres: ## run the tests of worlds, of the API, of workers and the scripts of the command line again on a PostgreSQL that they start; RUN and SCRIPTS name some
-	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 25m -run '$(RUN)' ./world/local ./world/api ./world/worker
-	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 25m -run 'TestScripts/$(SCRIPTS)' ./worldctl
+	WORLDKERNEL_TEST_LOG=postgres $(UNRACED) -count=1 -timeout 25m -run '$(RUN)' ./world/local ./world/api ./world/worker
+	WORLDKERNEL_TEST_LOG=postgres $(UNRACED) -count=1 -timeout 25m -run 'TestScripts/$(SCRIPTS)' ./worldctl
 
 newest-postgres: ## run what is asked of PostgreSQL on the newest that npm ships: laws, roles, refusals, takeovers, faults, standbys, backups, moves, nodes
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./journal/pglog
@@ -186,7 +195,7 @@ cover: ## print the coverage of all tests
 docs: ## write docs/cli.md from the commands
 	$(GO) test ./worldctl -run CLIDoc -update
 
-check: check-fast lint ## everything but the tests that a commit must pass
+check: check-fast golangci ## everything but the tests that a commit must pass
 
 check-fast: # check without golangci-lint, which has to be built first
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, run make fmt:"; echo "$$files"; exit 1; }
