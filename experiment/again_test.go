@@ -60,7 +60,9 @@ func TestRunsThatLackARecordingAreMadeAgain(t *testing.T) {
 // TestWhereRunsEndThatGoOnIsPartOfTheExperiment: two runs of one experiment do not end in other
 // ticks because limits.ticks was raised between them.
 func TestWhereRunsEndThatGoOnIsPartOfTheExperiment(t *testing.T) {
-	hash := func(limits string) any { return load(t, limits+sir(t, "stop: {ticks: 30}", "stop: {when: 'status.I < 0'}")).Hash }
+	hash := func(limits string) any {
+		return load(t, limits+sir(t, "stop: {ticks: 30}", "stop: {when: 'status.I < 0'}")).Hash
+	}
 	require.NotEqual(t, hash(""), hash("limits: {ticks: 20}\n"))
 	require.NotEqual(t, hash("limits: {ticks: 21}\n"), hash("limits: {ticks: 20}\n"))
 	require.Equal(t, hash(""), hash("limits: {rows: 20}\n"))
