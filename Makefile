@@ -49,7 +49,8 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 # that say that they do things side by side (internal/testrace).
 PLAIN := internal/canon internal/chunk internal/lint internal/sshkey receipt manifest snapshot checkpoint reducer reducer/kit reducer/star governance journal journal/bundle world world/chat world/export world/memory world/source world/ui world/view world/worldtest world/worldtest/disk world/worldtest/twice worldctl/kill examples
 BOTH  := worldctl journal/store world/local world/verify
-UNRACED := CGO_ENABLED=0 $(GO) test -trimpath
+# What tests build is built alike, so by GOFLAGS.
+UNRACED := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test
 
 # What takes longest, one test after another, comes first, beside all others. Many tests wait, for
 # disks, clocks and processes: so three packages at once.
