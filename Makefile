@@ -1,7 +1,7 @@
 GO       ?= go
 DEMO_DIR ?= build/town
 FUZZTIME ?= 10s
-COVERAGE ?= -fuzz .
+FUZZCOVER ?= -fuzz .
 SEED     ?= 1
 LIVES    ?= 20000
 KILLS    ?= 10000
@@ -45,10 +45,11 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 
 # The race detector makes tests take several times as long. Where the packages start no goroutines,
 # which internal/lint sees to in the pure floors, and worlds run in tests without any, it would find
-# nothing: PLAIN run without it, and without C. So do all tests of BOTH, and with it those of them
-# that say that they do things side by side (internal/testrace).
-PLAIN := internal/canon internal/chunk internal/lint internal/sshkey receipt manifest snapshot checkpoint reducer reducer/kit reducer/star governance journal journal/bundle world world/chat world/export world/memory world/source world/ui world/view world/worldtest world/worldtest/disk world/worldtest/twice worldctl/kill examples
-BOTH  := worldctl journal/store world/local world/verify
+# nothing: PLAIN run without it, and without C; worldctl/kill starts worldctl as it is released. So do
+# all tests of BOTH, and with it those that say that they do things side by side (internal/testrace),
+# and of the lives in world/worldtest/twice a few.
+PLAIN := internal/canon internal/chunk internal/lint internal/sshkey receipt manifest snapshot checkpoint reducer reducer/kit reducer/star governance journal journal/bundle world world/chat world/export world/memory world/source world/ui world/view world/worldtest world/worldtest/disk worldctl/kill examples
+BOTH  := worldctl journal/store world/local world/verify world/worldtest/twice
 # What tests build is built alike, so by GOFLAGS.
 UNRACED := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test
 
@@ -77,10 +78,10 @@ golangci: $(LINTER)
 fmt: $(LINTER) ## format all Go files
 	$(LINTER) fmt
 
-# Without COVERAGE mutations are not led by what they reach, and nothing is compiled anew for it.
+# Without FUZZCOVER mutations are not led by what they reach, and nothing is compiled anew for it.
 fuzz: ## run each fuzz target for FUZZTIME
 	@mkdir -p build; for dir in $$(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
-		$(UNRACED) -c $(COVERAGE) -o build/fuzz.test "$$dir" || exit 1; \
+		$(UNRACED) -c $(FUZZCOVER) -o build/fuzz.test "$$dir" || exit 1; \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/func //'); do \
 			echo "$$target in $$dir"; \
 			(cd "$$dir" && "$(CURDIR)/build/fuzz.test" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
