@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// On reports whether the race detector looks on.
+const On = true
+
 // Only has no tests run of the package in the working directory but those that say Here, or call
 // what says it, unless -run names others, and holds properties to a tenth of the draws. It is to be
 // called before the tests are run.

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 // of theirs reads its params: at random lengths, after random parts. The program
 // acts on what it got, when it has got all there is. Every tenth life is one.
 func TestProgramsActOnWholeParamsOrOnNone(t *testing.T) {
-	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", fewProcesses))
+	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", fewRaced))
 	struck, acted := fault.NewStruck(fault.Programs), 0
 	for n := 0; n < lives; n += 10 {
 		seed := first + uint64(n)
@@ -73,7 +73,7 @@ func TestProgramsActOnWholeParamsOrOnNone(t *testing.T) {
 				n+1, len(got), l.size, l.pause, seed)
 		}
 	}
-	if lives >= fewProcesses {
+	if lives >= fewRaced {
 		require.NotZero(t, acted)
 		require.Empty(t, struck.Never())
 	}

@@ -13,14 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/fault"
+	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// fewLives are lived where nobody asks for more, and fewProcesses of those that are processes. In
+// fewLives are lived where nobody asks for more, and fewRaced with the race detector. In
 // so many each fault strikes.
 const (
-	fewLives     = 1000
-	fewProcesses = 150
+	fewLives = 1000
+	fewRaced = 150
 )
 
 // TestNothingIsDoneTwiceOverAnyHistory lives random lives through rollbacks,
@@ -30,7 +31,7 @@ const (
 //
 // Life n of SEED=s is the first life of SEED=s+n. LIVES says how many to live.
 func TestNothingIsDoneTwiceOverAnyHistory(t *testing.T) {
-	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", fewLives))
+	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", uint64(few())))
 	total, struck := make(map[string]int), fault.NewStruck(fault.Lives)
 	for n := range lives {
 		seed := first + uint64(n)
@@ -40,7 +41,7 @@ func TestNothingIsDoneTwiceOverAnyHistory(t *testing.T) {
 		}
 	}
 	t.Logf("SEED=%d: %d lives: %v\n%s", first, lives, total, struck)
-	if lives >= fewLives { // they are what they are for
+	if lives >= few() { // they are what they are for
 		require.Empty(t, struck.Never())
 		for _, what := range []string{
 			"snapshot", "rollback", "rollback refused", "fork hold", "fork live", "executed", "refunded", "listed",
@@ -62,6 +63,14 @@ func TestALifeIsItsSeed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, first.tale(), second.tale())
 	}
+}
+
+// few returns how many lives are lived where nobody asks for more.
+func few() int {
+	if testrace.On {
+		return fewRaced
+	}
+	return fewLives
 }
 
 // lived lives the life of a seed, where time costs nothing. Its effect stores are
