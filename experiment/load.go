@@ -97,6 +97,7 @@ func (l *loader) read() error {
 	l.seeds()
 	l.input()
 	l.stop()
+	l.endless()
 	l.effects()
 	l.measures()
 	if err := l.Err(); err != nil {
@@ -247,7 +248,6 @@ func (l *loader) stop() {
 	n := l.at["stop"]
 	if n == nil {
 		l.spec.Stop, l.bounded = Stop{Ticks: l.spec.Limits.Ticks, Idle: true}, true
-		l.endless()
 		return
 	}
 	s := &l.spec.Stop
@@ -265,7 +265,6 @@ func (l *loader) stop() {
 		s.Ticks, l.bounded = l.spec.Limits.Ticks, true
 		s.Idle = true // there is nothing to wait for where it is idle
 	}
-	l.endless()
 }
 
 // endless refuses what would go on to limits.ticks: a program of inputs may have something for each tick.
