@@ -179,7 +179,6 @@ func TestFollowersEndWithTheOwner(t *testing.T) {
 // TestStdinThatStandsStillHoldsNobodyUp leaves the stdin of a bulk open between
 // its lines.
 func TestStdinThatStandsStillHoldsNobodyUp(t *testing.T) {
-	testrace.Here(t)
 	dir, _ := besideRun(t)
 	in, lines := io.Pipe()
 	var out, said bytes.Buffer
@@ -201,7 +200,6 @@ func TestStdinThatStandsStillHoldsNobodyUp(t *testing.T) {
 
 // TestAnInterruptReachesTheCommand interrupts a bulk that waits for its next line.
 func TestAnInterruptReachesTheCommand(t *testing.T) {
-	testrace.Here(t)
 	dir, _ := besideRun(t)
 	in, lines := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())

@@ -84,8 +84,8 @@ No token and no world takes all of the server: docs/api.md lists the limits of w
 under way at once. A problem names the one that is reached, and --limit sets it.
 
 Ctrl-C and SIGTERM end it: requests and effects that are under way get some seconds to
-finish. Exit code 130 after Ctrl-C, 0 after SIGTERM, and that of the world's error where
-one could not go on.`,
+finish, unless Ctrl-C comes twice. Exit code 130 after Ctrl-C, 0 after SIGTERM, and that
+of the world's error where one could not go on.`,
 		Example: `  worldctl serve town
   worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
   worldctl serve town --limit requests=128 --limit requests.token=64
