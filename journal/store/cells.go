@@ -130,7 +130,7 @@ func (s *Store) mentions(before *view, after journal.Seq, img *imageWriter) (*me
 	defer c.close()
 	if g := img.gathered; g.has(after, img.Head.ID) {
 		c.lately = func(intent journal.Hash) []byte {
-			if s.written.has(after, intent) {
+			if len(s.written) > 0 && s.written[0].head == after && s.written[0].has(intent) {
 				return g.lately(intent)
 			}
 			return nil

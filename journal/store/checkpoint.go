@@ -156,7 +156,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *imageWriter) (
 	if err := k.putAll(img.Image); err != nil {
 		return nil, err
 	}
-	s.written = k.now
+	s.written = k.now.after(k.lately)
 	before.seal.set(batch, imageKey(img.Head.ID), imageBody(img.Image))
 	return k, nil
 }

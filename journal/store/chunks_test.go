@@ -141,25 +141,34 @@ func TestVersionsInChunksGoWithTheirImages(t *testing.T) {
 
 // Several images go at once, each with a version in chunks that nothing else needs.
 func TestVersionsInChunksGoWithImagesThatWereKept(t *testing.T) {
-	s, w := create(t, memFS(t)), &writer{}
-	const size = 100_000
-	var keep []journal.Seq
-	image := func(state string) {
-		appendAll(t, s, w.batch("agent/a"))
-		cells := []journal.CellVersion{{Cell: "agent/a", Bytes: []byte(state)}}
-		require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Cells: cells, Keep: keep}))
-		s.settleImages()
-		require.Empty(t, damageOf(s))
+	for name, anew := range map[string]bool{"remembered": false, "searched for": true} {
+		t.Run(name, func(t *testing.T) {
+			mem := memFS(t)
+			s, w := create(t, mem), &writer{}
+			const size = 100_000
+			var keep []journal.Seq
+			image := func(state string) {
+				appendAll(t, s, w.batch("agent/a"))
+				cells := []journal.CellVersion{{Cell: "agent/a", Bytes: []byte(state)}}
+				require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Cells: cells, Keep: keep}))
+				s.settleImages()
+				require.Empty(t, damageOf(s))
+				if anew {
+					require.NoError(t, s.Close())
+					s = reopen(t, mem)
+				}
+			}
+			for i := range uint64(4) {
+				image(prose(1+i, size))
+				keep = append(keep, w.head.ID)
+			}
+			all := bytesOf(t, s, chunkPrefix)
+			keep = keep[:1]
+			image("short")
+			require.InDelta(t, all/4, bytesOf(t, s, chunkPrefix), 0.1*size)
+			require.NoError(t, s.Close())
+		})
 	}
-	for i := range uint64(4) {
-		image(prose(1+i, size))
-		keep = append(keep, w.head.ID)
-	}
-	all := bytesOf(t, s, chunkPrefix)
-	keep = keep[:1]
-	image("short")
-	require.InDelta(t, all/4, bytesOf(t, s, chunkPrefix), 0.1*size)
-	require.NoError(t, s.Close())
 }
 
 // TestAnyFlippedByteOfAChunkIsNamed names the payloads that it hurts, too.

@@ -318,8 +318,8 @@ func checkShape(key, body []byte) error {
 	case momentPrefix:
 		ok = hasNumber(key) && len(body) == 0
 	case notePrefix:
-		_, _, _, ok = splitNote(key)
-		ok = ok && len(body) == 0
+		_, name, _, whole := splitNote(key)
+		ok = whole && (len(body) == 0 || name[0] == versionPrefix && string(body) == goesAlone)
 	}
 	if !ok {
 		return damaged(key, errShape)

@@ -213,7 +213,7 @@ func requireNothingUnneeded(t require.TestingT, s *Store) {
 	s.settleImages()
 	var kept []journal.Seq
 	var keys, notes, wantNotes []string
-	empty := map[string]bool{}
+	empty, alone := map[string]bool{}, map[string]bool{}
 	it, err := s.iterate(nil, nil)
 	require.NoError(t, err)
 	for ok := it.First(); ok; ok = it.Next() {
@@ -222,6 +222,7 @@ func requireNothingUnneeded(t require.TestingT, s *Store) {
 			kept = append(kept, recordID(it.Key()))
 		case notePrefix:
 			notes = append(notes, string(it.Key()))
+			alone[string(it.Key()[recordKeyLen:])] = len(it.Value()) > sumLen
 		case versionPrefix, countPrefix, ledgerPrefix:
 			keys = append(keys, string(it.Key()))
 			empty[string(it.Key())] = len(it.Value()) == sumLen
@@ -230,6 +231,7 @@ func requireNothingUnneeded(t require.TestingT, s *Store) {
 	require.NoError(t, it.Close())
 	var before []byte
 	for i, key := range keys {
+		require.False(t, alone[key] && (empty[key] || i+1 < len(keys) && empty[keys[i+1]]), "%s does not go alone", nameOf([]byte(key)))
 		name, at, ok := splitVersion([]byte(key))
 		require.True(t, ok)
 		end, followed := journal.Last, false

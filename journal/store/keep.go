@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -27,7 +28,8 @@ type keeper struct {
 	kept, leaving []journal.Seq // heads of the images before it, ascending
 	marked        []journal.Seq // of kept: those that the world does not need
 
-	lately, now written // by the image before it, and by it
+	lately []written // by the images before it, the newest first
+	now    written   // by it
 
 	// Cells whose versions letGo has deleted, and the keys of these. Order cannot
 	// show: they are only looked up.
@@ -41,40 +43,6 @@ type keeper struct {
 	part func(*pebble.Batch) (*pebble.Batch, error) // takes the batch when it is large, and gives the next; nil: all is one
 
 	key, noted []byte
-}
-
-// written is the cells and intents that an image has put there: the next one often puts
-// most of these cells there again, and ends the intents that were open. It need not search
-// then for the versions that it follows, nor read them to learn that they have no chunks.
-type written struct {
-	head    journal.Seq
-	cells   []string        // ascending
-	chunked map[string]bool // those that are in chunks
-	intents map[journal.Hash]struct{}
-}
-
-// mostWritten is how many intents are remembered of an image: what has more is rare.
-const mostWritten = 1 << 17
-
-func newWritten(img *journal.Image) written {
-	w := written{head: img.Head.ID, chunked: map[string]bool{}}
-	if n := len(img.Intents); n <= mostWritten {
-		w.intents = make(map[journal.Hash]struct{}, n)
-	}
-	return w
-}
-
-// note remembers an intent.
-func (w *written) note(intent journal.Hash) {
-	if w.intents != nil {
-		w.intents[intent] = struct{}{}
-	}
-}
-
-// has reports whether the image with a head has put an intent there, as far as is known.
-func (w *written) has(head journal.Seq, intent journal.Hash) bool {
-	_, ok := w.intents[intent]
-	return ok && w.head == head
 }
 
 func newKeeper(batch *pebble.Batch, before *view, img *journal.Image, heads []journal.Seq, apart journal.Seq) (*keeper, error) {
@@ -107,9 +75,31 @@ func (k *keeper) neededBy(v, next journal.Seq) (journal.Seq, bool) {
 	return k.kept[at-1], true
 }
 
-func (k *keeper) note(head journal.Seq, version []byte) {
+// goesAlone is the body of the note of a cell's version that is in no chunks, not empty, and
+// followed by no empty one. Notes of before format 4 have none, nor have those of what is no cell.
+const goesAlone = "\x01"
+
+func (k *keeper) note(head journal.Seq, version []byte, alone bool) {
+	var body []byte
+	if alone {
+		body = []byte(goesAlone)
+	}
 	k.noted = noteKey(k.noted[:0], head, version)
-	k.old.seal.set(k.batch, k.noted, nil)
+	k.old.seal.set(k.batch, k.noted, body)
+}
+
+// unmark has the notes of what is left of a cell, up to a version at a head, say nothing: an empty
+// one comes after it.
+func (k *keeper) unmark(name []byte, left []leftVersion, head journal.Seq) {
+	for i, v := range left {
+		next := head
+		if i+1 < len(left) {
+			next = min(head, left[i+1].at)
+		}
+		if needs, ok := k.neededBy(v.at, next); ok && v.at < head {
+			k.note(needs, versionKey(nil, name, v.at), false)
+		}
+	}
 }
 
 // letGo deletes an image, and the versions that only it needed.
@@ -145,11 +135,11 @@ func (k *keeper) letGoOf(it *pebble.Iterator, head journal.Seq) error {
 	}
 	version, name, v, _ := splitNote(it.Key())
 	if to, ok := k.neededBy(v, head); ok {
-		k.note(to, version)
+		k.note(to, version, len(body) > 0)
 		return nil
 	}
 	k.gone[string(version)] = true
-	if name[0] == versionPrefix {
+	if name[0] == versionPrefix && len(body) == 0 {
 		k.touched = append(k.touched, slices.Clone(name)) // tidy looks whether it is in chunks
 	}
 	return k.batch.Delete(version, nil)
@@ -243,34 +233,19 @@ func (k *keeper) left(name []byte) ([]leftVersion, error) {
 func (k *keeper) putAll(img *journal.Image) error {
 	k.now = newWritten(img)
 	var name []byte
-	for _, c := range img.Cells {
+	for i := range img.Cells {
+		c := &img.Cells[i]
 		name = cellName(name[:0], c.Cell)
-		after := formerOf(c.First)
-		if _, lately := slices.BinarySearch(k.lately.cells, c.Cell); lately {
-			after = former{at: k.lately.head, whole: !k.lately.chunked[c.Cell]}
-		}
-		there, err := k.put(name, c.Bytes, after)
-		if err == nil {
-			err = k.parted()
-		}
-		if err != nil {
+		if err := k.put(name, c.Bytes, k.formerOfCell(c)); err != nil {
 			return err
 		}
-		if there {
-			k.now.cells = append(k.now.cells, c.Cell)
-			if isInChunks(c.Bytes) {
-				k.now.chunked[c.Cell] = true
-			}
-		}
+		k.now.add(c)
 	}
 	for i := range img.Intents {
 		in := &img.Intents[i]
 		name = intentName(name[:0], in.Key)
-		after := formerOf(in.First)
-		if !in.First && k.lately.has(k.lately.head, in.Key) {
-			after = former{at: k.lately.head, whole: true}
-		}
-		if err := k.putApart(name, in.Bytes, after); err != nil {
+		after := k.formerOfIntent(in)
+		if err := k.put(name, in.Bytes, after); err != nil {
 			return err
 		}
 		k.now.note(in.Key)
@@ -278,20 +253,12 @@ func (k *keeper) putAll(img *journal.Image) error {
 	for i := range img.Counts {
 		c := &img.Counts[i]
 		name = countName(name[:0], &c.CountKey)
-		if err := k.putApart(name, c.Bytes, formerOf(c.First)); err != nil {
+		if err := k.put(name, c.Bytes, formerOf(c.First)); err != nil {
 			return err
 		}
 	}
 	slices.Sort(k.now.cells)
 	return nil
-}
-
-// putApart writes a version of what is no cell.
-func (k *keeper) putApart(name, body []byte, after former) error {
-	if _, err := k.put(name, body, after); err != nil {
-		return err
-	}
-	return k.parted()
 }
 
 // parted begins another batch where this one is large, and need not be all.
@@ -302,72 +269,58 @@ func (k *keeper) parted() (err error) {
 	return err
 }
 
-// former says where the version before one is.
-type former struct {
-	at    journal.Seq
-	whole bool // it is known to have no chunks
-}
-
-// Where no head tells: it has to be searched for, or there is none.
-const (
-	anywhere = journal.Last
-	nowhere  = journal.Last - 1
-)
-
-// formerOf says where the version before one is, where nobody has remembered it.
-func formerOf(first bool) former {
-	if first {
-		return former{at: nowhere}
-	}
-	return former{at: anywhere}
-}
-
-// put writes a version at the new head, and reports whether it is there: not where a
-// cell is gone and hides nothing. The one before it, which is at after, stays for as long
-// as a kept image needs it.
-func (k *keeper) put(name, body []byte, after former) (bool, error) {
+// put writes a version at the new head, none where a cell is gone and hides nothing. The one
+// before it, which is at after, stays for as long as a kept image needs it.
+func (k *keeper) put(name, body []byte, after former) error {
 	followed := false                                          // a version that goes at once
 	if after.at != nowhere && len(k.kept)+len(k.leaving) > 0 { // else there is none
 		var err error
 		if followed, err = k.follow(name, after); err != nil {
-			return false, err
+			return err
 		}
 	}
 	k.key = versionKey(k.key[:0], name, k.head)
-	if len(body) > 0 || name[0] != versionPrefix {
-		k.old.seal.set(k.batch, k.key, body)
-		return true, nil
+	there := len(body) > 0 || name[0] != versionPrefix
+	if !there {
+		var err error
+		if there, err = k.hides(name, followed); err != nil {
+			return err
+		}
 	}
+	if !there { // the same head may have had one
+		return errors.Join(k.batch.Delete(k.key, nil), k.parted())
+	}
+	k.old.seal.set(k.batch, k.key, body)
+	return k.parted()
+}
+
+// hides reports whether versions of a cell are there before the new head, where it is gone, and
+// notes that of them; followed: besides the last, which goes at once.
+func (k *keeper) hides(name []byte, followed bool) (bool, error) {
 	left, err := k.left(name)
 	if err != nil {
 		return false, err
 	}
-	hidden := 0
-	for _, v := range left {
-		if v.at < k.head {
-			hidden++
-		}
+	left = slices.DeleteFunc(left, func(v leftVersion) bool { return v.at >= k.head })
+	if followed && len(left) > 0 {
+		left = left[:len(left)-1]
 	}
-	if followed {
-		hidden--
-	}
-	if hidden == 0 {
-		return false, k.batch.Delete(k.key, nil) // the same head may have had one
-	}
-	k.old.seal.set(k.batch, k.key, body)
-	return true, nil
+	k.unmark(name, left, k.head)
+	return len(left) > 0, nil
 }
 
 // follow lets go of the last version of a name before the new head, or notes what
 // it is kept for, and reports whether it goes.
 func (k *keeper) follow(name []byte, after former) (bool, error) {
-	v := after.at
+	v, alone := after.at, after.whole
 	if v == anywhere {
 		var ok bool
 		var err error
 		if v, ok, err = k.old.lastAt(name, k.head); err != nil || !ok {
 			return false, err
 		}
+		body, err := k.old.body()
+		alone = err == nil && len(body) > 0 && !isInChunks(body)
 	}
 	if v == k.head {
 		return false, nil
@@ -378,10 +331,10 @@ func (k *keeper) follow(name []byte, after former) (bool, error) {
 		return false, nil
 	}
 	if head, ok := k.neededBy(v, k.head); ok {
-		k.note(head, version)
+		k.note(head, version, alone && name[0] == versionPrefix)
 		return false, nil
 	}
-	if after.whole {
+	if alone {
 		return true, k.batch.Delete(version, nil)
 	}
 	return true, k.delete(name, version)

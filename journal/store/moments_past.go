@@ -70,6 +70,7 @@ func (s *Store) writePast(before *view, img *journal.Image) error {
 		return err
 	}
 	s.heads = slices.Insert(slices.Clone(s.heads), at, img.Head.ID)
+	s.written = nil // a cell may have a later version now
 	return s.letGoChunks(k.lists)
 }
 
@@ -120,6 +121,13 @@ func (k *keeper) insert(name, body []byte) error {
 	}
 	k.old.seal.set(k.batch, versionKey(nil, name, k.head), body)
 	k.anew[string(name)] = true
+	if len(body) == 0 {
+		left, err := k.left(name)
+		if err != nil {
+			return err
+		}
+		k.unmark(name, left, k.head)
+	}
 	if ok {
 		version := versionKey(nil, name, v)
 		if needs, noted := k.neededBy(v, next); followed && noted {
@@ -128,7 +136,7 @@ func (k *keeper) insert(name, body []byte) error {
 			}
 		}
 		if needs, needed := k.neededBy(v, k.head); needed {
-			k.note(needs, version)
+			k.note(needs, version, false)
 		} else if err := k.delete(name, version); err != nil {
 			return err
 		}
@@ -138,7 +146,7 @@ func (k *keeper) insert(name, body []byte) error {
 		if !needed {
 			needs = k.head
 		}
-		k.note(needs, versionKey(nil, name, k.head))
+		k.note(needs, versionKey(nil, name, k.head), false)
 	}
 	return nil
 }
@@ -162,7 +170,11 @@ func (k *keeper) takeNotes(before journal.Seq) error {
 		if k.anew[string(name)] || !followed || next <= k.head {
 			continue
 		}
-		k.note(k.head, version)
+		body, err := openAt(k.old.seal, it)
+		if err != nil {
+			return err
+		}
+		k.note(k.head, version, len(body) > 0)
 		if err := k.batch.Delete(bytes.Clone(it.Key()), nil); err != nil {
 			return err
 		}

@@ -44,7 +44,9 @@
 // intent, the last version at or before it. A version is there as long as an
 // image needs it: one written at v and followed by one at n belongs to the images
 // at checkpoints in [v, n), and has a note under the last of them, by which it is
-// found when that image goes; one that nothing follows has none. A cell's first
+// found when that image goes; one that nothing follows has none. A note's body is 01 where
+// the version goes alone: a cell's, neither empty nor in chunks nor followed by an empty one;
+// else it is empty, and all versions of the cell are looked at. A cell's first
 // version is never an empty one.
 //
 // Images that the world does not need are kept besides, for looks back: so many records
@@ -140,7 +142,7 @@ import (
 )
 
 // FormatVersion is the version of the layout that this package writes.
-const FormatVersion = 3
+const FormatVersion = 4
 
 // Why a store cannot be opened, created or used. The text around them names
 // the directory and the records.
@@ -261,7 +263,7 @@ type Store struct {
 	imagedID journal.Seq   // guarded by mu; its head's
 
 	heads    []journal.Seq                // of images, ascending; writeImages's alone, which reads them once; nil: not yet
-	written  written                      // by the last image; writeImages's alone; empty: not known
+	written  []written                    // by the last images, the newest first; writeImages's alone; empty: not known
 	inDB     atomic.Pointer[journal.Head] // of what has reached Pebble; nil: head has
 	appended chan *pending                // to apply
 	applied  chan *pending                // from there to acknowledge
