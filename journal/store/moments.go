@@ -14,33 +14,38 @@ import (
 const mostMoments = 32
 
 // moments returns which of the images before a new one are kept for looks back, though the
-// world does not need them: each so many records at least after the last one that stays,
-// twice as many where the journal has more than so many times mostMoments, and so on. None
-// where apart is 0.
+// world does not need them: each so many records at least after the last one that stays, and
+// farther apart where the journal has more than so many times mostMoments. None where apart
+// is 0.
 func moments(img *journal.Image, heads []journal.Seq, apart journal.Seq) (out []journal.Seq) {
 	if apart == 0 {
 		return nil
 	}
-	apart = widened(apart, img.Head.ID)
+	apart, old := thinned(apart, img.Head.ID)
 	last := journal.Seq(0)
 	for _, head := range heads {
 		switch {
 		case head >= img.Head.ID:
 		case slices.Contains(img.Keep, head):
 			last = head
-		case head-last >= apart:
+		case head-last >= apart && (last >= old || head-last >= 2*apart):
 			out, last = append(out, head), head
 		}
 	}
 	return out
 }
 
-// widened returns how far apart images are in a journal of so many records.
-func widened(apart, head journal.Seq) journal.Seq {
-	for apart > 0 && head/apart > mostMoments {
+// thinned returns how far apart images are in a journal of so many records, and up to which record
+// it is twice as far. That grows with the journal, so images go one by one, and not half of all
+// when it has doubled.
+func thinned(apart, head journal.Seq) (_, old journal.Seq) {
+	for apart > 0 && head/apart >= 2*mostMoments {
 		apart *= 2
 	}
-	return apart
+	if most := mostMoments * apart; apart > 0 && head > most {
+		old = 2 * (head - most)
+	}
+	return apart, old
 }
 
 // mark marks the images that are kept for looks back, and no others.

@@ -12,7 +12,13 @@ import (
 
 // Apart returns how many records lie between two images that are kept for looks back, at
 // least; 0: none are kept.
-func (s *Store) Apart() journal.Seq { return widened(s.opts.Moments, s.Head().ID) }
+func (s *Store) Apart() journal.Seq {
+	apart, old := thinned(s.opts.Moments, s.Head().ID)
+	if old > 0 {
+		return 2 * apart
+	}
+	return apart
+}
 
 // KeepPast keeps an image of the past for looks back, as moments does one of the last: who
 // has come by it makes it again where there is none. Its cells and intents are all that
