@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -20,11 +22,19 @@ import (
 // on the disk.
 const memTableBytes = 32 << 20
 
+// tables are what all stores of the process have open of their tables, and unpacked of them: a world of
+// its own may have more files than the process may have, where there are a thousand.
+var tables = sync.OnceValues(func() (*pebble.Cache, *pebble.FileCache) { //nolint:gochecknoglobals // the limit of files is one of the process, too
+	const bytes, most = 16 << 20, 1000
+	return pebble.NewCache(bytes), pebble.NewFileCache(runtime.GOMAXPROCS(0), max(64, min(most, file.Descriptors()/8)))
+})
+
 // pebbleOptions suit one writer of ascending ids that seldom reads: no
 // filters, no read-triggered or concurrent compactions. Journal
 // files overlap nothing, so they are compressed once, when they are flushed,
 // and then only change their level.
 func (s *Store) pebbleOptions() *pebble.Options {
+	blocks, files := tables()
 	o := &pebble.Options{
 		FS:                          &guardFS{FS: descriptorFS{s.opts.FS, &s.opened}, logBroken: s.logBroken, dirBroken: s.fatal, logSyncs: &s.logSyncs, wals: s.wals},
 		Logger:                      logger{s},
@@ -32,8 +42,8 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		MemTableSize:                s.opts.memTableBytes,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   16 << 20,
-		MaxOpenFiles:                1000,
+		Cache:                       blocks,
+		FileCache:                   files,
 		DisableTableStats:           true,
 		L0CompactionThreshold:       12, // most of what is flushed never overlaps
 		L0StopWritesThreshold:       64,

@@ -9,3 +9,6 @@ func (s *Nodes) Stores() (all []*shared.Store) {
 	}
 	return all
 }
+
+// HaveRoom has the worlds of all stores be so many at most.
+func (s *Nodes) HaveRoom(worlds int) { s.room = worlds }

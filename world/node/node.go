@@ -28,6 +28,11 @@ const (
 	shareEvery = 3
 	// together is how many worlds are claimed at once, and most how many are opened or closed.
 	together, most = 64, 8
+	// filesAWorld is how many files a world has open that is: its tables are in a cache that all share.
+	// Worlds may have half of those that the process may have.
+	filesAWorld = 10
+	// fullIdle is how long a world that rests stays open where there is no room for others.
+	fullIdle = 5 * time.Second
 	// What cannot be opened here is tried again after a while that doubles.
 	firstPause, longPause = 2 * time.Second, 5 * time.Minute
 )
@@ -41,6 +46,7 @@ type Node struct {
 	Events  *slog.Logger
 
 	alone  func(ctx context.Context, id string) error // no other store of this process has a world; nil: there is none
+	room   int                                        // for how many worlds
 	work   sync.WaitGroup
 	places chan struct{} // held by who opens or closes a world
 
@@ -51,6 +57,7 @@ type Node struct {
 	under  map[string]chan struct{} // worlds that are being opened or closed; closed when that is done
 	fails  map[string]*pause        // worlds that could not be opened
 	lost   bool                     // the store cannot be asked
+	full   bool                     // there is no room for one more world
 	opened uint64                   // worlds
 	given  map[string]uint64        // worlds that were given up, by why
 }
@@ -133,10 +140,26 @@ func (n *Node) look(ctx context.Context, share bool) error {
 			n.leave(w, givenRest, "")
 		}
 	}
+	n.tellFull(len(mine) >= n.room)
 	if err := n.claim(ctx, len(mine)); err != nil || !share {
 		return err
 	}
 	return n.share(ctx, len(mine))
+}
+
+// tellFull notes whether there is room for one more world, and tells of it when that changes.
+func (n *Node) tellFull(full bool) {
+	n.mu.Lock()
+	was := n.full
+	n.full = full
+	n.mu.Unlock()
+	switch {
+	case full && !was:
+		n.Events.Warn("no room for more worlds: those that rest are given up sooner, others wait for another node, or for ulimit -n to be raised",
+			"worlds", n.room)
+	case was && !full:
+		n.Events.Info("there is room for worlds again")
+	}
 }
 
 // settle gives worlds away that others are to have, and lets go of those that this process has by
@@ -163,6 +186,11 @@ func (n *Node) rests(w *api.Running) bool {
 	if idle == 0 {
 		idle = DefaultIdle
 	}
+	n.mu.Lock()
+	if n.full {
+		idle = min(idle, fullIdle)
+	}
+	n.mu.Unlock()
 	if n.Service.Quiet(w) < idle {
 		return false
 	}
@@ -171,9 +199,11 @@ func (n *Node) rests(w *api.Running) bool {
 }
 
 // claim claims what has to have an owner, and opens it: one group, and, where there is more, as many
-// as make this node have what falls to it of all. The rest is for others, or for the next look.
+// as make this node have what falls to it of all, and it has room for. The rest is for others, or for
+// the next look.
 func (n *Node) claim(ctx context.Context, mine int) error {
-	for room, claimed := together, 0; room > 0; {
+	most := n.room - mine
+	for room, claimed := min(together, most), 0; room > 0; {
 		ids, err := n.Store.ClaimDue(ctx, min(room, together), n.failing())
 		if err != nil || len(ids) == 0 {
 			return err
@@ -186,7 +216,7 @@ func (n *Node) claim(ctx context.Context, mine int) error {
 			if err != nil {
 				return err
 			}
-			room += (worlds+max(nodes, 1)-1)/max(nodes, 1) - mine - together
+			room += min((worlds+max(nodes, 1)-1)/max(nodes, 1)-mine, most) - together
 		}
 		claimed += len(ids)
 		room -= len(ids)
@@ -349,7 +379,7 @@ func (n *Node) share(ctx context.Context, mine int) error {
 			rich = x
 		}
 	}
-	if rich.Worlds < mine+2 {
+	if rich.Worlds < mine+2 || mine >= n.room {
 		return nil
 	}
 	id, err := n.Store.Want(ctx, rich.Name)

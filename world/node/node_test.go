@@ -55,6 +55,12 @@ func run(t *testing.T, url, name string, idle time.Duration, with ...func(*api.S
 // runOf is run for a node of several stores.
 func runOf(t *testing.T, urls []string, name string, idle time.Duration, with ...func(*api.Service)) *running {
 	t.Helper()
+	return runAs(t, &node.Nodes{Idle: idle}, urls, name, with...)
+}
+
+// runAs is runOf for what has no service yet.
+func runAs(t *testing.T, n *node.Nodes, urls []string, name string, with ...func(*api.Service)) *running {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	at := shared.Options{Copies: t.TempDir(), Node: name}
@@ -71,7 +77,7 @@ func runOf(t *testing.T, urls []string, name string, idle time.Duration, with ..
 	for _, with := range with {
 		with(v)
 	}
-	n := &node.Nodes{Service: v, Idle: idle, Events: v.Events}
+	n.Service, n.Events = v, v.Events
 	require.NoError(t, n.Open(t.Context(), urls, at))
 	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, n.Metrics()
 	require.NoError(t, v.Open(t.Context()))
@@ -179,19 +185,55 @@ func TestNodesShareTheWorldsThatHaveSomethingToDo(t *testing.T) {
 	require.Equal(t, 3, free)
 }
 
+// resting counts the worlds that nobody owns and that have nothing to do.
+func (r *running) resting() (rest int) {
+	r.t.Helper()
+	for w, err := range r.store.List(r.t.Context()) {
+		require.NoError(r.t, err)
+		if w.Node == "" && w.Due == nil {
+			rest++
+		}
+	}
+	return rest
+}
+
 // TestAWorldThatRestsIsARow.
 func TestAWorldThatRestsIsARow(t *testing.T) {
 	url := create(t, 2)
 	one := run(t, url, "one", time.Millisecond)
-	require.Eventually(t, func() bool {
-		rest := 0
+	require.Eventually(t, func() bool { return one.resting() == 2 }, time.Minute, 10*time.Millisecond)
+	require.Empty(t, one.worlds())
+}
+
+// TestWorldsTakeTurnsWhereThereIsNoRoomForAll, though each is to stay open for an hour, and one that is
+// asked for is answered when there is.
+func TestWorldsTakeTurnsWhereThereIsNoRoomForAll(t *testing.T) {
+	const all, room = 3, 2
+	url := create(t, all)
+	n := &node.Nodes{Idle: time.Hour}
+	n.HaveRoom(room)
+	one := runAs(t, n, []string{url}, "one")
+	one.owns(room)
+	handled := func() (n int) {
 		for w, err := range one.store.List(t.Context()) {
 			require.NoError(t, err)
-			if w.Node == "" && w.Due == nil {
-				rest++
+			if uint64(w.Head.ID) > 2 {
+				n++
 			}
 		}
-		return rest == 2
+		return n
+	}
+	require.Eventually(t, func() bool {
+		require.LessOrEqual(t, len(one.worlds()), room)
+		return handled() == all
 	}, time.Minute, 10*time.Millisecond)
-	require.Empty(t, one.worlds())
+	for i := range all {
+		path := fmt.Sprint("/api/worlds/w", i)
+		require.Eventually(t, func() bool {
+			require.LessOrEqual(t, len(one.worlds()), room)
+			code := one.status(path)
+			require.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, code)
+			return code == http.StatusOK
+		}, time.Minute, 50*time.Millisecond)
+	}
 }

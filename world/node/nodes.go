@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/shared"
@@ -38,7 +40,8 @@ type Nodes struct {
 	Idle    time.Duration // 0: DefaultIdle
 	Events  *slog.Logger
 
-	all []*member // in the order of their URLs
+	all  []*member // in the order of their URLs
+	room int       // for how many worlds, of all; 0: as many as may have their files open
 
 	mu    sync.Mutex
 	twice map[string]bool // worlds that two stores have
@@ -120,6 +123,7 @@ func (s *Nodes) reach(ctx context.Context, m *member) error {
 		}
 	}
 	n := &Node{Service: s.Service, Store: store, Idle: s.Idle, Events: s.Events}
+	n.room = max(1, cmp.Or(s.room, file.Descriptors()/2/filesAWorld)/len(s.all))
 	if s.several() {
 		n.Events = s.Events.With("store", m.name)
 		n.alone = func(ctx context.Context, id string) error { return s.alone(ctx, n, id) }
