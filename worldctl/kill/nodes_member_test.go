@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,10 +30,15 @@ type member struct {
 	name    string
 	link    *link // to the database
 	process *exec.Cmd
+	ending  atomic.Bool    // because the test wants it
 	heard   sync.WaitGroup // who reads what it says
 }
 
-// start starts the process.
+// lastWords is how many of the last lines that a process has said are told where it ends by itself.
+const lastWords = 40
+
+// start starts the process, and returns when it serves: one that cannot reach its store then ends, and
+// is for who looks after it to start again.
 func (m *member) start() {
 	k := m.cluster
 	k.t.Helper()
@@ -41,15 +47,27 @@ func (m *member) start() {
 	m.process.Env = append(os.Environ(), "WORLDCTL_STORE="+m.link.url(k.url), "WORLDCTL_PASSPHRASE=open", "HOME="+k.dir)
 	stderr, err := m.process.StderrPipe()
 	require.NoError(k.t, err)
+	stdout, err := m.process.StdoutPipe()
+	require.NoError(k.t, err)
 	require.NoError(k.t, m.process.Start())
+	m.ending.Store(false)
 	m.heard.Go(func() { m.listen(stderr) })
+	says := bufio.NewReader(stdout)
+	for line := ""; err == nil && !strings.Contains(line, `"url"`); {
+		line, err = says.ReadString('\n')
+	}
+	m.heard.Go(func() { _, _ = io.Copy(io.Discard, says) })
 }
 
 // listen reads what the process says of the worlds that it owns.
 func (m *member) listen(from io.Reader) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
+	var last []string
 	for lines.Scan() {
+		if last = append(last, lines.Text()); len(last) > 2*lastWords {
+			last = slices.Delete(last, 0, lastWords)
+		}
 		var said struct {
 			Msg, Level, World, Why string
 			Epoch                  int
@@ -67,6 +85,9 @@ func (m *member) listen(from io.Reader) {
 			m.cluster.t.Logf("%s: %s", m.name, lines.Text())
 		}
 	}
+	if !m.ending.Load() {
+		m.cluster.t.Errorf("%s ended by itself, and said last:\n%s", m.name, strings.Join(last, "\n"))
+	}
 }
 
 // kill kills the process, if there is one, and what it has said is known then.
@@ -74,6 +95,7 @@ func (m *member) kill() {
 	if m.process == nil {
 		return
 	}
+	m.ending.Store(true)
 	_ = m.process.Process.Kill()
 	m.wait()
 }
@@ -87,6 +109,7 @@ func (m *member) wait() {
 // end ends the process as who runs it would, and has it give its worlds up.
 func (m *member) end() {
 	m.cluster.t.Helper()
+	m.ending.Store(true)
 	require.NoError(m.cluster.t, m.process.Process.Signal(syscall.SIGTERM))
 	m.wait()
 }

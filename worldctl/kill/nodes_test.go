@@ -233,7 +233,8 @@ func (k *cluster) passes(d time.Duration) {
 func TestNodesDie(t *testing.T) {
 	kills, worlds, lease := environ(t, "KILLS", fewNodeKills), environ(t, "WORLDS", fewWorlds), time.Duration(environ(t, "LEASE", int(nodeLease.Seconds())))*time.Second
 	every := max(1, worlds/20)
-	payments := environ(t, "PAYMENTS", kills*3/every+4)
+	// A strike takes one lease and a half in the middle: worlds pay until the last.
+	payments := environ(t, "PAYMENTS", kills*int(lease.Seconds())*3/2/every+4)
 	k := newCluster(t, program(t), worlds, payments, lease)
 	for _, m := range k.members {
 		m.start()
@@ -242,11 +243,14 @@ func TestNodesDie(t *testing.T) {
 	how := map[string]int{}
 	control := os.Getenv("CONTROL") != ""
 	for n := 0; n < kills && (!control || len(k.sink.twice()) == 0); n++ {
+		var struck string
 		if os.Getenv("HELD") != "" {
-			how[k.holdUp(k.members[n%len(k.members)])]++
+			struck = k.holdUp(k.members[n%len(k.members)])
 		} else {
-			how[k.strike()]++
+			struck = k.strike()
 		}
+		how[struck]++
+		t.Logf("%d of %d: %s; %d payments, %d twice", n+1, kills, struck, k.sink.paid(), len(k.sink.twice()))
 	}
 	if !control {
 		k.sink.await(t, func() bool { return k.sink.done() == worlds })
