@@ -49,7 +49,7 @@ func (w *written) after(lately []written) []written {
 	return append([]written{*w}, lately...)
 }
 
-// add remembers a cell, after those whose names are before its own.
+// add remembers a cell.
 func (w *written) add(c *journal.CellVersion) {
 	w.cells = append(w.cells, c.Cell)
 	w.size += nameBytes + len(c.Cell)
