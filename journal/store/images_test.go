@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -355,4 +356,27 @@ func TestAVersionAtAnyRecordIsTheLastThatIsKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, got)
 	require.NoError(t, h.s.Close())
+}
+
+// TestIntentsThatNobodyRemembersAreSearchedFor: an image has too many, and the one before it has one of them, too.
+func TestIntentsThatNobodyRemembersAreSearchedFor(t *testing.T) {
+	s, w := create(t, memFS(t)), &writer{}
+	image := func(intents int, state string) {
+		appendAll(t, s, w.batch("agent/a"))
+		img := &journal.Image{Head: w.head}
+		for i := range intents {
+			v := journal.IntentVersion{First: i > 0, Bytes: []byte(state)}
+			binary.BigEndian.PutUint32(v.Key[:], uint32(i)) //nolint:gosec // it is small
+			img.Intents = append(img.Intents, v)
+		}
+		require.NoError(t, s.Checkpoint(img))
+		s.settleImages()
+	}
+	image(1, "one")
+	image(mostWritten+1, "two")
+	image(1, "three")
+	found, err := s.Collect()
+	require.NoError(t, err)
+	require.Zero(t, found)
+	require.NoError(t, s.Close())
 }

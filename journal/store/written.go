@@ -113,7 +113,11 @@ func (k *keeper) formerOfCell(c *journal.CellVersion) former {
 func (k *keeper) formerOfIntent(in *journal.IntentVersion) former {
 	if !in.First {
 		for i := range k.lately {
-			if w := &k.lately[i]; w.has(in.Key) {
+			w := &k.lately[i]
+			if w.intents == nil { // nobody knows, and those before it are older
+				break
+			}
+			if w.has(in.Key) {
 				return former{at: w.head, whole: true}
 			}
 		}
