@@ -101,6 +101,15 @@ func (s *Store) Mine(ctx context.Context) (all []Mine, err error) {
 // stay out of it. World.Own of each goes on from there; who does not want one after all lets it go.
 // Where an answer was lost there may be others that it has claimed: Mine has them, too.
 func (s *Store) ClaimDue(ctx context.Context, most int, but []string) (ids []string, err error) {
+	return s.claimDue(ctx, most, but, false)
+}
+
+// ClaimWanted is ClaimDue for those alone that this node wants.
+func (s *Store) ClaimWanted(ctx context.Context, most int, but []string) (ids []string, err error) {
+	return s.claimDue(ctx, most, but, true)
+}
+
+func (s *Store) claimDue(ctx context.Context, most int, but []string, wanted bool) (ids []string, err error) {
 	if err := s.beat(ctx); err != nil {
 		return nil, err
 	}
@@ -111,7 +120,7 @@ func (s *Store) ClaimDue(ctx context.Context, most int, but []string) (ids []str
 	err = s.insist(ctx, func(ctx context.Context) error {
 		ids = nil
 		clear(found)
-		return s.rows(ctx, sqlClaimDue, []any{s.opts.Node, s.run, token, most, but, s.believes()}, func(r pgx.Rows) error {
+		return s.rows(ctx, sqlClaimDue, []any{s.opts.Node, s.run, token, most, but, s.believes(), wanted}, func(r pgx.Rows) error {
 			v := stand{token: token}
 			var id string
 			var root []byte

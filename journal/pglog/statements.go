@@ -124,13 +124,13 @@ WHERE w.id = $1 AND ` + sqlFault + ` IS NULL`
 	// sqlClaimDue claims worlds that nobody owns who lives, and that are due, or wanted by this
 	// node ($1, its run $2): with a token ($3) that it answers to again where an answer was lost.
 	// What others claim at the same time it leaves to them, and what is damaged to who asks for it. That an
-	// owner has died is to be believed if $6 is so. What was given up to another node is left to it for a
+	// owner has died is to be believed if $6 is so; if $7 is, only what is wanted is claimed. What was given up to another node is left to it for a
 	// while: it would come back to who gave it, were that one faster. What has been due for longest comes
 	// first: where there is more than nodes can open, a world would wait for ever for others that come and go.
 	sqlClaimDue = `
 WITH found AS (
 	(SELECT w.wid, w.token FROM worldkernel.world w
-	 WHERE w.node IS NULL AND w.due <= now() AND w.id <> ALL ($5::text[]) AND ` + sqlLive + `
+	 WHERE w.node IS NULL AND w.due <= now() AND NOT $7 AND w.id <> ALL ($5::text[]) AND ` + sqlLive + `
 	 AND NOT (w.due > now() - interval '10 s'
 	          AND EXISTS (SELECT FROM worldkernel.node x WHERE x.node = w.wanted AND x.node <> $1 AND x.lease_until > now()))
 	 ORDER BY w.due LIMIT $4)
@@ -139,7 +139,7 @@ WITH found AS (
 	UNION
 	(SELECT w.wid, w.token FROM worldkernel.world w
 	 LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
-	 WHERE w.node IS NOT NULL AND n.run IS NULL AND (w.node <> $1 OR w.run <> $2) AND $6 AND w.id <> ALL ($5::text[]) AND ` + sqlLive + ` LIMIT $4)
+	 WHERE w.node IS NOT NULL AND n.run IS NULL AND (w.node <> $1 OR w.run <> $2) AND $6 AND NOT $7 AND w.id <> ALL ($5::text[]) AND ` + sqlLive + ` LIMIT $4)
 	UNION
 	(SELECT wid, token FROM worldkernel.world WHERE node = $1 AND run = $2 AND token = $3)
 ), free AS (

@@ -46,7 +46,7 @@ type Node struct {
 	Events  *slog.Logger
 
 	alone  func(ctx context.Context, id string) error // no other store of this process has a world; nil: there is none
-	room   int                                        // for how many worlds
+	room   int                                        // for how many worlds that are open
 	work   sync.WaitGroup
 	places chan struct{} // held by who opens or closes a world
 
@@ -58,6 +58,7 @@ type Node struct {
 	fails  map[string]*pause        // worlds that could not be opened
 	lost   bool                     // the store cannot be asked
 	full   bool                     // there is no room for one more world
+	kept   int                      // places for worlds that are being claimed
 	opened uint64                   // worlds
 	given  map[string]uint64        // worlds that were given up, by why
 }
@@ -202,26 +203,56 @@ func (n *Node) rests(w *api.Running) bool {
 // as make this node have what falls to it of all, and it has room for. The rest is for others, or for
 // the next look.
 func (n *Node) claim(ctx context.Context, mine int) error {
-	most := n.room - mine
-	for room, claimed := min(together, most), 0; room > 0; {
-		ids, err := n.Store.ClaimDue(ctx, min(room, together), n.failing())
+	for left, claimed := together, 0; left > 0; {
+		ids, err := n.claimGroup(ctx, min(left, together))
 		if err != nil || len(ids) == 0 {
 			return err
-		}
-		for _, id := range ids {
-			n.do(n.ctx, id, func() { n.open(n.ctx, id) })
 		}
 		if claimed == 0 && len(ids) == together {
 			nodes, worlds, err := n.Store.Crowd(ctx)
 			if err != nil {
 				return err
 			}
-			room += min((worlds+max(nodes, 1)-1)/max(nodes, 1)-mine, most) - together
+			left += (worlds+max(nodes, 1)-1)/max(nodes, 1) - mine - together
 		}
 		claimed += len(ids)
-		room -= len(ids)
+		left -= len(ids)
 	}
 	return nil
+}
+
+// claimGroup claims worlds at most so many, and opens them: those that it is to have from others where
+// there is no room for more.
+func (n *Node) claimGroup(ctx context.Context, most int) (ids []string, err error) {
+	n.mu.Lock()
+	kept := max(0, min(most, n.free()))
+	n.kept += kept
+	n.mu.Unlock()
+	if kept > 0 {
+		ids, err = n.Store.ClaimDue(ctx, kept, n.failing())
+	} else {
+		ids, err = n.Store.ClaimWanted(ctx, most, n.failing())
+	}
+	n.mu.Lock()
+	n.kept -= kept
+	if err == nil && !n.closed {
+		for _, id := range ids {
+			n.doLocked(n.ctx, id, func() { n.open(n.ctx, id) })
+		}
+	}
+	n.mu.Unlock()
+	return ids, err
+}
+
+// free returns for how many worlds more there is room; the lock is held.
+func (n *Node) free() int {
+	free := n.room - n.kept - len(n.has)
+	for id := range n.under { // order cannot show: they are counted
+		if n.has[id] == nil {
+			free--
+		}
+	}
+	return free
 }
 
 func (n *Node) open(ctx context.Context, id string) {

@@ -237,3 +237,45 @@ func TestWorldsTakeTurnsWhereThereIsNoRoomForAll(t *testing.T) {
 		}, time.Minute, 50*time.Millisecond)
 	}
 }
+
+// TestNoMoreWorldsAreOpenThanThereIsRoomFor, though all are due and asked for at once.
+func TestNoMoreWorldsAreOpenThanThereIsRoomFor(t *testing.T) {
+	const all, room = 16, 4
+	url := create(t, all)
+	n := &node.Nodes{Idle: time.Hour}
+	n.HaveRoom(room)
+	one := runAs(t, n, []string{url}, "one")
+	ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
+	defer stop()
+	var work sync.WaitGroup
+	for i := range all {
+		work.Go(func() {
+			for ctx.Err() == nil {
+				_ = one.status(fmt.Sprint("/api/worlds/w", i))
+			}
+		})
+	}
+	most := 0
+	for ctx.Err() == nil {
+		most = max(most, len(one.worlds()))
+		time.Sleep(time.Millisecond)
+	}
+	work.Wait()
+	require.LessOrEqual(t, most, room)
+	require.Positive(t, most)
+}
+
+// TestAWorldThatIsGivenToANodeWithoutRoomIsOpenedThere: nobody else would.
+func TestAWorldThatIsGivenToANodeWithoutRoomIsOpenedThere(t *testing.T) {
+	url := create(t, 4)
+	one := run(t, url, "one", time.Hour)
+	one.owns(4)
+	n := &node.Nodes{Idle: time.Hour}
+	n.HaveRoom(1)
+	two := runAs(t, n, []string{url}, "two")
+	two.owns(1)
+	one.owns(3)
+	require.NoError(t, one.store.Give(t.Context(), one.worlds()[0], "two"))
+	two.owns(2)
+	one.owns(2)
+}

@@ -114,7 +114,7 @@ func (n *Node) begin(id string) (done <-chan struct{}, err error) {
 		return nil, errMoving("the world could not be opened by this node, whose log says why")
 	case n.under[id] == nil && n.has[id] != nil:
 		return nil, errMoving("the world has stopped in this process")
-	case n.under[id] == nil && len(n.has)+len(n.under) >= n.room:
+	case n.under[id] == nil && n.free() <= 0:
 		return nil, errMoving("this node has as many worlds open as it has room for")
 	}
 	return n.doLocked(n.ctx, id, func() { n.open(n.ctx, id) }), nil
