@@ -115,3 +115,32 @@ func TestImagesOfThePastAreMadeAgain(t *testing.T) {
 		require.NoError(r, h.s.Close())
 	})
 }
+
+// TestAnEmptyVersionOfThePastGoesWithWhatItHides: the versions before it went alone until it came.
+func TestAnEmptyVersionOfThePastGoesWithWhatItHides(t *testing.T) {
+	s, w := create(t, memFS(t)), &writer{}
+	image := func(cells []journal.CellVersion, keep ...journal.Seq) {
+		require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Cells: cells, Keep: keep}))
+		s.settleImages()
+	}
+	was := func(state string) []journal.CellVersion {
+		return []journal.CellVersion{{Cell: "a/1", Bytes: []byte(state)}}
+	}
+	appendAll(t, s, w.batch("a"))
+	image(was("first"))
+	appendAll(t, s, w.batch("a"))
+	image(was("second"), 1)
+	appendAll(t, s, w.batch("a"))
+	past := w.head
+	appendAll(t, s, w.batch("a"))
+	image(was("fourth"), 1, 2)
+	require.NoError(t, s.KeepPast(&journal.Image{Head: past, Cells: []journal.CellVersion{{Cell: "a/1"}}}))
+	requireNothingUnneeded(t, s)
+	appendAll(t, s, w.batch("a"))
+	image(nil, 1, 3, 4)
+	requireNothingUnneeded(t, s)
+	appendAll(t, s, w.batch("a"))
+	image(nil, 3, 4, 5)
+	requireNothingUnneeded(t, s)
+	require.NoError(t, s.Close())
+}
