@@ -141,18 +141,19 @@ func (n *Node) look(ctx context.Context, share bool) error {
 			n.leave(w, givenRest, "")
 		}
 	}
-	n.tellFull(len(mine) >= n.room)
-	if err := n.claim(ctx, len(mine)); err != nil || !share {
+	full := n.tellFull()
+	if err := n.claim(ctx, len(mine)); err != nil || full || !share {
 		return err
 	}
 	return n.share(ctx, len(mine))
 }
 
-// tellFull notes whether there is room for one more world, and tells of it when that changes.
-func (n *Node) tellFull(full bool) {
+// tellFull notes whether there is no room for one more world, and tells of it when that changes.
+func (n *Node) tellFull() bool {
 	n.mu.Lock()
 	was := n.full
-	n.full = full
+	n.full = n.free() <= 0
+	full := n.full
 	n.mu.Unlock()
 	switch {
 	case full && !was:
@@ -161,6 +162,7 @@ func (n *Node) tellFull(full bool) {
 	case was && !full:
 		n.Events.Info("there is room for worlds again")
 	}
+	return full
 }
 
 // settle gives worlds away that others are to have, and lets go of those that this process has by
@@ -410,7 +412,7 @@ func (n *Node) share(ctx context.Context, mine int) error {
 			rich = x
 		}
 	}
-	if rich.Worlds < mine+2 || mine >= n.room {
+	if rich.Worlds < mine+2 {
 		return nil
 	}
 	id, err := n.Store.Want(ctx, rich.Name)

@@ -185,6 +185,14 @@ func TestNodesShareTheWorldsThatHaveSomethingToDo(t *testing.T) {
 	require.Equal(t, 3, free)
 }
 
+// runInRoom is run for a node that has room for so many worlds, each of which is to stay open for an hour.
+func runInRoom(t *testing.T, url, name string, worlds int) *running {
+	t.Helper()
+	n := &node.Nodes{Idle: time.Hour}
+	n.HaveRoom(worlds)
+	return runAs(t, n, []string{url}, name)
+}
+
 // resting counts the worlds that nobody owns and that have nothing to do.
 func (r *running) resting() (rest int) {
 	r.t.Helper()
@@ -210,9 +218,7 @@ func TestAWorldThatRestsIsARow(t *testing.T) {
 func TestWorldsTakeTurnsWhereThereIsNoRoomForAll(t *testing.T) {
 	const all, room = 3, 2
 	url := create(t, all)
-	n := &node.Nodes{Idle: time.Hour}
-	n.HaveRoom(room)
-	one := runAs(t, n, []string{url}, "one")
+	one := runInRoom(t, url, "one", room)
 	one.owns(room)
 	handled := func() (n int) {
 		for w, err := range one.store.List(t.Context()) {
@@ -242,9 +248,7 @@ func TestWorldsTakeTurnsWhereThereIsNoRoomForAll(t *testing.T) {
 func TestNoMoreWorldsAreOpenThanThereIsRoomFor(t *testing.T) {
 	const all, room = 16, 4
 	url := create(t, all)
-	n := &node.Nodes{Idle: time.Hour}
-	n.HaveRoom(room)
-	one := runAs(t, n, []string{url}, "one")
+	one := runInRoom(t, url, "one", room)
 	ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
 	defer stop()
 	var work sync.WaitGroup
@@ -269,9 +273,7 @@ func TestAWorldThatIsGivenToANodeWithoutRoomIsOpenedThere(t *testing.T) {
 	url := create(t, 4)
 	one := run(t, url, "one", time.Hour)
 	one.owns(4)
-	n := &node.Nodes{Idle: time.Hour}
-	n.HaveRoom(1)
-	two := runAs(t, n, []string{url}, "two")
+	two := runInRoom(t, url, "two", 1)
 	two.owns(1)
 	one.owns(3)
 	require.NoError(t, one.store.Give(t.Context(), one.worlds()[0], "two"))
