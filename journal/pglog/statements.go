@@ -124,9 +124,10 @@ WHERE w.id = $1 AND ` + sqlFault + ` IS NULL`
 	// sqlClaimDue claims worlds that nobody owns who lives, and that are due, or wanted by this
 	// node ($1, its run $2): with a token ($3) that it answers to again where an answer was lost.
 	// What others claim at the same time it leaves to them, and what is damaged to who asks for it. That an
-	// owner has died is to be believed if $6 is so; if $7 is, only what is wanted is claimed. What was given up to another node is left to it for a
-	// while: it would come back to who gave it, were that one faster. What has been due for longest comes
-	// first: where there is more than nodes can open, a world would wait for ever for others that come and go.
+	// owner has died is to be believed if $6 is so. If $7 is, only what is wanted is claimed. What was given up
+	// to another node is left to it for a while: it would come back to who gave it, were that one faster. What
+	// has been due for longest comes first: where there is more than nodes can open, a world would wait for ever
+	// for others that come and go.
 	sqlClaimDue = `
 WITH found AS (
 	(SELECT w.wid, w.token FROM worldkernel.world w
