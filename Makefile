@@ -18,7 +18,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo demo-postgres test lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
+.PHONY: help docs build demo demo-postgres test test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,11 @@ test: ## run all tests in random order, with the race detector where there are g
 	$(UNRACED) -p 3 -shuffle=on -timeout 25m $(BOTH:%=./%) $(PLAIN:%=./%)
 	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 	$(GO) test -C tools/browser -shuffle=on -vet=all ./...
+	@test -d ../shared/data || echo "SKIPPED: tests that need the recordings of ../shared/data, which are not here"
+
+test-recordings: ## run the tests that run on recordings, which make test does as well
+	$(UNRACED) -shuffle=on -timeout 25m -run 'Airline|Ville|Recording' \
+		$$(grep -rl --include='*_test.go' 'worldkernel/internal/recording"' . | xargs -n1 dirname | sort -u)
 
 $(LINTER): tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

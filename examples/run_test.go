@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/examples"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/recording"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -200,19 +201,8 @@ func TestReplayOfTheTown(t *testing.T) {
 	require.Equal(t, w.Status().Head, got.Head)
 }
 
-// shared returns a file of the recordings that are no part of the repository.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "shared", "data", name))
-	require.NoError(t, err)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("needs the recording %s", path)
-	}
-	return path
-}
-
 func TestVilleRemembersEveryMeetingTwice(t *testing.T) {
-	file, err := os.Open(shared(t, "ville/moves.jsonl.gz"))
+	file, err := os.Open(recording.Shared(t, recording.Ville))
 	require.NoError(t, err)
 	defer file.Close() //nolint:errcheck // only read
 	moves, err := gzip.NewReader(file)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -103,11 +104,24 @@ func decodeAnswered(text []byte) (x *answered, summed bool, err error) {
 	return x, summed, nil
 }
 
-// open opens the file of answers and reads it: to write it where effects are live, which one
-// at a time can.
-func (a *answers) open(path string) (err error) {
+// open opens the file of answers in a directory and reads it: to write it where effects are
+// live, which one at a time can. No name and no link leads out of the directory.
+func (a *answers) open(dir, name string) (err error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) && a.mode != EffectsLive {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if info, err := root.Stat(name); err == nil { // a pipe would be waited for
+		if err := file.CheckRegular(filepath.Join(dir, name), info); err != nil {
+			return err
+		}
+	}
 	if a.mode != EffectsLive {
-		if a.file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the person's own
+		if a.file, err = root.Open(name); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
@@ -115,11 +129,14 @@ func (a *answers) open(path string) (err error) {
 		}
 		return a.look()
 	}
-	if a.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
+	if a.file, err = root.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode); err != nil {
+		return err
+	}
+	if err := file.SyncDir(dir); err != nil { // before an attempt is begun, so is the name
 		return err
 	}
 	if a.beside, err = lockAnswers(a.file); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", a.file.Name(), err)
 	}
 	if err := a.read(); err != nil {
 		return err
@@ -281,8 +298,8 @@ func (a *answers) note(text []byte, begun map[canon.Hash][]Budget) error {
 	return nil
 }
 
-// used is what an attempt that has ended has used of what it held: all of a unit of which its
-// receipt says nothing, as in a world.
+// used is what an attempt that has ended has used of what it held, as in a world: all of a
+// unit of which its receipt says nothing, and no more than it held, whatever that says.
 func (x *answered) used(hold Budget) Budget {
 	r := x.Result
 	if r == nil {
@@ -290,23 +307,24 @@ func (x *answered) used(hold Budget) Budget {
 	}
 	by := governance.UsedBy(&receipt.Receipt{Status: r.Status, Class: r.Class, Unsent: r.Unsent, Cost: r.Cost, Exact: r.Exact})
 	used := Budget{by.Calls, by.Tokens, by.Micros}
-	if used.Tokens == 0 && !r.Exact && !r.Unsent {
+	unknown := !r.Exact && !r.Unsent
+	if hold.Tokens > 0 && (used.Tokens > hold.Tokens || used.Tokens == 0 && unknown) {
 		used.Tokens = hold.Tokens
 	}
-	if used.Micros == 0 && !r.Exact && !r.Unsent {
+	if hold.Micros > 0 && (used.Micros > hold.Micros || used.Micros == 0 && unknown) {
 		used.Micros = hold.Micros
 	}
 	return used
 }
 
+// add adds to a budget, up to the greatest number there is.
 func (b *Budget) add(x Budget) {
-	b.Calls += x.Calls
-	b.Tokens += x.Tokens
-	b.Micros += x.Micros
+	sum := governance.Sum(receipt.Cost{Calls: b.Calls, Tokens: b.Tokens, Micros: b.Micros}, receipt.Cost{Calls: x.Calls, Tokens: x.Tokens, Micros: x.Micros})
+	*b = Budget{sum.Calls, sum.Tokens, sum.Micros}
 }
 
-// write appends a line, durable. What is left of one that cannot be written is taken away, so
-// that others can.
+// write appends a line, which sync makes durable. What is left of one that cannot be written is taken
+// away, so that others can. It is called with mu held.
 func (a *answers) write(x *answered) error {
 	text, err := x.encode()
 	if err != nil {
@@ -316,5 +334,24 @@ func (a *answers) write(x *answered) error {
 		return errors.Join(err, a.file.Truncate(a.size))
 	}
 	a.size += int64(len(text))
-	return a.file.Sync()
+	return nil
+}
+
+// sync makes what is written up to a place durable: one sync is for all who wait. After one that failed
+// nobody can tell what of the file the disk has, and no attempt is begun any more.
+func (a *answers) sync(upTo int64) error {
+	a.syncing.Lock()
+	defer a.syncing.Unlock()
+	if a.synced >= upTo {
+		return nil
+	}
+	a.mu.Lock()
+	size := a.size
+	a.mu.Unlock()
+	if err := a.file.Sync(); err != nil {
+		a.stop(err)
+		return err
+	}
+	a.synced = size
+	return nil
 }

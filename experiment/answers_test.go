@@ -20,7 +20,7 @@ func readAnswers(t *testing.T, dir string, text []byte) (*answers, error) {
 	a := &answers{mode: EffectsRecorded, known: make(map[canon.Hash]*answered), kill: func() {}}
 	path := filepath.Join(dir, answersFile)
 	require.NoError(t, os.WriteFile(path, text, 0o600))
-	err := a.open(path)
+	err := a.open(filepath.Dir(path), filepath.Base(path))
 	require.NoError(t, a.close())
 	return a, err
 }

@@ -56,16 +56,17 @@ func (e *EffectError) next() string {
 	case e.UnderWay:
 		return "another process makes the attempt now; when that has ended, type the same again"
 	case e.Mode == EffectsRecorded:
-		return "effects: {mode: live} performs and records it"
+		return fmt.Sprintf("--live %s performs and records it", e.Kind)
 	}
-	return "effects: {mode: live, budget: {calls: N}} performs it, or have the adapter stub or recorded answer it in world.yaml"
+	return fmt.Sprintf("--live %s performs it, within effects: {budget: {calls: N}}, or have the adapter stub or recorded answer it in world.yaml", e.Kind)
 }
 
 // answers are what the outside has answered to all runs.
 type answers struct {
 	mode   string
 	budget Budget
-	worlds host.Config // that adapters are made with, but for the manifest
+	live   manifest.Live // kinds that are performed, in EffectsLive
+	worlds host.Config   // that adapters are made with, but for the manifest
 
 	mu    sync.Mutex                      // guards what follows
 	made  map[canon.Hash]*host.Performers // by what a manifest says of effects
@@ -76,6 +77,9 @@ type answers struct {
 	ended error                  // why no attempt is begun any more
 	used  Budget
 	holds Budget // of attempts under way
+
+	syncing sync.Mutex // taken before mu
+	synced  int64      // of size, what is durable
 
 	underWay map[canon.Hash]bool // attempts that another process makes, as it was when the file was read
 
@@ -88,6 +92,7 @@ type answers struct {
 // flight is an attempt under way. All runs that ask for it have its answer.
 type flight struct {
 	hold Budget
+	end  int64         // of the line that says that it begins
 	done chan struct{} // closed when what follows is there
 	came *answered
 	err  error // of writing it
@@ -96,22 +101,22 @@ type flight struct {
 // openAnswers opens the file of answers of an experiment whose results are in a directory.
 func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
 	a := &answers{
-		mode: s.Effects.Mode, budget: s.Effects.Budget, made: make(map[canon.Hash]*host.Performers),
+		mode: s.Effects.Mode, budget: s.Effects.Budget, live: s.Effects.Live, made: make(map[canon.Hash]*host.Performers),
 		known: make(map[canon.Hash]*answered), asked: make(map[canon.Hash]*flight),
 	}
 	a.life, a.kill = context.WithCancel(context.Background())
-	a.worlds = host.Config{Dir: s.dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers}
+	a.worlds = host.Config{Dir: s.dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers, UnderWay: opts.UnderWay}
 	if a.worlds.Secrets == nil {
 		a.worlds.Secrets = host.Secrets(filepath.Join(s.dir, ".world", "secrets"))
 	}
 	if a.mode == EffectsStub {
 		return a, nil
 	}
-	path := filepath.Join(dir, answersFile)
+	name := answersFile
 	if s.Effects.Record != "" {
-		path = s.Effects.Record
+		dir, name = filepath.Dir(s.File), s.Effects.Record
 	}
-	if err := a.open(path); err != nil {
+	if err := a.open(dir, name); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
@@ -219,7 +224,11 @@ func (a *answers) instead(p Planned, r *rules, d *doubts) (map[string]host.Adapt
 		}
 	}
 	for kind := range out {
-		out[kind] = &outside{answers: a, run: p, doubts: d, rules: hash, performers: performers, most: r.manifest.Effects[kind].MaxCost}
+		e := r.manifest.Effects[kind]
+		out[kind] = &outside{
+			answers: a, run: p, doubts: d, rules: hash, performers: performers, most: e.MaxCost,
+			live: a.mode == EffectsLive && a.live.Has(kind, &e),
+		}
 	}
 	return out, nil
 }
@@ -282,6 +291,7 @@ type outside struct {
 	doubts     *doubts
 	run        Planned
 	rules      manifest.Hash
+	live       bool             // they may be performed
 	performers *host.Performers // nil: nothing is performed
 	most       manifest.MaxCost // of one attempt
 }
@@ -326,13 +336,14 @@ func (o *outside) find(key canon.Hash, call host.Call) (*answered, *flight, erro
 		return nil, f, nil
 	}
 	in := &call.Permit.Intent
-	if o.mode == EffectsRecorded {
-		return nil, nil, &EffectError{in.Kind, in.Cell, in.Params, o.mode, o.underWay[key]}
+	if !o.live {
+		return nil, nil, &EffectError{in.Kind, in.Cell, in.Params, EffectsRecorded, o.underWay[key]}
 	}
 	f := &flight{hold: reserved(&o.most), done: make(chan struct{})}
 	if err := o.begin(&answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true, Hold: &f.hold}, f.hold); err != nil {
 		return nil, nil, err
 	}
+	f.end = o.size
 	o.asked[key] = f
 	o.flying.Go(func() { o.ask(f, key, call) })
 	return nil, f, nil
@@ -347,8 +358,15 @@ func (o *outside) key(p *receipt.Permit) canon.Hash {
 	return canon.Sum(append(b, p.Params...))
 }
 
-// ask makes an attempt outside, once, whichever runs end meanwhile.
+// ask makes an attempt outside, once, whichever runs end meanwhile. That it begins is durable before.
 func (o *outside) ask(f *flight, key canon.Hash, call host.Call) {
+	defer close(f.done)
+	if f.err = o.sync(f.end); f.err != nil {
+		return
+	}
+	if tell := o.worlds.UnderWay; tell != nil {
+		defer tell(call.Permit)()
+	}
 	result, failed := o.performers.Perform(o.life, call)
 	x := &answered{Key: key, Run: o.run.ID}
 	if failed != nil {
@@ -360,7 +378,6 @@ func (o *outside) ask(f *flight, key canon.Hash, call host.Call) {
 		x.Result = answerOf(&result)
 	}
 	f.came, f.err = x, o.finish(x, f.hold)
-	close(f.done)
 }
 
 // reserved is what an attempt holds of the budget while it is under way.
@@ -381,16 +398,17 @@ func (a *answers) begin(x *answered, hold Budget) error {
 	if a.ended != nil {
 		return &endedError{a.ended}
 	}
+	needs := a.used
+	needs.add(a.holds)
+	needs.add(Budget{hold.Calls, max(hold.Tokens, 1), max(hold.Micros, 1)})
 	for _, u := range []struct {
-		unit                  string
-		used, held, new, most uint64
+		unit        string
+		needs, most uint64
 	}{
-		{"calls", a.used.Calls, a.holds.Calls, hold.Calls, a.budget.Calls},
-		{"tokens", a.used.Tokens, a.holds.Tokens, max(hold.Tokens, 1), a.budget.Tokens},
-		{"micros", a.used.Micros, a.holds.Micros, max(hold.Micros, 1), a.budget.Micros},
+		{"calls", needs.Calls, a.budget.Calls}, {"tokens", needs.Tokens, a.budget.Tokens}, {"micros", needs.Micros, a.budget.Micros},
 	} {
 		bounds := u.most > 0 || u.unit == "calls" // what is not named of the others is not bounded
-		if bounds && u.used+u.held+u.new > u.most {
+		if bounds && u.needs > u.most {
 			return &BudgetError{u.unit, u.most}
 		}
 	}
@@ -401,8 +419,16 @@ func (a *answers) begin(x *answered, hold Budget) error {
 	return nil
 }
 
-// finish writes what came of an attempt, and gives back what it did not use.
+// finish writes what came of an attempt, and gives back what it did not use. No run hears of it before
+// it is durable.
 func (a *answers) finish(x *answered, held Budget) error {
+	a.mu.Lock()
+	err := a.write(x)
+	end := a.size
+	a.mu.Unlock()
+	if err == nil {
+		err = a.sync(end)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.holds.Calls -= held.Calls
@@ -411,5 +437,5 @@ func (a *answers) finish(x *answered, held Budget) error {
 	a.used.add(x.used(held))
 	a.known[x.Key] = x
 	delete(a.asked, x.Key)
-	return a.write(x)
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/experiment"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -43,7 +45,7 @@ func (o *slow) options(jobs int, dir string) experiment.Options {
 func (o *slow) begin(t *testing.T, ctx context.Context, path string, opts experiment.Options) (ended chan error) { //nolint:revive // t is first in tests
 	t.Helper()
 	o.let = make(chan struct{})
-	s, err := experiment.Load(path, experiment.LoadOptions{Worlds: opts.Worlds})
+	s, err := experiment.Load(path, experiment.LoadOptions{Worlds: opts.Worlds, Live: manifest.Live{"model.ask"}})
 	require.NoError(t, err)
 	ended = make(chan error, 1)
 	go func() {
@@ -73,6 +75,18 @@ func TestRunsThatAskTheSameAtOnceAskItOnce(t *testing.T) {
 	run(t, o.load(t, path, ""), experiment.Options{Dir: alone, Worlds: o.options(), Jobs: 1})
 	require.Equal(t, tables(t, together), tables(t, alone))
 	require.Zero(t, o.asked.Load())
+}
+
+// TestLiveRunsWaitTogether: who waits for a model needs no core.
+func TestLiveRunsWaitTogether(t *testing.T) {
+	path := asking(t, "seeds: 5", "seeds: 40", "calls: 10", "calls: 100")
+	synctest.Test(t, func(t *testing.T) {
+		var o slow
+		ended := o.begin(t, t.Context(), path, o.options(0, t.TempDir()))
+		require.EqualValues(t, max(32, runtime.GOMAXPROCS(0)), o.asked.Load())
+		close(o.let)
+		require.NoError(t, <-ended)
+	})
 }
 
 func TestAttemptsUnderWayEndWhenTheBudgetIsUsedUp(t *testing.T) {

@@ -3,6 +3,7 @@ package experiment_test
 import (
 	"bytes"
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,16 +15,20 @@ import (
 	"github.com/worldkernel/worldkernel/experiment"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // oracle answers each question with another number, and counts them.
-type oracle struct{ asked atomic.Int64 }
+type oracle struct {
+	asked atomic.Int64
+	cost  receipt.Cost
+}
 
 func (o *oracle) Perform(context.Context, host.Call) (host.Result, error) {
 	payload, err := canon.Marshal(o.asked.Add(1))
-	return host.Result{Status: receipt.StatusOK, Payload: payload}, err
+	return host.Result{Status: receipt.StatusOK, Payload: payload, Cost: o.cost}, err
 }
 
 func (o *oracle) options() local.Options {
@@ -40,7 +45,11 @@ func asking(t *testing.T, replace ...string) string {
 
 func (o *oracle) load(t *testing.T, path, mode string) *experiment.Spec {
 	t.Helper()
-	s, err := experiment.Load(path, experiment.LoadOptions{Worlds: o.options(), Effects: mode})
+	var live manifest.Live
+	if mode == "" {
+		live = manifest.Live{"model.ask"}
+	}
+	s, err := experiment.Load(path, experiment.LoadOptions{Worlds: o.options(), Effects: mode, Live: live})
 	require.NoError(t, err)
 	return s
 }
@@ -80,6 +89,29 @@ func TestRunsShareTheBudget(t *testing.T) {
 	require.EqualValues(t, 10, o.asked.Load(), "it goes on with what was recorded")
 }
 
+// One answer that says that it used everything uses up no other run's budget; and where no
+// max_cost says what it can have used, the sum is no credit.
+func TestOneAnswerUsesUpNoOtherRunsBudget(t *testing.T) {
+	for name, x := range map[string]struct {
+		maxCost string
+		asked   int64
+	}{
+		"with a max_cost": {"max_cost: {tokens: 10, micros: 10}, ", 10}, "without": {"", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := oracle{cost: receipt.Cost{Tokens: math.MaxUint64, Micros: math.MaxUint64}}
+			path := asking(t, "calls: 10", "calls: 10, tokens: 100, micros: 100")
+			file := filepath.Join(filepath.Dir(path), "asks", "world.yaml")
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, bytes.Replace(text, []byte("on_in_doubt"), []byte(x.maxCost+"on_in_doubt"), 1), 0o600))
+			_, err = experiment.Run(t.Context(), o.load(t, path, ""), experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Jobs: 1})
+			require.Equal(t, x.asked == 1, err != nil, "%v", err)
+			require.Equal(t, x.asked, o.asked.Load())
+		})
+	}
+}
+
 func TestAnAttemptThatWasUnderWayIsInDoubtAndNotMadeAgain(t *testing.T) {
 	var o oracle
 	path := asking(t)
@@ -107,7 +139,7 @@ func TestAnAttemptThatWasUnderWayIsInDoubtAndNotMadeAgain(t *testing.T) {
 
 func TestNothingIsPerformedUnlessItIsSaid(t *testing.T) {
 	var o oracle
-	for mode, want := range map[string]string{experiment.EffectsStub: "effects: {mode: live, budget: {calls: N}}", experiment.EffectsRecorded: "effects: {mode: live}"} {
+	for mode, want := range map[string]string{experiment.EffectsStub: "--live model.ask performs it, within effects: {budget: {calls: N}}", experiment.EffectsRecorded: "--live model.ask performs and records it"} {
 		out, err := experiment.Run(t.Context(), o.load(t, asking(t), mode), experiment.Options{Dir: t.TempDir(), Worlds: o.options()})
 		require.NoError(t, err)
 		require.Len(t, out.Failed, 5)
@@ -117,14 +149,59 @@ func TestNothingIsPerformedUnlessItIsSaid(t *testing.T) {
 	require.Zero(t, o.asked.Load())
 }
 
+// TestADocumentAlonePerformsNothing: what is live is said where it is run, by kind.
+func TestADocumentAlonePerformsNothing(t *testing.T) {
+	var o oracle
+	for want, load := range map[string]experiment.LoadOptions{
+		"type --live KIND for each kind":                                {},
+		"which performs nothing, and model.ask is to be live":           {Effects: experiment.EffectsRecorded, Live: manifest.Live{"model.ask"}},
+		"the rules declare no such effect; they have model.ask":         {Live: manifest.Live{"model.asks"}},
+		"an experiment alone performs nothing: type --live KIND for ea": {Effects: experiment.EffectsLive},
+	} {
+		load.Worlds = o.options()
+		_, err := experiment.Load(asking(t), load)
+		require.ErrorContains(t, err, want)
+	}
+	s, err := experiment.Load(asking(t, "mode: live", "mode: stub"), experiment.LoadOptions{Worlds: o.options(), Live: manifest.Live{"model.*"}})
+	require.NoError(t, err)
+	require.Empty(t, run(t, s, experiment.Options{Dir: t.TempDir(), Worlds: o.options()}).Failed)
+	require.EqualValues(t, 10, o.asked.Load())
+}
+
+// TestADocumentWritesBesideItselfOnly: its answers go nowhere else, by no name and no link.
+func TestADocumentWritesBesideItselfOnly(t *testing.T) {
+	var o oracle
+	outside := t.TempDir()
+	for _, name := range []string{outside + "/answers", "../answers", "a/../../answers"} {
+		_, err := experiment.Load(asking(t, "record: answers", "record: "+name), experiment.LoadOptions{Worlds: o.options(), Live: manifest.Live{"model.ask"}})
+		require.ErrorContains(t, err, "is not beside the experiment")
+	}
+	for _, to := range []string{filepath.Join(outside, "file"), filepath.Join("..", "file")} {
+		path := asking(t)
+		require.NoError(t, os.Symlink(to, filepath.Join(filepath.Dir(path), "answers")))
+		_, err := experiment.Run(t.Context(), o.load(t, path, ""), experiment.Options{Dir: t.TempDir(), Worlds: o.options()})
+		require.ErrorContains(t, err, "escapes")
+		require.NoFileExists(t, filepath.Join(filepath.Dir(path), to))
+	}
+	for _, name := range []string{"log", "effects"} { // of results
+		dir := t.TempDir()
+		require.NoError(t, os.Symlink(filepath.Join(outside, name), filepath.Join(dir, name)))
+		_, err := experiment.Run(t.Context(), o.load(t, asking(t, "record: answers, ", ""), ""), experiment.Options{Dir: dir, Worlds: o.options()})
+		require.Error(t, err)
+	}
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Zero(t, o.asked.Load())
+}
+
 // TestOneAtATimeWritesAFileOfAnswers: two that did would each make all attempts, and write
 // over each other's lines.
 func TestOneAtATimeWritesAFileOfAnswers(t *testing.T) {
 	var o oracle
 	path := asking(t)
-	answers := filepath.Join(filepath.Dir(path), "answers")
-	other := filepath.Join(t.TempDir(), "another name")
-	require.NoError(t, os.Symlink(answers, other))
+	answers, other := "answers", "another name"
+	require.NoError(t, os.Symlink(answers, filepath.Join(filepath.Dir(path), other)))
 	var within []error
 	first := experiment.Options{Dir: t.TempDir(), Worlds: o.options(), Jobs: 1, Ended: func(*experiment.Result, uint64, uint64) {
 		asked := o.asked.Load()

@@ -159,14 +159,14 @@ func (r *rules) amend(inForce *rules) (world.Amendment, error) {
 	}, nil
 }
 
-// fork makes a run that branches off on disk.
-func (k *keeper) fork(ctx context.Context, dir string, amend world.Amendment, begin func(*local.World) error) (err error) {
+// fork makes a run that branches off on disk. None of the kinds of effects waits for a person: it is lived as in memory.
+func (k *keeper) fork(ctx context.Context, dir string, kinds []string, amend world.Amendment, begin func(*local.World) error) (err error) {
 	m := k.spec.from
 	lw, err := m.open(k.opts)
 	if err != nil {
 		return err
 	}
-	_, err = lw.Fork(ctx, dir, local.ForkOptions{At: m.at.ID, Effects: journal.ForkLive, Actor: actor, Amend: amend, Seed: &k.plan.Seed})
+	_, err = lw.Fork(ctx, dir, local.ForkOptions{At: m.at.ID, Effects: journal.ForkLive, Live: kinds, Actor: actor, Amend: amend, Seed: &k.plan.Seed})
 	if err = errors.Join(err, lw.Close()); err != nil {
 		return err
 	}

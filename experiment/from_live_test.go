@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/experiment"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -102,7 +103,11 @@ func (k *killed) futures(t *testing.T, dir, moment, mode string, o local.Options
 	text := fmt.Sprintf("experiment: futures\nversion: 1\nfrom: %[1]q\nseeds: 2\nstop: {ticks: 10}\nmeasures: {cells: {cells: asker}}\n"+
 		"effects: {mode: %[2]s, record: answers-%[3]s, budget: {calls: 20}}\n", k.dir+"@"+moment, mode, k.dir)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	s, err := experiment.Load(path, experiment.LoadOptions{Worlds: o})
+	var live manifest.Live
+	if mode == experiment.EffectsLive {
+		live = manifest.Live{"model.ask"}
+	}
+	s, err := experiment.Load(path, experiment.LoadOptions{Worlds: o, Live: live})
 	require.NoError(t, err)
 	return s
 }
@@ -120,7 +125,7 @@ func (k *killed) fork(t *testing.T, dir string, at journal.Seq, g *gated) (journ
 	lw, err := local.Open(filepath.Join(dir, k.dir), g.still())
 	require.NoError(t, err)
 	fork := filepath.Join(t.TempDir(), "fork")
-	_, err = lw.Fork(t.Context(), fork, local.ForkOptions{At: at, Effects: journal.ForkLive})
+	_, err = lw.Fork(t.Context(), fork, local.ForkOptions{At: at, Effects: journal.ForkLive, Live: manifest.Live{}})
 	require.NoError(t, err)
 	head := lw.Status().Head
 	require.NoError(t, lw.Close())

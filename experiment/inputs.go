@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +16,6 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/measure"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -116,7 +114,7 @@ func (l *loader) compile(in *inputs) error {
 		return err
 	}
 	in.says = hashesOf(&code)
-	_, err = in.program.Instance() // whose top level may fail
+	_, err = in.program.Instance(l.spec.Limits.ofInputs()) // whose top level may fail
 	return err
 }
 
@@ -133,7 +131,7 @@ func (s *Spec) script(p Planned) (*script, error) {
 	if s.inputs.program == nil {
 		return nil, nil
 	}
-	called, err := s.inputs.program.Instance()
+	called, err := s.inputs.program.Instance(s.Limits.ofInputs())
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +146,18 @@ func (s *Spec) script(p Planned) (*script, error) {
 // inputsCell is whose randomness a program of inputs draws: no reducer can have its name.
 var inputsCell = reducer.Cell{Reducer: "", Key: "inputs"} //nolint:gochecknoglobals // a constant
 
+// ofInputs returns the limits of a program of inputs, which may make one value of all its memory.
+func (l Limits) ofInputs() manifest.ReducerLimits {
+	limits := l.Measures.OfProgram()
+	limits.Value = limits.Memory
+	return limits
+}
+
 // events returns what falls due at a tick, which is one of the run, from 0.
 func (x *script) events(tick uint64) ([]world.Submission, error) {
 	seed := reducer.Seed{World: x.seed, Cell: inputsCell, Step: tick}
 	l, name := x.spec.Limits, x.spec.inputs.file
-	limits := manifest.ReducerLimits{Gas: cmp.Or(l.Measures.Gas, measure.DefaultGas), Memory: cmp.Or(l.Measures.Memory, measure.DefaultMemory)}
-	limits.Value = limits.Memory // of one value
-	data, err := x.called.Call(limits, star.Most{Bytes: l.Input, Name: "limits.inputs"}, star.OfDrawing("run", x.run, seed.New()), star.OfData("tick", canon.AppendUint(nil, tick)))
+	data, err := x.called.Call(l.ofInputs(), star.Most{Bytes: l.Input, Name: "limits.inputs"}, star.OfDrawing("run", x.run, seed.New()), star.OfData("tick", canon.AppendUint(nil, tick)))
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,7 +167,7 @@ func (k *keeper) make(ctx context.Context, dir string, judge func(*Result) error
 		if err != nil {
 			return err
 		}
-		return k.fork(ctx, dir, amend, begin)
+		return k.fork(ctx, dir, slices.AppendSeq([]string{}, maps.Keys(rules.manifest.Effects)), amend, begin)
 	}
 	v := &k.spec.Rules[k.plan.Variant]
 	from := k.spec.dir

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 )
@@ -22,6 +23,7 @@ type loader struct {
 	dir  string        // of the file: what it names is relative to it
 	opts local.Options // that worlds are read with
 	mode string        // of effects, whatever the document says
+	live manifest.Live // see LoadOptions
 	base rules         // of the world, or in force at the moment where runs begin
 	at   map[string]*yaml.Node
 
@@ -32,6 +34,7 @@ type loader struct {
 type LoadOptions struct {
 	Worlds  local.Options // Go reducers, adapters and secrets
 	Effects string        // what answers effects, whatever the document says; empty: what it says
+	Live    manifest.Live // the kinds of effects that may be performed: no document makes any live
 }
 
 // Load reads an experiment and all that it names, and makes its plan. What is wrong is
@@ -43,7 +46,7 @@ func Load(file string, o LoadOptions) (*Spec, error) {
 		return nil, err
 	}
 	l := &loader{
-		Document: document, opts: o.Worlds, mode: o.Effects, dir: filepath.Dir(file), at: make(map[string]*yaml.Node),
+		Document: document, opts: o.Worlds, mode: o.Effects, live: o.Live, dir: filepath.Dir(file), at: make(map[string]*yaml.Node),
 		spec: &Spec{Plan: Plan{File: file}, Effects: Effects{Mode: EffectsStub}},
 	}
 	if err := l.read(); err != nil {
@@ -279,7 +282,7 @@ func (l *loader) endless() {
 func (l *loader) effects() {
 	n := l.at["effects"]
 	e := &l.spec.Effects
-	defer func() { e.Mode = cmp.Or(l.mode, e.Mode) }()
+	defer l.performs()
 	if n == nil {
 		return
 	}
@@ -291,8 +294,8 @@ func (l *loader) effects() {
 			}
 		},
 		"record": func(r *yaml.Node) {
-			if l.Text(&e.Record)(r); e.Record != "" {
-				e.Record = l.path(e.Record)
+			if l.Text(&e.Record)(r); !filepath.IsLocal(e.Record) && !l.Refused(r) {
+				l.Fault(r, "%q is not beside the experiment: want the name of a file there, such as answers", e.Record)
 			}
 		},
 		"budget": func(b *yaml.Node) {
@@ -301,6 +304,35 @@ func (l *loader) effects() {
 			})
 		},
 	})
+}
+
+// performs reads what is performed, which the document alone never decides.
+func (l *loader) performs() {
+	e, at := &l.spec.Effects, cmp.Or(l.at["effects"], l.Root())
+	if e.Mode, e.Live = cmp.Or(l.mode, e.Mode), l.live; len(l.live) > 0 && l.mode == "" {
+		e.Mode = EffectsLive
+	}
+	switch {
+	case e.Mode == EffectsLive && len(l.live) == 0:
+		l.Fault(at, "effects: mode is live, and an experiment alone performs nothing: type --live KIND for each kind of effects that may be performed, for real, or --effects %s", EffectsRecorded)
+		return
+	case e.Mode != EffectsLive && len(l.live) > 0:
+		l.Fault(at, "effects: mode is %s, which performs nothing, and %s is to be live", e.Mode, strings.Join(l.live, ", "))
+		return
+	}
+	for _, name := range l.live {
+		_, err := manifest.Live{name}.In(l.base.manifest)
+		for _, v := range l.spec.Rules {
+			if m := v.loaded.manifest; err != nil && m != nil {
+				if _, here := (manifest.Live{name}).In(m); here == nil {
+					err = nil
+				}
+			}
+		}
+		if err != nil {
+			l.Fault(at, "--live: %s", err)
+		}
+	}
 }
 
 // count refuses what is too many runs, or too many rows of one.
@@ -324,6 +356,9 @@ func (l *loader) rehearse() {
 		for p := range l.spec.Values {
 			rules, err := l.spec.rulesOf(v, p)
 			var hash manifest.Hash
+			if err == nil && p == 0 { // params are no part of what rules look at
+				err = world.RefuseNames(rules.manifest, rules.content, nil)
+			}
 			if err == nil && p == 0 {
 				hash, err = hashOf(rules.manifest)
 			}

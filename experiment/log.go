@@ -53,11 +53,27 @@ func (e *DamageError) Error() string {
 // Unwrap returns how that shows.
 func (e *DamageError) Unwrap() error { return e.Err }
 
+// maxPlanBytes is the greatest plan that is read.
+const maxPlanBytes = 256 << 20
+
+// checkResults refuses a directory of results in which there is a link, a pipe or a device: it
+// may come from somebody else, and what is read or written would be elsewhere. A link to the directory is followed.
+func checkResults(dir string) error {
+	at, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		err = file.CheckTree(at, "")
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // ReadPlan returns the plan whose results are in a directory: ErrNoResults where there are
 // none.
 func ReadPlan(dir string) (*Plan, error) {
 	path := filepath.Join(dir, experimentFile)
-	data, err := os.ReadFile(path) //nolint:gosec // the person's own
+	data, err := file.ReadRegular(path, maxPlanBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoResults)
 	}
@@ -104,7 +120,10 @@ func openResults(dir string, s *Spec) (*results, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	if err := notForeign(dir); err != nil {
+	if err := file.SyncDir(filepath.Dir(dir)); err != nil { // what is paid for is recorded below it
+		return nil, err
+	}
+	if err := errors.Join(checkResults(dir), notForeign(dir)); err != nil {
 		return nil, err
 	}
 	held, err := vfs.Default.Lock(filepath.Join(dir, lockFile))
@@ -150,6 +169,9 @@ func lockError(dir string, err error) error {
 
 // lookAt opens results to be read.
 func lookAt(dir string) (*results, error) {
+	if err := checkResults(dir); err != nil {
+		return nil, err
+	}
 	plan, err := ReadPlan(dir)
 	if err != nil {
 		return nil, err
@@ -188,8 +210,12 @@ func (r *results) begin() error {
 	case there.Hash != r.plan.Hash:
 		return fmt.Errorf("%s: %w: of %s, hash %.12s, and this is hash %.12s", r.dir, ErrOtherSpec, there.Experiment, there.Hash.String(), r.plan.Hash.String())
 	}
-	path := filepath.Join(r.dir, logFile)
-	if r.log, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode); err != nil { //nolint:gosec // the person's own
+	root, err := os.OpenRoot(r.dir) // out of which no link leads
+	if err != nil {
+		return err
+	}
+	r.log, err = root.OpenFile(logFile, os.O_RDWR|os.O_CREATE, fileMode)
+	if err = errors.Join(err, root.Close()); err != nil {
 		return err
 	}
 	if r.size, err = r.read(); err != nil {
@@ -314,8 +340,11 @@ func (r *results) all(visit func(*Result) error) error {
 
 func (r *results) close() error {
 	var err error
+	if r.log != nil && r.lock != nil { // it was written
+		err = r.log.Sync()
+	}
 	if r.log != nil {
-		err = r.log.Close()
+		err = errors.Join(err, r.log.Close())
 	}
 	if r.lock != nil {
 		err = errors.Join(err, r.lock.Close())

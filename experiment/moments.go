@@ -4,9 +4,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // confidence is that of intervals.
@@ -103,15 +100,15 @@ func (s sample) moments() Moments {
 		}
 	}
 	full := func(f float64) *float64 { return s.whole(math.Ldexp(f, scale)) }
-	mean := stat.Mean(x, nil)
+	n := float64(len(x))
+	mean := sum(x) / n
 	m.Mean = full(mean)
 	if len(x) == 1 {
 		return m
 	}
-	sd := stat.StdDev(x, nil)
+	sd := deviation(x, mean)
 	m.SD = finite(math.Ldexp(sd, scale))
-	n := float64(len(x))
-	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile((1+confidence)/2) * sd / math.Sqrt(n)
+	half := student(len(x)-1) * sd / math.Sqrt(n)
 	if m.Low, m.High = full(mean-half), full(mean+half); m.Low == nil || m.High == nil {
 		m.Low, m.High = nil, nil
 	}
@@ -153,3 +150,22 @@ func number(v any) (float64, bool) {
 
 // Apart reports whether the interval does not hold 0.
 func (m *Moments) Apart() bool { return m.Low != nil && (*m.Low > 0 || *m.High < 0) }
+
+func sum(x []float64) (s float64) {
+	for _, f := range x {
+		s += f
+	}
+	return s
+}
+
+// deviation is the standard deviation of the population that x is a sample of, at least two. It is the corrected
+// two-pass algorithm of Chan, Golub and LeVeque, "Algorithms for Computing the Sample Variance" (1983).
+func deviation(x []float64, mean float64) float64 {
+	var squares, rest float64
+	for _, f := range x {
+		squares += (f - mean) * (f - mean)
+		rest += f - mean
+	}
+	n := float64(len(x))
+	return math.Sqrt((squares - rest*rest/n) / (n - 1))
+}

@@ -17,8 +17,11 @@ import (
 //go:embed page
 var page embed.FS
 
-// maxLinePoints is how many ticks a line of a plot has at most: of more, evenly chosen ones.
-const maxLinePoints = 400
+// A line of a plot has at most so many ticks, and all lines together: of more, evenly chosen ones.
+const (
+	maxLineTicks = 400
+	maxAllTicks  = 200_000
+)
 
 // Report is what the page of a report draws.
 type Report struct {
@@ -38,9 +41,10 @@ type reportEnd struct {
 	Values  []*float64 `json:"x"`
 }
 
-// reportLine is one measure of one variant over ticks, of all points and seeds together.
+// reportLine is one measure of one variant at one point of the params over ticks, of all seeds together.
 type reportLine struct {
 	Variant int        `json:"v"`
+	Point   int        `json:"p"`
 	Measure int        `json:"m"`
 	Ticks   []uint64   `json:"t"`
 	Mean    []*float64 `json:"mean"`
@@ -102,7 +106,10 @@ func finite(f float64) *float64 {
 
 // lines computes the lines over ticks.
 func (r *results) lines() ([]reportLine, error) {
-	ticks, err := r.ticks()
+	columns := r.plan.numeric()
+	groups := len(r.plan.Variants) * len(r.plan.Points)
+	most := min(maxLineTicks, maxAllTicks/max(groups*len(columns), 1))
+	ticks, err := r.ticks(most)
 	if err != nil || len(ticks) < 2 {
 		return nil, err
 	}
@@ -110,13 +117,10 @@ func (r *results) lines() ([]reportLine, error) {
 	for i, tick := range ticks {
 		at[tick] = i
 	}
-	columns := r.plan.numeric()
-	samples := make([][][][]float64, len(r.plan.Variants)) // [variant][measure][tick]
-	for v := range samples {
-		samples[v] = make([][][]float64, len(columns))
-		for i := range columns {
-			samples[v][i] = make([][]float64, len(ticks))
-		}
+	samples := make([][]float64, groups*len(columns)*len(ticks)) // by variant, point, measure and tick
+	line := func(variant, point, measure int) [][]float64 {
+		from := ((variant*len(r.plan.Points)+point)*len(columns) + measure) * len(ticks)
+		return samples[from : from+len(ticks)]
 	}
 	err = r.all(func(result *Result) error {
 		for _, row := range result.Rows {
@@ -126,7 +130,8 @@ func (r *results) lines() ([]reportLine, error) {
 			}
 			for i, column := range columns {
 				if f, ok := number(row.Values[column]); ok {
-					samples[result.Variant][i][tick] = append(samples[result.Variant][i][tick], f)
+					to := line(result.Variant, result.Point, i)
+					to[tick] = append(to[tick], f)
 				}
 			}
 		}
@@ -136,23 +141,25 @@ func (r *results) lines() ([]reportLine, error) {
 		return nil, err
 	}
 	var out []reportLine
-	for v := range samples {
-		for i := range columns {
-			out = append(out, lineOf(v, i, ticks, samples[v][i]))
+	for v := range r.plan.Variants {
+		for p := range r.plan.Points {
+			for i := range columns {
+				l := reportLine{Variant: v, Point: p, Measure: i, Ticks: ticks}
+				l.draw(line(v, p, i))
+				out = append(out, l)
+			}
 		}
 	}
 	return out, nil
 }
 
-func lineOf(variant, measure int, ticks []uint64, samples [][]float64) reportLine {
-	l := reportLine{Variant: variant, Measure: measure, Ticks: ticks}
+func (l *reportLine) draw(samples [][]float64) {
 	for _, x := range samples {
 		m := sample{x: x}.moments()
 		slices.Sort(x)
 		l.Mean, l.Low, l.High = append(l.Mean, m.Mean), append(l.Low, m.Low), append(l.High, m.High)
 		l.Tenth, l.Most = append(l.Tenth, partOf(x, 0.1)), append(l.Most, partOf(x, 0.9))
 	}
-	return l
 }
 
 // partOf returns the least value of a sorted sample that so much of it is not above.
@@ -163,8 +170,8 @@ func partOf(x []float64, part float64) *float64 {
 	return &x[max(int(math.Ceil(part*float64(len(x)))), 1)-1]
 }
 
-// ticks returns the ticks that are drawn.
-func (r *results) ticks() ([]uint64, error) {
+// ticks returns the ticks that are drawn, at most so many; none where that is less than two.
+func (r *results) ticks(most int) ([]uint64, error) {
 	seen := make(map[uint64]bool)
 	err := r.all(func(result *Result) error {
 		for _, row := range result.Rows {
@@ -177,12 +184,12 @@ func (r *results) ticks() ([]uint64, error) {
 		all = append(all, tick)
 	}
 	slices.Sort(all)
-	if len(all) <= maxLinePoints {
-		return all, err
+	if len(all) <= most || most < 2 {
+		return all[:min(len(all), most)], err
 	}
-	out := make([]uint64, maxLinePoints)
+	out := make([]uint64, most)
 	for i := range out {
-		out[i] = all[i*(len(all)-1)/(maxLinePoints-1)]
+		out[i] = all[i*(len(all)-1)/(most-1)]
 	}
 	return out, err
 }

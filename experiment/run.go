@@ -58,6 +58,10 @@ func (s *Spec) newCourse(p Planned) (*course, error) {
 func (c *course) drive(ctx context.Context, w *world.World) error {
 	c.begin = uint64(w.Time())
 	c.last = c.begin + c.spec.Stop.Ticks
+	if end := uint64(w.Manifest().Clock.Last()); c.last >= end || c.last < c.begin {
+		err := fmt.Errorf("stop.ticks: %w: %d ticks from tick %d on, and the last is tick %d", world.ErrNoTick, c.spec.Stop.Ticks, c.begin, end)
+		return &RunError{c.plan.ID, c.spec.Variants[c.plan.Variant], c.plan.Seed, c.begin, err}
+	}
 	c.next, c.asked = c.begin, c.begin
 	w.TellBy(inOrder)
 	w.TellFailures(c.hear)

@@ -81,14 +81,15 @@ type Stop struct {
 const (
 	EffectsStub     = "stub"     // by the adapters stub and recorded of the manifest; another effect ends its run
 	EffectsRecorded = "recorded" // as stub, and the others by what live runs have recorded
-	EffectsLive     = "live"     // as recorded, and what is not recorded is performed, and recorded
+	EffectsLive     = "live"     // as recorded, and what is not recorded is performed where Live has its kind, and recorded
 )
 
 // Effects says what answers effects.
 type Effects struct {
 	Mode   string
-	Budget Budget // of all runs together
-	Record string // the path of the file of answers; empty: it is in the directory of results
+	Budget Budget        // of all runs together
+	Live   manifest.Live // the kinds that may be performed, with EffectsLive
+	Record string        // the name of the file of answers beside the document; empty: it is in the directory of results
 }
 
 // Budget bounds what live effects of all runs use up together: without Calls nothing is

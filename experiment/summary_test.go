@@ -15,6 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestStudentIsThatOfTables in all ways in which it is computed.
+func TestStudentIsThatOfTables(t *testing.T) {
+	for nu, want := range map[int]float64{
+		1: 12.7062047361747, 2: 4.30265272974946, 3: 3.18244630528371, 4: 2.77644510519779, 5: 2.57058183563631,
+		10: 2.22813885198627, 30: 2.04227245630124, 200: 1.9718962236339, 201: 1.9718365067779, 1000: 1.96233908082641,
+		1 << 50: 1.95996398454005,
+	} {
+		require.InEpsilon(t, want, student(nu), 1e-12, "%d degrees of freedom", nu)
+	}
+}
+
 // TestMoments: by hand, with 3.182446, the quantile of 97.5% of Student's t with 3 degrees of
 // freedom, from a table.
 func TestMoments(t *testing.T) {
@@ -52,7 +63,9 @@ func TestWhatNoFloatHoldsIsLeftOut(t *testing.T) {
 	s := x.summary()
 	require.Nil(t, s.Pairs[0].Mean)
 	require.Equal(t, "it is beyond what a float holds", s.Pairs[0].None)
-	require.NoError(t, (&Report{Summary: *s, Ends: x.drawn(), Lines: []reportLine{lineOf(0, 0, []uint64{1}, [][]float64{{1e308, -1e308, 1e308}})}}).write(io.Discard))
+	l := reportLine{Ticks: []uint64{1}}
+	l.draw([][]float64{{1e308, -1e308, 1e308}})
+	require.NoError(t, (&Report{Summary: *s, Ends: x.drawn(), Lines: []reportLine{l}}).write(io.Discard))
 }
 
 // TestPairsAreOfEqualSeeds: where a run has no value, its pair does not count.

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Dir     string                              // of the results, which is made where it is not there
 	Worlds  local.Options                       // Go reducers, adapters and secrets
-	Jobs    int                                 // runs at once; 0: as many as there are cores
+	Jobs    int                                 // runs at once; 0: as many as there are cores, live 32 at least
 	Runs    uint64                              // only the first so many of the plan; 0: all
 	Formats []string                            // of the tables, besides those that are there; nil: all
 	Ended   func(r *Result, done, total uint64) // told of each run that has ended, by one goroutine at a time; nil: nobody is
@@ -100,6 +100,9 @@ type sweep struct {
 	failed  error  // why it does not go on
 }
 
+// liveJobs is how many runs there are at once whose effects are performed, whatever cores there are.
+const liveJobs = 32
+
 // all makes the runs that have no result.
 func (w *sweep) all(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,6 +110,9 @@ func (w *sweep) all(ctx context.Context) error {
 	jobs := w.opts.Jobs
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
+		if w.spec.Effects.Mode == EffectsLive { // such runs wait, most of the time
+			jobs = max(jobs, liveJobs)
+		}
 	}
 	defer context.AfterFunc(ctx, func() { w.answers.stop(context.Cause(ctx)) })()
 	if w.opts.Begun != nil {

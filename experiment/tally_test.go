@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,6 +71,29 @@ func TestWhatWentWrongWithinRunsIsCounted(t *testing.T) {
 	require.NoError(t, experiment.WriteReport(&page, o.Dir))
 	require.Contains(t, page.String(), "What went wrong")
 	require.Contains(t, page.String(), "it breaks at hit")
+}
+
+// TestALineOfTheReportIsOfOnePoint: runs under other params are another population.
+func TestALineOfTheReportIsOfOnePoint(t *testing.T) {
+	lines := func(points string) (out []map[string]any) {
+		s := load(t, sir(t, "variants:\n  usual:\n  masks: {params: {person.infect: 10}}", "params: {person.infect: "+points+"}"))
+		dir := t.TempDir()
+		run(t, s, experiment.Options{Dir: dir})
+		var page bytes.Buffer
+		require.NoError(t, experiment.WriteReport(&page, dir))
+		_, data, _ := strings.Cut(page.String(), `id="data">`)
+		data, _, _ = strings.Cut(data, "</script>")
+		var report struct{ Lines []map[string]any }
+		require.NoError(t, json.Unmarshal([]byte(data), &report))
+		return report.Lines
+	}
+	both, few, many := lines("[5, 90]"), lines("[5]"), lines("[90]")
+	require.Len(t, both, len(few)+len(many))
+	for i := range many {
+		many[i]["p"] = 1.0
+	}
+	require.Equal(t, append(few, many...), both)
+	require.NotEqual(t, few[0]["mean"], many[0]["mean"])
 }
 
 // TestWhyRunsHaveFailedIsGathered: alike is what differs in run, cell and tick alone.

@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -22,6 +23,8 @@ type variable struct {
 	typ   *cel.Type
 	value func(a *activation) ref.Val
 	text  func(a *activation) string // in the place of value
+
+	words func(m *manifest.Manifest) []word // that it can be; nil: any
 }
 
 func ofValue(name string, typ *cel.Type, value func(a *activation) ref.Val) variable {
@@ -32,6 +35,10 @@ func ofText(name string, text func(a *activation) string) variable {
 	return variable{name: name, typ: cel.StringType, text: text}
 }
 
+func ofName(name string, words func(*manifest.Manifest) []word, text func(a *activation) string) variable {
+	return variable{name: name, typ: cel.StringType, text: text, words: words}
+}
+
 // ofPolicies returns all that policies may look at, sorted by name.
 func ofPolicies() []variable {
 	return []variable{
@@ -40,20 +47,20 @@ func ofPolicies() []variable {
 		ofValue("budget.micros", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitMicros)) }),
 		ofValue("budget.tokens", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitTokens)) }),
 		ofValue("cap.expires", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.grant.Expires)) }),
-		ofText("cap.name", func(a *activation) string { return a.grant.name }),
-		ofText("cap.type", func(a *activation) string { return a.grant.Type }),
-		ofText("cell.id", func(a *activation) string { return a.req.Cell.String() }),
+		ofName("cap.name", capWords, func(a *activation) string { return a.grant.name }),
+		ofName("cap.type", capTypeWords, func(a *activation) string { return a.grant.Type }),
+		ofName("cell.id", cellWords, func(a *activation) string { return a.req.Cell.String() }),
 		ofText("cell.key", func(a *activation) string { return a.req.Cell.Key }),
-		ofText("cell.reducer", func(a *activation) string { return a.req.Cell.Reducer }),
-		ofText("effect.adapter", func(a *activation) string { return a.gate.effect(a.req.Kind).Adapter }),
+		ofName("cell.reducer", reducerWords, func(a *activation) string { return a.req.Cell.Reducer }),
+		ofName("effect.adapter", adapterWords, func(a *activation) string { return a.gate.effect(a.req.Kind).Adapter }),
 		ofValue("effect.idempotent", cel.BoolType, func(a *activation) ref.Val { return types.Bool(a.gate.effect(a.req.Kind).Idempotent) }),
-		ofText("intent.cap", func(a *activation) string { return a.req.Cap }),
-		ofText("intent.class", func(a *activation) string { return a.gate.effect(a.req.Kind).Class }),
-		ofText("intent.kind", func(a *activation) string { return a.req.Kind }),
+		ofName("intent.cap", askedCapWords, func(a *activation) string { return a.req.Cap }),
+		ofName("intent.class", classWords, func(a *activation) string { return a.gate.effect(a.req.Kind).Class }),
+		ofName("intent.kind", kindWords, func(a *activation) string { return a.req.Kind }),
 		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.req.Params) }),
 		ofValue("intent.step", cel.IntType, func(a *activation) ref.Val { return a.integer(a.req.Step) }),
 		ofText("intent.tag", func(a *activation) string { return a.req.Tag }),
-		ofText("world.name", func(a *activation) string { return a.req.World }),
+		ofName("world.name", worldWords, func(a *activation) string { return a.req.World }),
 		ofValue("world.time", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.req.Time)) }),
 	}
 }
@@ -61,12 +68,12 @@ func ofPolicies() []variable {
 // ofTransforms returns all that transforms may look at, sorted by name.
 func ofTransforms() []variable {
 	return []variable{
-		ofText("intent.cell", func(a *activation) string { return a.intent.Cell }),
-		ofText("intent.kind", func(a *activation) string { return a.intent.Kind }),
+		ofName("intent.cell", cellWords, func(a *activation) string { return a.intent.Cell }),
+		ofName("intent.kind", kindWords, func(a *activation) string { return a.intent.Kind }),
 		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.intent.Params) }),
 		ofText("receipt.external_ref", func(a *activation) string { return a.receipt.ExternalRef }),
 		ofValue("receipt.payload", cel.DynType, func(a *activation) ref.Val { return a.decode(a.receipt.Payload) }),
-		ofText("receipt.status", func(a *activation) string { return string(a.receipt.Status) }),
+		ofName("receipt.status", statusWords, func(a *activation) string { return string(a.receipt.Status) }),
 	}
 }
 

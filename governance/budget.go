@@ -45,7 +45,7 @@ func renews(limit *manifest.Budget, now manifest.Tick) manifest.Tick {
 	if limit.Per == 0 {
 		return 0
 	}
-	return window(limit, now) + limit.Per
+	return window(limit, now).Plus(limit.Per)
 }
 
 // At returns what a budget has been used for at a tick; a may be nil: for nothing. Where

@@ -46,6 +46,7 @@ type Request struct {
 	Context context.Context // ends when nobody waits for the decision, and what it is does not matter; nil: somebody does
 
 	Approved bool                // a person approved this intent
+	Waits    bool                // it does not start now, and is judged again then: what its budgets have left does not matter
 	Caps     map[string]*Account // by capability, in the place of Accounts.Cap: which one is drawn on is the gate's to say
 	Accounts Accounts            // what is used of the budgets; the gate only reads them
 }
@@ -56,6 +57,7 @@ type Decision struct {
 	Code    Code         // empty where the verdict is not Deny
 	Cap     string       // the capability that fits or that failed; empty where none of several covers the kind
 	Rules   []string     // not to be changed: the deciding rules, in manifest order: those that deny if any, else those that require approval, else those that allow; none where a capability or budget decided
+	Asks    bool         // the Rules require approval, be it given or not
 	Reason  string       // one sentence with the failed value; empty where the verdict is Allow
 	Reserve receipt.Cost // where the verdict is Allow: what to reserve in the accounts now; nothing where that is done AtStart
 }
@@ -143,7 +145,7 @@ func (g *Gate) Decide(req *Request) Decision {
 	g.vars.subject = subject{ctx: req.Context, gate: g, req: req, holder: h, grant: grant}
 	defer g.vars.release()
 	d := g.policy(req, grant.name)
-	if d.Verdict == Allow && g.bounded {
+	if d.Verdict == Allow && g.bounded && !req.Waits {
 		d = g.vars.budget(d)
 	}
 	return d
@@ -191,7 +193,7 @@ func (g *Gate) policy(req *Request, capability string) Decision {
 			d.Reason = fmt.Sprintf("effect %q is denied by policy %s", req.Kind, quoted(d.Rules))
 		}
 	case len(g.matching[RequireApproval]) > 0:
-		d.Verdict, d.Rules = Allow, g.names(RequireApproval)
+		d.Verdict, d.Rules, d.Asks = Allow, g.names(RequireApproval), true
 		if !req.Approved {
 			d.Verdict = RequireApproval
 			d.Reason = fmt.Sprintf("effect %q needs approval by policy %s", req.Kind, quoted(d.Rules))

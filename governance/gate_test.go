@@ -230,7 +230,7 @@ func TestApprovalStandsBetweenDenyAndAllow(t *testing.T) {
 	}
 	small, great := request(t, "tool.pay", `{"amount": 500}`), request(t, "tool.pay", `{"amount": 501}`)
 	require.Equal(t, Decision{
-		Verdict: RequireApproval, Cap: "all", Rules: []string{"great", "pay"},
+		Verdict: RequireApproval, Cap: "all", Rules: []string{"great", "pay"}, Asks: true,
 		Reason: `effect "tool.pay" needs approval by policy "great", "pay"`,
 	}, gateOf(t, rules...).Decide(great))
 	require.Equal(t, []string{"pay"}, gateOf(t, rules...).Decide(small).Rules)
@@ -248,7 +248,7 @@ func TestApprovedIsAllowedUnlessTheRulesNowDeny(t *testing.T) {
 	rules := []manifest.Policy{allow("tools", anything), requireApproval("pay", `intent.kind == "tool.pay"`)}
 	req := request(t, "tool.pay", "{}")
 	req.Approved = true
-	want := Decision{Verdict: Allow, Cap: "all", Rules: []string{"pay"}}
+	want := Decision{Verdict: Allow, Cap: "all", Rules: []string{"pay"}, Asks: true}
 	require.Equal(t, want, gateOf(t, rules...).Decide(req))
 	require.Equal(t, want, gateOf(t, rules[1:]...).Decide(req))
 

@@ -13,8 +13,8 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// Bounds of what CheckParams looks at: characters of schemas, of the names of variables
-// and of expressions, the last as often as they are checked, and as many characters more
+// Bounds of what CheckRules looks at for params: characters of schemas, of the names of
+// variables and of expressions, the last as often as they are checked, and as many characters more
 // each time. What comes after it is not checked.
 const (
 	maxParamsWork = 8 << 20
@@ -24,37 +24,70 @@ const (
 // paramsName is what expressions call the params of an effect.
 const paramsName = "intent.params"
 
-// ParamsFault is a place of an expression that looks for what no params can have.
+// maxRuleFaults is how many faults are told: a manifest of some megabytes can have more.
+const maxRuleFaults = 100
+
+// RuleFault is a place of an expression that names what there is not, or looks for what
+// no params can have.
 //
 //nolint:errname // a fault in a list, as manifest.Fault
-type ParamsFault struct {
-	Path string // of the expression in the manifest, a JSON pointer
-	*PolicyError
+type RuleFault struct {
+	Path         string // of the expression in the manifest, or of another name, a JSON pointer
+	*PolicyError        // Line 0: of no expression
 }
 
-// CheckParams holds the policies and transforms of a manifest without other faults
-// against the schemas of its effects' params, whose JSON text schema returns. What an
-// expression reads of params, or compares with them, is a fault where they cannot have
-// it, for each effect that this part of the expression can be about: where it asks for a
-// kind, class or adapter, it is about no other. Without a schema params can have anything.
+// RefuseRules is CheckRules whose faults are an error, a *manifest.FaultsError.
+func RefuseRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error), ended func() bool) error {
+	found, err := CheckRules(m, schema, ended)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	faults := make([]manifest.Fault, len(found))
+	for i, f := range found {
+		faults[i] = manifest.Fault{Path: f.Path, Msg: f.Error()}
+		if f.Line == 0 {
+			faults[i].Msg = f.Msg
+		}
+	}
+	return &manifest.FaultsError{Faults: faults}
+}
+
+// CheckRules holds the policies and transforms of a manifest without other faults against
+// what it declares.
+//
+// A text that an expression compares with the kind, class, adapter, capability, reducer,
+// cell or world of an intent, or with the status of a receipt, is a fault where none can
+// be so: a guard with a slip guards nothing. So is what an expression reads of params, or
+// compares with them, where they cannot have it, by the schemas of the effects' params,
+// whose JSON text schema returns: for each effect that this part of the expression can be
+// about. Where it asks for a kind, class or adapter, it is about no other. Without a
+// schema params can have anything. Kinds, tools and models that capabilities name and no
+// effect has are faults, too.
 //
 // Nothing that is decided depends on it: manifests that are in force may have such
 // faults. Once ended reports that nobody waits, there are none; nil: somebody does.
-func CheckParams(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error), ended func() bool) ([]ParamsFault, error) {
+func CheckRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error), ended func() bool) ([]RuleFault, error) {
 	c := paramsChecker{left: maxParamsWork, ended: ended}
 	kinds, err := c.kindsOf(m, schema)
 	if err != nil {
 		return nil, err
 	}
-	var out []ParamsFault
+	out := capFaults(m)
 	check := func(path, expr string, kinds []*paramsKind) error {
+		if len(out) >= maxRuleFaults || ended != nil && ended() {
+			return nil
+		}
+		faults := c.names.check(expr)
 		fault, err := c.check(expr, kinds)
 		if fault != nil {
-			out = append(out, ParamsFault{path, fault})
+			faults = append(faults, fault)
+		}
+		for _, fault := range faults {
+			out = append(out, RuleFault{path, fault})
 		}
 		return err
 	}
-	if c.compiler, err = newCompiler(Version, ofPolicies()); err != nil {
+	if err := c.begin(m, ofPolicies()); err != nil {
 		return nil, err
 	}
 	for i, p := range m.Policies {
@@ -62,21 +95,36 @@ func CheckParams(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error
 			return nil, err
 		}
 	}
-	if c.compiler, err = newCompiler(Version, ofTransforms()); err != nil {
+	if err := c.begin(m, ofTransforms()); err != nil {
 		return nil, err
 	}
-	for _, k := range kinds {
-		k.envs = nil // they were those of policies
-		if undo := m.Effects[k.kind].Compensate; undo != nil {
-			if err := check(manifest.Pointer("effects", k.kind, "compensate", "params"), undo.Params, []*paramsKind{k}); err != nil {
-				return nil, err
-			}
+	for i, kind := range slices.Sorted(maps.Keys(m.Effects)) {
+		undo := m.Effects[kind].Compensate
+		if undo == nil {
+			continue
+		}
+		var of []*paramsKind
+		if kinds != nil { // in the same order
+			kinds[i].envs = nil // they were those of policies
+			of = kinds[i : i+1]
+		}
+		if err := check(manifest.Pointer("effects", kind, "compensate", "params"), undo.Params, of); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// paramsKind is a kind of effect as CheckParams sees it.
+// begin has expressions over variables checked from now on.
+func (c *paramsChecker) begin(m *manifest.Manifest, vars []variable) (err error) {
+	if c.compiler, err = newCompiler(Version, vars); err != nil {
+		return err
+	}
+	c.names = newNameChecker(c.compiler, m)
+	return nil
+}
+
+// paramsKind is a kind of effect as CheckRules sees it.
 type paramsKind struct {
 	kind   string
 	known  map[string]any // strings and bools, by the names of variables that have them for each intent
@@ -110,6 +158,7 @@ func (c *paramsChecker) kindsOf(m *manifest.Manifest, schema func(manifest.Hash)
 // paramsChecker checks expressions of one compiler.
 type paramsChecker struct {
 	compiler *compiler
+	names    *nameChecker
 	left     int // of maxParamsWork
 	ended    func() bool
 }

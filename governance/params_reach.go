@@ -130,7 +130,7 @@ func (r *reach) place(e ast.Expr) shape {
 func qualified(e ast.Expr) string {
 	switch e.Kind() { //nolint:exhaustive // the rest is no name
 	case ast.IdentKind:
-		return e.AsIdent()
+		return strings.TrimPrefix(e.AsIdent(), ".") // which says that it is no local variable
 	case ast.SelectKind:
 		if s := e.AsSelect(); !s.IsTestOnly() {
 			if of := qualified(s.Operand()); of != "" {

@@ -19,7 +19,7 @@ const (
 	maxParamsDepth = 16   // of objects, and of references to references
 )
 
-// paramsSchema is a JSON Schema, as far as CheckParams understands it: properties, items,
+// paramsSchema is a JSON Schema, as far as CheckRules understands it: properties, items,
 // types, additionalProperties and references within it. All else, such as allOf, can
 // only forbid more.
 type paramsSchema struct{ doc any }

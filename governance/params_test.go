@@ -85,11 +85,11 @@ func TestPoliciesAreHeldAgainstTheSchemasOfParams(t *testing.T) {
 		`has(intent.params.amount) && intent.params.amount > 5`:                           "",
 		`intent.kind != "any" && has(intent.params.amount) && intent.params.amount > 5`:   "",
 		`cell.key == "x" && intent.kind == "mail" && intent.params.to == 5`:               "params of mail: == does not take (string, int)",
-		`intent.kind == "unheard" && intent.params.amonut == 5`:                           "",
+		`intent.tag == "unheard" && intent.params.amonut == 5`:                            "",
 	} {
 		require.NoError(t, governance.CheckPolicy(when), when)
 		m, schema := paramsManifest(when)
-		faults, err := governance.CheckParams(m, schema, nil)
+		faults, err := governance.CheckRules(m, schema, nil)
 		require.NoError(t, err)
 		if want == "" {
 			require.Empty(t, faults, when)
@@ -113,7 +113,7 @@ func TestTransformsAreHeldAgainstTheSchemaOfTheirParams(t *testing.T) {
 		require.NoError(t, governance.CheckTransform(params))
 		card.Compensate = &manifest.Compensate{Kind: "mail", Params: params}
 		m.Effects["pay.card"] = card
-		faults, err := governance.CheckParams(m, schema, nil)
+		faults, err := governance.CheckRules(m, schema, nil)
 		require.NoError(t, err)
 		if want == "" {
 			require.Empty(t, faults)
@@ -128,7 +128,7 @@ func TestTransformsAreHeldAgainstTheSchemaOfTheirParams(t *testing.T) {
 // TestCheckingParamsEndsWhenNobodyWaits: candidates of strangers are checked, too.
 func TestCheckingParamsEndsWhenNobodyWaits(t *testing.T) {
 	m, schema := paramsManifest(`intent.kind == "mail" && intent.params.amount > 1`)
-	faults, err := governance.CheckParams(m, schema, func() bool { return true })
+	faults, err := governance.CheckRules(m, schema, func() bool { return true })
 	require.NoError(t, err)
 	require.Empty(t, faults)
 }

@@ -219,7 +219,7 @@ func (c *compiler) check(expr string) (*cel.Ast, error) {
 	parsed, issues := c.env.Parse(expr)
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
-		return nil, policyError(first.Location, plainly(first.Message))
+		return nil, policyError(first.Location, plainly(first.Message)+slipOf(expr, first.Location.Line(), first.Location.Column()))
 	}
 	tree, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
@@ -284,11 +284,23 @@ func noMessages(tree *ast.AST) error {
 func (c *compiler) explained(fault *common.Error, tree *ast.AST) string {
 	msg := plainly(fault.Message)
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.ID() != fault.ExprID || e.Kind() != ast.IdentKind {
+		if e.ID() != fault.ExprID {
+			return
+		}
+		if e.Kind() == ast.CallKind {
+			if meant := wordOf(e.AsCall().FunctionName()); meant != "" {
+				msg += ": did you mean " + meant + "?"
+			}
+		}
+		if e.Kind() != ast.IdentKind {
 			return
 		}
 		if fields := fieldsBelow(e.AsIdent(), c.vars); len(fields) > 0 {
 			msg = fmt.Sprintf("%s has no value but those of its fields: %s", e.AsIdent(), strings.Join(fields, ", "))
+		} else if meant := wordOf(e.AsIdent()); meant != "" {
+			msg += ": did you mean " + meant + "?"
+		} else if !strings.Contains(msg, "did you mean") {
+			msg += fmt.Sprintf("; a text is in quotes: %q", e.AsIdent())
 		}
 	}))
 	return msg

@@ -188,23 +188,43 @@ func UsedBy(r *receipt.Receipt) receipt.Cost {
 	return used
 }
 
-// Settle ends an attempt for which has was set aside and that a receipt answers. What it
-// used is spent. Of what the receipt does not tell nobody knows what it used, and it is
-// kept, unless the receipt says that it tells all. A call that the outside refused, or
-// that never left, is none.
-func (g *Gate) Settle(in *receipt.Intent, a Accounts, has receipt.Cost, r *receipt.Receipt) {
+// Charged returns what an attempt for which has was set aside is charged, of the units that
+// a budget of the intent bounds: what its receipt says, and of each unit no more than was set
+// aside for it, or than max_cost where nothing was. beyond reports whether the receipt says
+// more. It is the word of a server: nobody else's budget is used up by it.
+func (g *Gate) Charged(in *receipt.Intent, has receipt.Cost, r *receipt.Receipt) (charged receipt.Cost, beyond bool) {
+	scopes, e := g.scopesOf(in, Accounts{}, 0), g.effect(in.Kind)
+	for _, u := range []Unit{UnitTokens, UnitBytes, UnitMicros} {
+		if scopes[0].bounds(u) == 0 && scopes[1].bounds(u) == 0 && scopes[2].bounds(u) == 0 {
+			continue
+		}
+		said, limit := *u.Of(&r.Cost), *u.Of(&has)
+		if limit == 0 {
+			limit, _ = most(e, u)
+		}
+		*u.Of(&charged) = min(said, limit)
+		beyond = beyond || said > limit
+	}
+	return charged, beyond
+}
+
+// Settle ends an attempt for which has was set aside, with what it is [Gate.Charged]: that is
+// spent. Of what its receipt does not tell nobody knows what it used, and it is kept, unless
+// the receipt says that it tells all. A call that the outside refused, or that never left, is
+// none.
+func (g *Gate) Settle(in *receipt.Intent, a Accounts, has, charged receipt.Cost, r *receipt.Receipt) {
 	if r.Unsent {
 		a.Release(has)
 		return
 	}
-	used := UsedBy(r)
+	charged.Calls = UsedBy(r).Calls
 	scopes := g.scopesOf(in, a, 0)
 	for i, account := range [...]*Account{a.Cap, a.Cell, a.World} {
 		if account == nil {
 			continue
 		}
 		for u := range unitCount {
-			set, n := *u.Of(&has), *u.Of(&used)
+			set, n := *u.Of(&has), *u.Of(&charged)
 			*u.Of(&account.Reserved) = satSub(*u.Of(&account.Reserved), set)
 			switch {
 			case set == 0 && (u == UnitCalls || scopes[i].bounds(u) == 0): // it was counted before, or is not

@@ -43,6 +43,7 @@ type HTTPTarget struct {
 	MaxBytes     uint64   // of the answer's body; 0: the adapter's default
 	MaxRedirects uint64   // how often the adapter may Follow
 	CompensateOn []uint64 // statuses of failures that leave something behind
+	RetryOn      []uint64 // statuses of failures that leave nothing behind
 }
 
 type httpConfig struct {
@@ -53,6 +54,7 @@ type httpConfig struct {
 	MaxBytes      uint64            `cbor:"max_bytes"`
 	MaxRedirects  uint64            `cbor:"max_redirects"`
 	CompensateOn  []uint64          `cbor:"compensate_on"`
+	RetryOn       []uint64          `cbor:"retry_on"`
 }
 
 type httpParams struct {
@@ -68,7 +70,7 @@ type httpParams struct {
 // ParseHTTP works out the request of an http effect. The error is a *CapError.
 //
 //	config  url, method, headers, secret_headers {name: "Bearer secret://NAME"},
-//	        max_bytes, max_redirects, compensate_on [status]
+//	        max_bytes, max_redirects, compensate_on [status], retry_on [status]
 //	params  url or, below config.url, path; method, query {name: value or list},
 //	        headers, json or body
 //
@@ -104,7 +106,7 @@ func judgeHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.MaxBytes, t.MaxRedirects, t.CompensateOn, t.Secrets = c.MaxBytes, c.MaxRedirects, c.CompensateOn, c.SecretHeaders
+	t.MaxBytes, t.MaxRedirects, t.CompensateOn, t.RetryOn, t.Secrets = c.MaxBytes, c.MaxRedirects, c.CompensateOn, c.RetryOn, c.SecretHeaders
 	if t.Headers, err = p.headers(c); err != nil {
 		return nil, err
 	}
@@ -125,12 +127,22 @@ func parseHTTPConfig(config canon.Raw) (*httpConfig, error) {
 			return nil, capErrorf(CodeBadConfig, "%v", err)
 		}
 	}
+	if holdsSecret(c.URL) {
+		return nil, capErrorf(CodeBadConfig, "url holds a reference to a secret, which would be sent as it is written: a secret goes into secret_headers")
+	}
 	if c.MaxRedirects > maxRedirects {
 		return nil, capErrorf(CodeBadConfig, "max_redirects is %d, at most %d are allowed", c.MaxRedirects, maxRedirects)
 	}
 	for _, status := range c.CompensateOn {
 		if status < 100 || status > 599 {
 			return nil, capErrorf(CodeBadConfig, "compensate_on names the status %d", status)
+		}
+	}
+	for _, status := range c.RetryOn {
+		switch status {
+		case 408, 409, 423, 425: // too slow, in conflict, locked, too early: the server has not acted
+		default: // 429 and 5xx of an idempotent effect are retried anyway; of another one nobody can tell
+			return nil, capErrorf(CodeBadConfig, "retry_on names the status %d: it may have 408, 409, 423 and 425", status)
 		}
 	}
 	var err error
@@ -140,15 +152,31 @@ func parseHTTPConfig(config canon.Raw) (*httpConfig, error) {
 	if c.SecretHeaders, err = cleanHeaders(c.SecretHeaders); err != nil {
 		return nil, capErrorf(CodeBadConfig, "%v", err)
 	}
+	if err := plainHeaders(c.Headers); err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.SecretHeaders)) {
 		if _, twice := c.Headers[name]; twice {
 			return nil, capErrorf(CodeBadConfig, "header %q is in headers and in secret_headers", name)
 		}
-		if !strings.Contains(c.SecretHeaders[name], "secret://") {
+		if !holdsSecret(c.SecretHeaders[name]) {
 			return nil, capErrorf(CodeBadConfig, "secret header %q holds no reference such as secret://NAME", name)
 		}
 	}
 	return c, nil
+}
+
+// holdsSecret reports whether a text has a reference to a secret in it.
+func holdsSecret(text string) bool { return strings.Contains(text, "secret://") }
+
+// plainHeaders refuses headers that hold a reference to a secret: it would be sent as it is written.
+func plainHeaders(headers map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if holdsSecret(headers[name]) {
+			return capErrorf(CodeBadConfig, "header %q holds a reference to a secret: it belongs in secret_headers", shortened(name))
+		}
+	}
+	return nil
 }
 
 // locate finds the URL: the params', or the config's with the params' path.

@@ -180,7 +180,7 @@ func TestParamsChooseWhatConfigLeavesOpen(t *testing.T) {
 func TestBadHTTPConfigIsNamed(t *testing.T) {
 	for _, config := range []string{
 		`{"uri": "x"}`, `{"url": 1}`, `{"max_redirects": 21}`, `{"compensate_on": [99]}`, `{"headers": {"Host": "x"}}`, `{"headers": {"A": "1", "a": "1"}}`,
-		`{"secret_headers": {"A": "in plain sight"}}`, `{"secret_headers": {"Cookie\n": "secret://A"}}`, `{"headers": {"a": "1"}, "secret_headers": {"A": "secret://A"}}`,
+		`{"secret_headers": {"A": "in plain sight"}}`, `{"headers": {"Authorization": "Bearer secret://A"}}`, `{"url": "https://h/?key=secret://A"}`, `{"secret_headers": {"Cookie\n": "secret://A"}}`, `{"headers": {"a": "1"}, "secret_headers": {"A": "secret://A"}}`,
 	} {
 		_, err := parseHTTP(t, config, `{"url": "http://a.example"}`)
 		requireHTTPCode(t, CodeBadConfig, err, config)

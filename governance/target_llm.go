@@ -59,6 +59,9 @@ func ParseLLM(config, params canon.Raw) (*LLMTarget, error) {
 	if base.RawQuery != "" {
 		return nil, capErrorf(CodeBadConfig, "base_url has a query, which no request would keep")
 	}
+	if t.APIKey != "" && !strings.HasPrefix(t.APIKey, "secret://") { // without the text, which may be a secret itself
+		return nil, capErrorf(CodeBadConfig, "api_key is no reference such as secret://NAME")
+	}
 	fields, err := paramFields(params)
 	if err != nil {
 		return nil, err
@@ -247,6 +250,8 @@ func serverURL(key, address string) (*url.URL, error) {
 		return nil, capErrorf(CodeBadConfig, "%s is not a URL", key)
 	case u.User != nil:
 		return nil, capErrorf(CodeBadConfig, "%s names a user", key)
+	case holdsSecret(address):
+		return nil, capErrorf(CodeBadConfig, "%s holds a reference to a secret, which would be sent as it is written: a secret goes into a header", key)
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.Fragment != "":
 		return nil, capErrorf(CodeBadConfig, "%s is %q, not an http or https address", key, shortened(address))
 	}

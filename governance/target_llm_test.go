@@ -73,7 +73,7 @@ func TestLLMHasNoDetours(t *testing.T) {
 	}
 	for _, config := range []string{
 		`{}`, `{"base_url":"ftp://h"}`, `{"base_url":"https://"}`, `{"base_url":"https://user:word@h"}`, `{"base_url":"http://h#f"}`, `{"base_url":"http://h?version=1"}`,
-		`{"base_url":"http://h","surprise":1}`, `{"base_url":"http://h","max_tokens":-1}`, `{"base_url":7}`, `{"base_url":"http://\u0000"}`,
+		`{"base_url":"http://h","surprise":1}`, `{"base_url":"http://h","max_tokens":-1}`, `{"base_url":7}`, `{"base_url":"http://h","api_key":"word"}`, `{"base_url":"http://h/secret://A"}`, `{"base_url":"http://\u0000"}`,
 	} {
 		_, err := ParseLLM(rawJSON(t, config), nil)
 		t.Log(config)

@@ -103,6 +103,9 @@ func ParseMCPConfig(config canon.Raw) (*MCPTarget, error) {
 		if t.URL, err = serverURL("url", c.URL); err != nil {
 			return nil, err
 		}
+		if err := plainHeaders(c.Headers); err != nil {
+			return nil, err
+		}
 		return t, nil
 	}
 	if t.Command, err = commandOf(c.Command); err != nil {

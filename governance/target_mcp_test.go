@@ -32,6 +32,7 @@ func TestMCPConfig(t *testing.T) {
 		`{}`, `{"command":"a","url":"http://h"}`, `{"command":[]}`, `{"command":[""]}`, `{"command":[1]}`, `{"command":["a","b\u0000"]}`,
 		`{"command":null}`, `{"command":["a","secret://T"]}`, `{"url":"file:///x"}`, `{"url":"http://u:p@h"}`, `{"url":"http://h","env":{"A":"b"}}`,
 		`{"command":"a","headers":{"A":"b"}}`, `{"command":"a","env":{"A=B":"c"}}`, `{"command":"a","args":[]}`,
+		`{"url":"http://h","headers":{"A":"secret://T"}}`, `{"url":"http://h/?k=secret://T"}`,
 	} {
 		t.Log(config)
 		_, err := ParseMCP(rawJSON(t, config), rawJSON(t, `{"tool":"t"}`))

@@ -32,12 +32,16 @@ type Attempts interface {
 	// therefore told so when it calls again, and so is who only wants to know whether it still is
 	// the owner. A lease begins when it is written.
 	//
+	// It also says for how long nobody takes the world over who is not told to, by the lease by which that is
+	// done, and not by Config.Lease: so long its answer may be believed. What is begun without a worker is kept
+	// with that lease. Whoever takes the world over before, for it was told to, decides about it after.
+	//
 	// It is called by one goroutine at a time, and only asks again to begin what has not been
 	// performed since. Answers that are lost are the implementation's to look for, by the same
 	// changes again, for as long as it sees fit. After an error it is unknown whether anything of
 	// it is there, and nothing more is asked for: journal.ErrFenced says that the world is
 	// another's by now. The changes are not kept.
-	ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) (begun []bool, err error)
+	ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) (receipt.AttemptsChanged, error)
 }
 
 // attempt names one attempt of an intent.
@@ -55,8 +59,10 @@ type effectStore interface {
 	start(stored func(group []entry), failed func(error))
 	// begin begins an attempt, for a worker elsewhere or, without a name, for this process.
 	begin(at attempt, worker string) *beginning
-	// renew prolongs what workers elsewhere have.
-	renew(lent []attempt)
+	// renew prolongs what workers elsewhere have. It has the last of several told when it is.
+	renew(lent []attempt) *beginning
+	// lends reports whether an attempt is sure to be left to its worker elsewhere for a lease from now.
+	lends(at attempt) bool
 	// put stores a result, unless the store is closed or has failed.
 	put(e entry) bool
 	// forget drops an attempt whose result the journal has.
@@ -77,15 +83,16 @@ type effectStore interface {
 type left struct {
 	receipt []byte    // its result
 	unbegun bool      // nobody has begun it
-	worker  string    // that has it, in another process
-	until   time.Time // of the worker's lease
+	worker  string    // that has it, in another process; empty: who owned the world had it
+	until   time.Time // of its lease
 }
 
 // beginning is an attempt that is being begun; nil: it is begun.
 type beginning struct {
 	worker string
 	first  bool          // the store knew nothing of it
-	asked  time.Time     // before the store was; set when it has answered
+	asked  time.Time     // before the store was; set when it has answered, as is
+	lease  time.Duration // from then on, of the owner of the world
 	done   chan struct{} // closed then
 	ok     bool          // nobody had begun it before
 	err    error         // of the store, which has failed or was closed
@@ -113,6 +120,18 @@ func openStore(cfg *Config, files vfs.FS) (effectStore, error) {
 
 const begunBefore = "another process has begun it"
 
+// fresh reports whether the world is sure to be its owner's still. It is for half of the lease that was
+// left: the other half is for the way from here to the outside.
+func (b *beginning) fresh() bool {
+	return passed(b.asked) < b.lease/2
+}
+
+// passed is how long ago a time was, by the clock that says more: one stands still while the machine
+// sleeps, the other one can be set.
+func passed(since time.Time) time.Duration {
+	return max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
+}
+
 // begin begins the attempt of a job, and reports whether it is to be performed. What took so
 // long that the world may be another's by now is begun again: whoever was stopped between the
 // answer and here performs nothing that somebody else has decided about.
@@ -135,14 +154,26 @@ func (h *Host) begin(ctx context.Context, j *job) bool {
 		case ctx.Err() != nil || h.leases.owner(j.claim(), j.Attempt) != j: // it came too late
 			h.fenced(j)
 			return false
-		case time.Since(b.asked) < h.fresh():
+		case b.fresh():
 			return true
+		}
+		if b.lease <= 0 {
+			awaitLease(ctx)
 		}
 	}
 }
 
-// fresh is for how long nobody takes the world over from a process that was alive just now.
-func (h *Host) fresh() time.Duration { return h.cfg.Lease / 3 }
+// unheard is how long an owner is left alone whose lease has run out, before it is asked about again.
+const unheard = 100 * time.Millisecond
+
+func awaitLease(ctx context.Context) {
+	timer := time.NewTimer(unheard)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
 
 // lent is an attempt that is about to be handed out.
 type lent struct {

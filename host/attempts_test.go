@@ -27,13 +27,13 @@ type table struct {
 	calls          atomic.Int64
 }
 
-func (x *table) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) ([]bool, error) {
+func (x *table) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (receipt.AttemptsChanged, error) {
 	x.calls.Add(1)
 	if x.before != nil {
 		x.before(c)
 	}
 	if x.refuses != nil {
-		return nil, x.refuses
+		return receipt.AttemptsChanged{}, x.refuses
 	}
 	begun, err := x.Attempts.ChangeAttempts(ctx, c)
 	if err == nil && x.after != nil {
@@ -210,12 +210,12 @@ func TestResultThatIsNotStoredIsNotTold(t *testing.T) {
 // hear it until the world was another's.
 func TestWhoWasStoppedAfterItsBeginPerformsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := new(logtest.Server)
+		server := &logtest.Server{Lease: host.DefaultLease / 10}
 		a := own(t, server)
 		a.after = func(*receipt.AttemptChanges) {
 			a.after = nil
 			own(t, server)
-			time.Sleep(host.DefaultLease / 3)
+			time.Sleep(server.Lease / 2)
 		}
 		h := newShared(a, func(context.Context, host.Call) (host.Result, error) {
 			t.Error("performed")
@@ -230,10 +230,11 @@ func TestWhoWasStoppedAfterItsBeginPerformsNothing(t *testing.T) {
 // TestWhatWasLongOnItsWayIsBegunAgain is the same without a takeover.
 func TestWhatWasLongOnItsWayIsBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := own(t, new(logtest.Server))
+		server := &logtest.Server{Lease: host.DefaultLease / 10}
+		a := own(t, server)
 		a.after = func(*receipt.AttemptChanges) {
 			if a.calls.Load() < 3 {
-				time.Sleep(host.DefaultLease / 3)
+				time.Sleep(server.Lease / 2)
 			}
 		}
 		h := newShared(a, ok).open(t)

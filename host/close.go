@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -68,7 +69,7 @@ func (h *Host) shut() []*job {
 	h.closed = true
 	h.wake()
 	ring(&h.remote.news)
-	if h.keeper != nil && !h.keeps() {
+	if h.keeper != nil {
 		h.keeper.Stop()
 	}
 	for _, e := range h.remote.queue {
@@ -107,9 +108,6 @@ func (h *Host) refuse(tasks []receipt.Task) {
 func (h *Host) handOver() {
 	h.mu.Lock()
 	h.left = true
-	if h.keeper != nil {
-		h.keeper.Stop()
-	}
 	var held []attempt
 	for at, e := range h.remote.tasks { // order cannot show: each has its own lease
 		if e.held {
@@ -214,7 +212,7 @@ func closeAll(effects map[string]*effect) error {
 		for _, part := range []any{e.adapter, e.verifier} {
 			if c, ok := part.(io.Closer); ok {
 				all.Go(func() {
-					err := c.Close()
+					err := closeOne(c)
 					mu.Lock()
 					defer mu.Unlock()
 					faults = append(faults, err)
@@ -226,4 +224,14 @@ func closeAll(effects map[string]*effect) error {
 	mu.Lock()
 	defer mu.Unlock()
 	return errors.Join(faults...)
+}
+
+// closeOne closes an adapter or a verifier; its panic is its own fault.
+func closeOne(c io.Closer) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("host: closing %T panicked: %v", c, fault)
+		}
+	}()
+	return c.Close()
 }

@@ -37,7 +37,7 @@ type Config struct {
 	Adapters  map[string]Factory                // by name; besides those of this package, or instead of them
 	Verifiers map[string]VerifierFactory        // likewise
 	Recording *Recording                        // set: it answers every effect, and none is live
-	OrLive    bool                              // but for effects that Recording does not know: these are performed
+	Live      manifest.Live                     // but for effects of these kinds that Recording does not know: they are performed. With any, adapters that are Deterministic answer what it does not know
 	Stubs     bool                              // but for effects whose adapters are Deterministic: these answer, whatever Recording knows
 	Instead   map[string]Adapter                // by kind: what performs effects in the place of the manifest's adapters; deterministic
 	Remote    bool                              // live effects are performed by workers in other processes: see Acquire
@@ -50,6 +50,11 @@ type Config struct {
 	// context, and returns that of the adapter. With an error the attempt is not
 	// made, and its result says so. nil: nothing stands in the way.
 	Fence func(ctx context.Context, p receipt.Permit) (context.Context, error)
+
+	// UnderWay is told of each attempt of a live effect that this process makes, before it is begun; what it
+	// returns is called when its result is safe, or will not be. Were the process to end in between, it would be
+	// in doubt. One that only asks what came of something is none. nil: nobody is told.
+	UnderWay func(p receipt.Permit) (ended func())
 
 	// Egress is asked before each request of an http effect, those that it is
 	// redirected to too: where it goes, and which secrets it holds. With an error it
@@ -64,6 +69,11 @@ type Config struct {
 	// path, which may be a link, and its arguments, in Dir. With an error it does not
 	// start. nil: nothing stands in the way.
 	Program func(path string, args []string) error
+
+	// Withhold says why a live effect is not performed here, or a verifier, as an effect of its adapter, not
+	// asked: nil where it is. Attempts of such an effect wait, as with Remote; of such a verifier nobody can
+	// tell what became of an effect. nil: nothing is withheld.
+	Withhold func(kind string, e *manifest.Effect) error
 
 	EffectLog string        // file of the effect store
 	Attempts  Attempts      // set: it is kept here instead of in a file; without either live effects are refused
@@ -129,7 +139,7 @@ var ErrLive = errors.New("it is live, and there is no effect store to keep its r
 func (cfg *Config) checkLive(effects map[string]*effect) error {
 	var faults []error
 	for _, kind := range slices.Sorted(maps.Keys(effects)) {
-		if e := effects[kind]; e.live && !cfg.recordedOnly() && !cfg.hasStore() {
+		if e := effects[kind]; e.performs() && !cfg.hasStore() {
 			faults = append(faults, fmt.Errorf("host: effect %s: adapter %s: %w", kind, e.declared.Adapter, ErrLive))
 		}
 	}
@@ -137,9 +147,6 @@ func (cfg *Config) checkLive(effects map[string]*effect) error {
 }
 
 func (cfg *Config) hasStore() bool { return cfg.EffectLog != "" || cfg.Attempts != nil }
-
-// recordedOnly reports whether nothing is performed.
-func (cfg *Config) recordedOnly() bool { return cfg.Recording != nil && !cfg.OrLive }
 
 func (cfg *Config) secrets() *secrets {
 	if cfg.Secrets != nil {
@@ -162,8 +169,11 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	effects := make(map[string]*effect, len(cfg.Manifest.Effects))
 	var faults []*EffectError
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
-		e := &effect{declared: cfg.Manifest.Effects[kind], recorded: cfg.Recording != nil}
+		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
+		if cfg.Recording != nil {
+			e.recorded = cfg.Recording.under(e.declared.Means())
+		}
 		if e.adapter = cfg.Instead[kind]; e.adapter != nil {
 			continue
 		}
@@ -174,16 +184,17 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 		e.live = !ok || !d.Deterministic()
 		answers := cfg.Stubs && !e.live
 		if answers {
-			e.recorded = false
+			e.recorded = nil
 		}
-		if e.recorded && !cfg.OrLive { // then it matters only whether it would be live
-			e.adapter = &cfg.Recording.recorded
+		if e.asks = cfg.Live.Has(kind, &e.declared) || len(cfg.Live) > 0 && !e.live; e.recorded != nil && !e.asks { // then it matters only whether it would be live
+			e.adapter = e.recorded
 			continue
 		}
 		if e.adapter = a; err != nil {
 			e.live = false
 			faults = append(faults, &EffectError{Kind: kind, Err: err})
 		} else {
+			e.withheld = cfg.withheld(kind, e.live, &e.declared)
 			w, ok := a.(Waiting)
 			e.waits = ok && w.Waits()
 		}
@@ -191,10 +202,37 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 			s.Config, s.File = v.Config, cfg.files(v.Files, contents)
 			if e.verifier, err = build(verifiers, "verifier", v.Adapter, s); err != nil {
 				faults = append(faults, &EffectError{Kind: kind, Verifier: true, Err: err})
+			} else if why := cfg.withheld(kind, true, &manifest.Effect{Adapter: v.Adapter, Config: v.Config, Files: v.Files}); why != nil {
+				e.verifier = withheldVerifier{why}
 			}
 		}
 	}
 	return effects, faults
+}
+
+// withheld says why an effect is not performed here.
+func (cfg *Config) withheld(kind string, live bool, e *manifest.Effect) error {
+	if cfg.Withhold == nil || !live {
+		return nil
+	}
+	return cfg.Withhold(kind, e)
+}
+
+// withheldVerifier is in the place of a verifier that is not to be asked here.
+type withheldVerifier struct{ why error }
+
+// Verify implements Verifier.
+func (v withheldVerifier) Verify(context.Context, Call) (receipt.Found, error) {
+	return receipt.Found{}, v.told()
+}
+
+// Confirm implements Verifier.
+func (v withheldVerifier) Confirm(context.Context, Call, *receipt.Receipt) (receipt.Found, error) {
+	return receipt.Found{}, v.told()
+}
+
+func (v withheldVerifier) told() error {
+	return fmt.Errorf("its verifier is not asked by this process: %w", v.why)
 }
 
 func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name string, s Setup) (made T, err error) {
@@ -202,8 +240,16 @@ func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name 
 	if !ok {
 		return made, &manifest.NoAdapterError{What: what, Name: name, Known: slices.Sorted(maps.Keys(factories))}
 	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("%s %s: its factory panicked: %v", what, name, fault)
+		}
+	}()
 	if made, err = factory(s); err != nil {
 		return made, fmt.Errorf("%s %s: %w", what, name, canon.Plain(err))
+	}
+	if any(made) == nil {
+		return made, fmt.Errorf("%s %s: its factory made none", what, name)
 	}
 	return made, nil
 }

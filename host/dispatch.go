@@ -83,13 +83,21 @@ func (h *Host) Live(in *receipt.Intent) bool {
 // Performs reports whether effects of a kind that no Recording answers touch the outside.
 func (h *Host) Performs(kind string) bool {
 	e := h.effects[kind]
-	return e != nil && e.live && !h.cfg.recordedOnly()
+	return e != nil && e.performs()
+}
+
+// Withheld says why effects of a kind are not performed here; nil: they are.
+func (h *Host) Withheld(kind string) error {
+	if e := h.effects[kind]; e != nil && !h.cfg.Remote {
+		return e.withheld
+	}
+	return nil
 }
 
 // Recorded reports whether it is the Recording that answers an intent, or nothing does.
 func (h *Host) Recorded(in *receipt.Intent) bool {
 	e := h.effects[in.Kind]
-	return e != nil && e.recorded && (!h.cfg.OrLive || h.cfg.Recording.has(in))
+	return e != nil && e.recorded != nil && (!e.asks || e.recorded.has(in))
 }
 
 // Stats counts what a Host has done.
@@ -139,7 +147,7 @@ func (h *Host) Start(tasks []receipt.Task) {
 				}
 				h.log.recover(attempt{t.Key, t.Attempt}) // never again what has a result
 				begun = true
-				if h.cfg.Remote {
+				if h.cfg.Remote || h.effects[t.Kind].withheld != nil {
 					h.offer(t)
 					continue
 				}
@@ -199,7 +207,7 @@ func (h *Host) endUnwanted(t receipt.Task) {
 	default:
 		h.takeBack(h.remote.tasks[attempt{t.Key, t.Attempt}])
 		if err := h.giveBack(j); err != nil {
-			h.addAnswer(h.gaveUp(j))
+			h.addAnswer(h.gaveUp(j, h.late(j)))
 		}
 	}
 }
@@ -257,6 +265,10 @@ func (h *Host) recover(t receipt.Task) {
 		return
 	case was.unbegun:
 		a.Unbegun = true
+	case was.worker == "" && time.Until(was.until) > 0:
+		a.Lost = "whoever owned the world before had begun it, and no result of it was stored"
+		time.AfterFunc(time.Until(was.until), func() { h.post(a) }) // by then that one performs nothing
+		return
 	case was.worker == "":
 		a.Lost = "the process that performed it has ended and no result of it was stored"
 	case h.adopt(t, was):
@@ -367,6 +379,11 @@ func ring(news *chan struct{}) {
 // publish gives the answers to live effects, whose results are durable now.
 func (h *Host) publish(group []entry) {
 	h.check(group)
+	for i := range group {
+		if group[i].safe != nil {
+			group[i].safe()
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range group {

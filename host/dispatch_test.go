@@ -375,10 +375,12 @@ func TestCloseClosesAdapters(t *testing.T) {
 		var s setup
 		s.adapter("a", closer{close: func() error { closed++; return fault }})
 		s.adapter("b", closer{close: func() error { <-release; return nil }})
+		s.adapter("d", closer{close: func() error { panic("it was open") }})
 		h, err := s.new(t)
 		require.NoError(t, err)
 		require.ErrorIs(t, h.Close(), fault, "and does not wait for ever")
 		require.ErrorIs(t, h.Close(), fault)
+		require.ErrorContains(t, h.Close(), "closing host_test.closer panicked: it was open")
 		require.Equal(t, 1, closed)
 
 		s.adapters["c"] = func(host.Setup) (host.Adapter, error) { return nil, fault }

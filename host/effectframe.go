@@ -26,6 +26,7 @@ type entry struct {
 	receipt []byte
 	checked *receipt.Checked // the same, where this process has signed it
 	sure    bool             // nobody is told of it before it is durable
+	safe    func()           // called when it outlives the process; nil: nobody wants to know
 }
 
 func (e *entry) size() int { return entryHeader + len(e.receipt) }

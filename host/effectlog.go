@@ -160,7 +160,9 @@ func (l *effectLog) drop(at attempt) {
 // begin needs no word of it: who has the file has the world.
 func (l *effectLog) begin(attempt, string) *beginning { return nil }
 
-func (l *effectLog) renew([]attempt) {}
+func (l *effectLog) renew([]attempt) *beginning { return nil }
+
+func (l *effectLog) lends(attempt) bool { return true }
 
 // recover is get for what an earlier process has left, and keeps it from dropStale.
 func (l *effectLog) recover(at attempt) left {

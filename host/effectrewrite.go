@@ -69,14 +69,14 @@ func (l *effectLog) rewrite(kept map[attempt][]byte) error {
 }
 
 // patience is how long the writer waits for a file descriptor where the process has none
-// left: without end, since the world would be over without the file. Who opens it is
+// left: for as long as the store of the world does, which is over without the file. Who opens it is
 // told.
 func (l *effectLog) patience() time.Duration {
-	const opening = 5 * time.Second
+	const opening, writing = 5 * time.Second, time.Minute
 	if l.stored == nil {
 		return opening
 	}
-	return 0
+	return writing
 }
 
 func (l *effectLog) replace(b []byte) error {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -46,6 +47,11 @@ func TestPerformingProcess(t *testing.T) {
 	v, err := newExecVerifier(s)
 	require.NoError(t, err)
 	a := execIn(t, s)
+	require.NoError(t, Enclose())
+	for _, left := range []uintptr{3, 4} { // or no program would inherit them
+		_, err := unix.FcntlInt(left, unix.F_SETFD, 0)
+		require.NoError(t, err)
+	}
 	var performing sync.WaitGroup
 	for i := range programsAtOnce {
 		call := liveCall(t, killedParams()[i%2], uint64(i))

@@ -69,6 +69,9 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 	if err := ownGroup(cmd); err != nil {
 		return nil, err
 	}
+	if err := Enclose(); err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("program %s: %w", p.Program, cause(err))
 	}

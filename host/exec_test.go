@@ -347,7 +347,7 @@ func pipe(t *testing.T, dir, name string, flag int) *os.File {
 // requireEnded waits for the last process that holds the other end of a pipe.
 func requireEnded(t *testing.T, alive *os.File) {
 	t.Helper()
-	require.NoError(t, alive.SetReadDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(t, alive.SetReadDeadline(time.Now().Add(2*time.Minute)))
 	_, err := alive.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "it is still running")
 }

@@ -110,7 +110,8 @@
 //	occurrence           which one of the equal intents in the cell's history
 //	                     this answers, from 0; lines without it count up in the
 //	                     order of the file
-//	status               "ok" (without it) or "error"
+//	status               "ok" (without it), "error", or "lost": nobody knows what
+//	                     came of it, and the effect is in doubt
 //	outcome              of an error: "retryable_failure" or
 //	                     "compensatable_failure"; without it it is permanent
 //	payload              the receipt's

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -181,9 +182,17 @@ func TestNewNamesEveryEffectThatCannotBePerformed(t *testing.T) {
 	s.effects["f.absent"] = manifest.Effect{
 		Adapter: "recorded", Config: data(t, `{"cassette": "x"}`), Files: map[string]manifest.Hash{"cassette": {1}},
 	}
+	s.adapter("g.none", nil)
+	s.adapter("h.panics", nil)
+	s.adapters["h.panics"] = func(host.Setup) (host.Adapter, error) { panic("no orbit") }
+	s.adapter("i.nil", nil)
+	s.adapters["i.nil"] = nil
 	_, err := s.new(t)
 	require.ErrorIs(t, err, host.ErrLive)
 	require.ErrorIs(t, err, fault)
+	require.ErrorContains(t, err, "effect g.none: adapter g.none: its factory made none")
+	require.ErrorContains(t, err, "effect h.panics: adapter h.panics: its factory panicked: no orbit")
+	require.ErrorContains(t, err, "effect i.nil: adapter i.nil: its factory panicked: ")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	for _, kind := range []string{"a.live", "b.undecided", "d.faulty", "e.http", "f.absent"} {
 		require.ErrorContains(t, err, "effect "+kind)
@@ -279,6 +288,7 @@ func TestNoReceiptWhereNobodyCanTell(t *testing.T) {
 	for name, a := range map[string]perform{
 		"error":           func(context.Context, host.Call) (host.Result, error) { return host.Result{}, lost },
 		"panic":           func(context.Context, host.Call) (host.Result, error) { panic("boom") },
+		"no return":       func(context.Context, host.Call) (host.Result, error) { runtime.Goexit(); panic("never") },
 		"no status":       func(context.Context, host.Call) (host.Result, error) { return host.Result{}, nil },
 		"kernel's status": result(receipt.StatusDenied, nil),
 		"faulty payload":  result(receipt.StatusOK, receipt.Data{0x18, 1}),

@@ -170,7 +170,8 @@ func unsent(err error) Result {
 // answered classifies what the outside said.
 func (a *httpAdapter) answered(t *governance.HTTPTarget, answer *httpAnswer) (Result, error) {
 	success := answer.status >= 200 && answer.status < 300
-	retryable := a.setup.Effect.Idempotent && (answer.status >= 500 || answer.status == http.StatusTooManyRequests)
+	retryable := slices.Contains(t.RetryOn, uint64(answer.status)) ||
+		a.setup.Effect.Idempotent && (answer.status >= 500 || answer.status == http.StatusTooManyRequests)
 	payload := answer.payload()
 	r := Result{
 		Status: receipt.StatusError, ExternalRef: answer.reference(),
@@ -187,7 +188,7 @@ func (a *httpAdapter) answered(t *governance.HTTPTarget, answer *httpAnswer) (Re
 		r.Class = receipt.OutcomeCompensatable
 	case retryable:
 		r.Class = receipt.OutcomeRetryableFailure
-		r.RetryAfter = retryAfter(answer.header.Get("Retry-After"), time.Now())
+		r.RetryAfter = RetryAfter(answer.header, time.Now())
 	case success && !answer.tooLarge:
 		r.Status = receipt.StatusOK
 		delete(payload, "code")
@@ -200,17 +201,6 @@ func (a *httpAdapter) answered(t *governance.HTTPTarget, answer *httpAnswer) (Re
 	}
 	r.Payload = httpPayload(payload)
 	return r, nil
-}
-
-// retryAfter reads a Retry-After header (RFC 9110 10.2.3): seconds or a date.
-func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
 }
 
 // resourceOf returns the URL of a target without what looks like a secret in

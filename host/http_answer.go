@@ -1,7 +1,10 @@
 package host
 
 import (
-	"mime"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -37,18 +40,50 @@ func (a *httpAnswer) payload() map[string]any {
 
 // json returns a body that is declared as JSON; nil: it is not.
 func (a *httpAnswer) json() (canon.Raw, error) {
-	media, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
-	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
+	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";") // of its parameters many are wrong
+	media = strings.ToLower(strings.TrimSpace(media))
+	if media != "application/json" && media != "text/json" && !strings.HasSuffix(media, "+json") {
 		return nil, nil
 	}
+	if coding := a.text("content-encoding"); coding != "" {
+		return nil, fmt.Errorf("the body is encoded as %s", coding)
+	}
 	return canon.FromJSON(a.body)
+}
+
+// decode takes gzip off a body, which may have limit bytes afterwards, too. What is no gzip
+// stays as it came, and the answer says so.
+func (a *httpAnswer) decode(limit int64) {
+	coding := strings.ToLower(strings.TrimSpace(a.header.Get("Content-Encoding")))
+	switch coding {
+	case "", "identity":
+		a.header.Del("Content-Encoding")
+		return
+	case "gzip", "x-gzip":
+	default:
+		return
+	}
+	if len(a.body) > 0 {
+		z, err := gzip.NewReader(bytes.NewReader(a.body))
+		if err != nil {
+			return
+		}
+		plain, err := io.ReadAll(io.LimitReader(z, limit+1))
+		if err != nil {
+			return
+		}
+		if a.body = plain; int64(len(plain)) > limit {
+			a.body, a.tooLarge = nil, true
+		}
+	}
+	a.header.Del("Content-Encoding")
 }
 
 // headers returns the headers that a cell may have use for.
 func (a *httpAnswer) headers() map[string]any {
 	out := map[string]any{}
 	for _, name := range []string{
-		"content-type", "etag", "last-modified", "location", "retry-after", "request-id", "x-request-id", "x-correlation-id",
+		"content-encoding", "content-type", "etag", "last-modified", "location", "retry-after", "request-id", "x-request-id", "x-correlation-id",
 	} {
 		if value := a.text(name); value != "" {
 			out[name] = value

@@ -77,6 +77,7 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, call *C
 	if uint64(len(body)) > limit {
 		a.body, a.tooLarge = nil, true
 	}
+	a.decode(int64(limit))
 	return a, nil
 }
 
@@ -134,7 +135,7 @@ func (c *httpClient) transport(ctx context.Context, host string, named bool) *ht
 		TLSClientConfig:        &tls.Config{RootCAs: c.network.roots, MinVersion: tls.VersionTLS12},
 		Protocols:              protocols,
 		DisableKeepAlives:      true,
-		DisableCompression:     true, // max_bytes is about what arrives
+		DisableCompression:     true, // max_bytes is about what arrives, too: see decode
 		MaxResponseHeaderBytes: maxAnswerHeaders,
 	}
 }
@@ -149,6 +150,9 @@ func (c *httpClient) request(ctx context.Context, t *governance.HTTPTarget, call
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "worldkernel")
+	if call != nil && (t.Method == http.MethodGet || t.Method == http.MethodPost) { // of others the ETag would be another
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
 	if call != nil { // a call's own traceparent goes before
 		req.Header.Set("Traceparent", call.Permit.Key.TraceParent(call.Permit.Attempt))
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -217,6 +218,48 @@ func TestHTTPStateChangeNamesWhatWasChanged(t *testing.T) {
 	}
 }
 
+func TestHTTPAnswersAreReadInEachForm(t *testing.T) {
+	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		w.Header().Set("Content-Type", q.Get("type"))
+		if coding := q.Get("coding"); coding != "" {
+			w.Header().Set("Content-Encoding", coding)
+		}
+		w.Header().Set("X-Request-Id", r.Header.Get("Accept-Encoding"))
+		if body := q.Get("body"); q.Get("coding") == "gzip" && body != "no gzip" {
+			z := gzip.NewWriter(w)
+			fmt.Fprint(z, body)
+			_ = z.Close()
+		} else {
+			fmt.Fprint(w, body)
+		}
+	})
+	ask := func(method, kind, coding, body string) (Result, map[string]any) {
+		x := httpTrial{config: m{"url": base, "method": method, "max_bytes": 1000}, open: []string{addr}}
+		x.params = m{"query": m{"type": kind, "coding": coding, "body": body}}
+		return x.get(t)
+	}
+	for _, kind := range []string{"application/json", "application/json; charset=", "application/json;odata.metadata=minimal;;", "APPLICATION/JSON", "text/json", "application/vnd.api+json; v=1"} {
+		_, payload := ask("POST", kind, "", `{"a":1}`)
+		require.Contains(t, payload, "json", kind)
+	}
+	_, payload := ask("POST", "application/json", "gzip", `{"a":1}`)
+	require.Contains(t, payload, "json")
+	require.Equal(t, map[string]any{"content-type": "application/json", "x-request-id": "gzip"}, payload["headers"])
+	_, payload = ask("PUT", "application/json", "", `{}`)
+	require.NotContains(t, payload["headers"], "x-request-id", "the ETag of what is compressed is another")
+
+	_, payload = ask("GET", "application/json", "br", "not read")
+	require.Equal(t, "the body is encoded as br", payload["json_error"])
+	require.Contains(t, payload["headers"], "content-encoding")
+	_, payload = ask("GET", "text/plain", "gzip", "no gzip")
+	require.Equal(t, "no gzip", payload["body"])
+	require.Contains(t, payload["headers"], "content-encoding")
+	r, payload := ask("GET", "text/plain", "gzip", strings.Repeat("a", 1001))
+	require.Equal(t, "response_too_large", payload["code"], "what is small as it arrives")
+	require.Equal(t, receipt.StatusError, r.Status)
+}
+
 func TestHTTPAnswersAreClassified(t *testing.T) {
 	soon := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -236,7 +279,14 @@ func TestHTTPAnswersAreClassified(t *testing.T) {
 		{"/500", true, receipt.OutcomeRetryableFailure, 0},
 		{"/503?after=7", true, receipt.OutcomeRetryableFailure, 7 * time.Second},
 		{"/429?after=7", true, receipt.OutcomeRetryableFailure, 7 * time.Second},
-		{"/429?after=99999999999999999999", true, receipt.OutcomeRetryableFailure, 0},
+		{"/429?after=99999999999999999999", true, receipt.OutcomeRetryableFailure, time.Hour},
+		{"/429?after=4294967296", true, receipt.OutcomeRetryableFailure, time.Hour},
+		{"/429?after=1.5", true, receipt.OutcomeRetryableFailure, 2 * time.Second},
+		{"/429?after=90s", true, receipt.OutcomeRetryableFailure, 90 * time.Second},
+		{"/429?after=soon", true, receipt.OutcomeRetryableFailure, time.Minute},
+		{"/429?after=-3", true, receipt.OutcomeRetryableFailure, time.Minute},
+		{"/425", false, receipt.OutcomeRetryableFailure, 0},
+		{"/408", false, "", 0},
 		{"/429?after=Mon,%2005%20Jan%202026%2010:00:00%20GMT", true, receipt.OutcomeRetryableFailure, 0},
 		{"/500", false, "", 0},
 		{"/503?after=7", false, "", 0},
@@ -244,7 +294,7 @@ func TestHTTPAnswersAreClassified(t *testing.T) {
 		{"/409", false, receipt.OutcomeCompensatable, 0},
 		{"/409", true, receipt.OutcomeCompensatable, 0},
 	} {
-		x := httpTrial{config: m{"url": base + c.path, "method": "POST", "compensate_on": []int{409}}, open: []string{addr}, idempotent: c.idempotent}
+		x := httpTrial{config: m{"url": base + c.path, "method": "POST", "compensate_on": []int{409}, "retry_on": []int{409, 425}}, open: []string{addr}, idempotent: c.idempotent}
 		r, payload := x.get(t)
 		require.Equal(t, receipt.StatusError, r.Status, c.path)
 		require.Equal(t, c.class, r.Class, c.path)

@@ -30,7 +30,6 @@ type lease struct {
 	attempt uint64
 	owner   *job
 	until   time.Time
-	renewed bool // by its worker elsewhere, since lent was asked
 }
 
 func newLeases(term time.Duration) *leases {
@@ -66,21 +65,6 @@ func (l *leases) adopt(c claim, attempt uint64, owner *job, until time.Time) {
 	l.open++
 }
 
-// lent returns the attempts that workers in other processes hold and have renewed since it
-// was asked last.
-func (l *leases) lent() (all []attempt) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c, held := range l.held { // order cannot show: each is renewed
-		if held.owner != nil && held.renewed {
-			all = append(all, attempt{c.key, held.attempt})
-			held.renewed = false
-			l.held[c] = held
-		}
-	}
-	return all
-}
-
 // owner returns who makes an attempt; nil: nobody.
 func (l *leases) owner(c claim, attempt uint64) *job {
 	l.mu.Lock()
@@ -113,7 +97,7 @@ func (l *leases) prolong(c claim, owner *job, now time.Time) bool {
 	if held.owner != owner || now.After(owner.deadline) {
 		return false
 	}
-	held.until, held.renewed = now.Add(l.term), true
+	held.until = now.Add(l.term)
 	l.held[c] = held
 	return true
 }

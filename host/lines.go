@@ -18,13 +18,19 @@ type line struct {
 	occurrence uint64
 	placed     bool // occurrence is given
 	result     Result
-	unanswered bool // of a Recording: nothing is known of what came of it
+	unanswered bool       // of a Recording: nothing is known of what came of it
+	means      canon.Hash // likewise: of the effect when it was asked; zero: it does not matter
 }
+
+// statusLost is the status of a line of a cassette that says that an attempt was made, and
+// that nobody knows what came of it: the effect is in doubt.
+const statusLost receipt.Status = "lost"
 
 // schema says which keys a line has.
 type schema struct {
 	required []string
 	optional []string
+	lost     bool // its status may be "lost"
 }
 
 // readLines parses JSON lines. The error begins with file:line.
@@ -67,7 +73,7 @@ func parseLine(text []byte, s schema) (line, error) {
 		if !slices.Contains(s.required, key) && !slices.Contains(s.optional, key) {
 			return line{}, fmt.Errorf("unknown key %q; a line has %q and may have %q", key, s.required, s.optional)
 		}
-		if err := l.set(key, r); err != nil {
+		if err := l.set(key, r, s.lost); err != nil {
 			return line{}, fmt.Errorf("%s: %w", key, err)
 		}
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == key })
@@ -75,13 +81,13 @@ func parseLine(text []byte, s schema) (line, error) {
 	if len(missing) > 0 {
 		return line{}, fmt.Errorf("there is no %s", missing[0])
 	}
-	if l.result.Class != "" && l.result.Status == receipt.StatusOK {
+	if l.result.Class != "" && l.result.Status != receipt.StatusError {
 		return line{}, errors.New(`an outcome goes with the status "error"`)
 	}
 	return l, nil
 }
 
-func (l *line) set(key string, r *canon.Reader) error {
+func (l *line) set(key string, r *canon.Reader, mayBeLost bool) error {
 	switch key {
 	case "cell":
 		l.cell = r.Text()
@@ -93,6 +99,9 @@ func (l *line) set(key string, r *canon.Reader) error {
 		l.occurrence, l.placed = r.Uint(), true
 	case "status":
 		l.result.Status = receipt.Status(r.Text())
+		if mayBeLost && l.result.Status == statusLost {
+			return nil
+		}
 		if r.Err() == nil && l.result.Status != receipt.StatusOK && l.result.Status != receipt.StatusError {
 			return fmt.Errorf(`%q is neither "ok" nor "error"`, l.result.Status)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal/logtest"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -187,6 +189,7 @@ func TestWhatNobodyCanTellIsLost(t *testing.T) {
 	for name, o := range map[string]outside{
 		"error":           func(context.Context, host.Call) (host.Result, error) { return host.Result{}, errors.New("reset") },
 		"panic":           func(context.Context, host.Call) (host.Result, error) { panic("boom") },
+		"no return":       func(context.Context, host.Call) (host.Result, error) { runtime.Goexit(); panic("never") },
 		"no status":       func(context.Context, host.Call) (host.Result, error) { return host.Result{}, nil },
 		"kernel's status": outside(result(receipt.StatusDenied, nil)),
 		"odd class": func(context.Context, host.Call) (host.Result, error) {
@@ -435,6 +438,7 @@ func TestVerifierThatCannotTellIsUnknown(t *testing.T) {
 			return receipt.Found{}, errors.New("no answer")
 		},
 		"panic":   func(context.Context, host.Call) (receipt.Found, error) { panic("boom") },
+		"exit":    func(context.Context, host.Call) (receipt.Found, error) { runtime.Goexit(); panic("never") },
 		"verdict": func(context.Context, host.Call) (receipt.Found, error) { return receipt.Found{Verdict: "perhaps"}, nil },
 		"payload": func(context.Context, host.Call) (receipt.Found, error) {
 			return receipt.Found{Verdict: receipt.Happened, Payload: receipt.Data{0x18, 1}}, nil
@@ -472,4 +476,32 @@ func TestAVerifierThatHangsIsUnknown(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, none, "it is answered once")
 	})
+}
+
+// TestAnAttemptIsUnderWayUntilItsResultIsSafe: from before it is begun, for then it is in doubt should the
+// process end; and one that nobody can tell about until that is said.
+func TestAnAttemptIsUnderWayUntilItsResultIsSafe(t *testing.T) {
+	for _, lost := range []error{nil, errors.New("no answer")} {
+		var under atomic.Int64
+		a := own(t, new(logtest.Server))
+		a.before = func(*receipt.AttemptChanges) { require.Equal(t, int64(1), under.Load()) }
+		s := newShared(a, func(context.Context, host.Call) (host.Result, error) {
+			require.Equal(t, int64(1), under.Load())
+			return host.Result{Status: receipt.StatusOK}, lost
+		})
+		more := s.more
+		s.more = func(cfg *host.Config) {
+			more(cfg)
+			cfg.UnderWay = func(receipt.Permit) func() {
+				under.Add(1)
+				return func() { under.Add(-1) }
+			}
+		}
+		h := s.open(t)
+		start(h, nth(t, 1))
+		got := next(t, h)
+		require.NoError(t, h.Close())
+		require.Equal(t, lost != nil, got.Lost != "")
+		require.Zero(t, under.Load())
+	}
 }

@@ -10,15 +10,16 @@ import (
 // MissError says that a cassette or an answers file does not hold what an
 // effect asks for. No receipt can be made, and the effect stays in flight.
 type MissError struct {
-	File       string // as the manifest's config has it, or the name of a Recording
-	Recorded   bool   // by a Recording, not by an adapter
-	Cell       string
-	Step       receipt.StepID
-	Unanswered bool // the Recording's world has asked for the same, and nothing is known of what came of it
-	Kind       string
-	Params     receipt.Data
-	Occurrence uint64
-	Nearest    string // the entry that is most like it, with its line, in words
+	File        string // as the manifest's config has it, or the name of a Recording
+	Recorded    bool   // by a Recording, not by an adapter
+	Cell        string
+	Step        receipt.StepID
+	Unanswered  bool // the Recording's world has asked for the same, and nothing is known of what came of it
+	OtherConfig bool // the Recording's world has asked for the same while the effect was declared otherwise
+	Kind        string
+	Params      receipt.Data
+	Occurrence  uint64
+	Nearest     string // the entry that is most like it, with its line, in words
 
 	// Differs is the first place at which the params of that entry, B, are others than
 	// those that are asked for, A; nil where there is none.

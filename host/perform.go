@@ -15,12 +15,17 @@ import (
 // effect is what a Host knows of one kind.
 type effect struct {
 	adapter  Adapter
-	verifier Verifier // nil: none is declared
-	live     bool     // its adapter touches the outside, where no Recording answers
-	waits    bool     // its adapter is Waiting
-	recorded bool     // a Recording answers, but for what OrLive says
+	verifier Verifier  // nil: none is declared
+	live     bool      // its adapter touches the outside, where no Recording answers
+	waits    bool      // its adapter is Waiting
+	recorded *recorded // what answers of a Recording; nil: there is none, or the adapter answers all the same
+	asks     bool      // the adapter, where recorded does not know
+	withheld error     // why no attempt of it is made here; nil: it is
 	declared manifest.Effect
 }
+
+// performs reports whether the adapter is asked, and touches the outside.
+func (e *effect) performs() bool { return e.live && (e.recorded == nil || e.asks) }
 
 func (e *effect) timeout() time.Duration {
 	if e.declared.Timeout == 0 {
@@ -31,6 +36,12 @@ func (e *effect) timeout() time.Duration {
 
 // do sees a job through to its answer.
 func (h *Host) do(j *job) {
+	done := false
+	defer func() {
+		if !done {
+			h.deserted(j)
+		}
+	}()
 	switch {
 	case j.Work != receipt.Perform:
 		h.verify(j)
@@ -43,6 +54,27 @@ func (h *Host) do(j *job) {
 			a.Lost, a.Err = doubt.Reason, nil
 		}
 		h.post(a)
+	}
+	done = true
+}
+
+// deserted answers for a job whose adapter or verifier has ended the worker's goroutine, as
+// a test that fails there does.
+func (h *Host) deserted(j *job) {
+	const reason = "its adapter ended the goroutine that it was called in"
+	tame := j.Work == receipt.Perform && !h.Live(&j.Intent)
+	held := tame || h.leases.release(j.claim(), j)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !j.lost {
+		h.crewOf(j.Task).busy--
+		h.hire()
+	}
+	switch {
+	case tame:
+		h.addAnswer(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Err: errors.New(reason)})
+	case held:
+		h.addAnswer(h.gaveUp(j, reason))
 	}
 }
 
@@ -61,7 +93,7 @@ func (h *Host) ask(j *job) ([]byte, error) {
 	}
 	adapter := j.effect.adapter
 	if h.Recorded(&j.Intent) {
-		adapter = &h.cfg.Recording.recorded
+		adapter = j.effect.recorded
 	}
 	result, err := perform(h.tame, adapter, h.call(j))
 	if err != nil {
@@ -91,7 +123,9 @@ func (h *Host) attempt(j *job) {
 			return
 		}
 	}
+	ended := h.underWay(j)
 	if !h.begin(ctx, j) {
+		ended()
 		return
 	}
 	started := time.Now()
@@ -100,7 +134,7 @@ func (h *Host) attempt(j *job) {
 		err = fmt.Errorf("%s for %s: %w", j.Kind, j.Step, err)
 	}
 	finished := started.Add(time.Since(started)) // also where the wall clock was set back
-	if j.asking != nil && errors.Is(context.Cause(j.asking), errUnwanted) && !ended(&result, err) {
+	if j.asking != nil && errors.Is(context.Cause(j.asking), errUnwanted) && !isOver(&result, err) {
 		h.fenced(j)
 		return
 	}
@@ -119,10 +153,21 @@ func (h *Host) attempt(j *job) {
 	switch {
 	case err == nil:
 		h.remember(j, result, finished)
-		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: j.made.Bytes(), checked: &j.made})
+		if h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: j.made.Bytes(), checked: &j.made, safe: ended}) {
+			return
+		}
 	case held:
 		h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: h.hide(err).Error()})
 	}
+	ended()
+}
+
+// underWay tells that an attempt is about to be begun, and returns what tells of its end.
+func (h *Host) underWay(j *job) (ended func()) {
+	if h.cfg.UnderWay == nil || j.Accepted != "" {
+		return func() {}
+	}
+	return h.cfg.UnderWay(j.Permit)
 }
 
 // fenced ends a job whose attempt must not be made.
@@ -212,8 +257,8 @@ func (a asking) Perform(ctx context.Context, call Call) (Result, error) {
 // cancelled meanwhile.
 var errUnwanted = errors.New("host: nobody wants any more what it asks about")
 
-// ended reports whether an attempt that asked knows what came of it, or that nobody will.
-func ended(r *Result, err error) bool {
+// isOver reports whether an attempt that asked knows what came of it, or that nobody will.
+func isOver(r *Result, err error) bool {
 	if err != nil {
 		return !errors.Is(err, context.Canceled)
 	}
@@ -228,7 +273,7 @@ func (j *job) overdue(now time.Time) bool {
 // stillAtWork returns an error where an attempt that asked was not the first to hear so
 // late that what the outside has accepted has not ended, or to hear nothing.
 func (j *job) stillAtWork(r *Result, now time.Time) error {
-	if j.Accepted == "" || !j.overdue(now) || ended(r, nil) {
+	if j.Accepted == "" || !j.overdue(now) || isOver(r, nil) {
 		return nil
 	}
 	said := "it cannot be asked"

@@ -12,7 +12,8 @@ import (
 // recorded answers from a cassette.
 type recorded struct {
 	file     string
-	world    bool // a Recording
+	world    bool       // a Recording
+	means    canon.Hash // of the effect now; zero: what it was asked as does not matter
 	cassette *cassette
 }
 
@@ -53,7 +54,7 @@ func newRecorded() Factory {
 
 func readCassette(file string, data []byte) (*cassette, error) {
 	lines, err := readLines(file, data, schema{
-		required: []string{"cell", "kind", "params", "payload"}, optional: []string{"occurrence", "status", "outcome"},
+		required: []string{"cell", "kind", "params", "payload"}, optional: []string{"occurrence", "status", "outcome"}, lost: true,
 	})
 	if err != nil {
 		return nil, err
@@ -83,24 +84,43 @@ func (r *recorded) Perform(_ context.Context, call Call) (Result, error) {
 	if miss != nil {
 		return Result{}, miss
 	}
+	if result.Status == statusLost {
+		return Result{}, &DoubtError{Reason: "the recording has no answer: what came of it is not known"}
+	}
 	return result, nil
 }
 
 func (r *recorded) answer(p *receipt.Permit) (Result, *MissError) {
 	i, ok := r.cassette.places[placeOf(&p.Intent)]
-	if ok && !r.cassette.lines[i].unanswered {
+	if ok && r.answers(i) {
 		return r.cassette.lines[i].result, nil
 	}
 	var e *MissError
-	if ok {
+	switch {
+	case ok && !r.cassette.lines[i].unanswered:
+		e = miss(r.file, *p, "it has asked for the same under another config of "+p.Kind+", and what that answered is no answer to this one", nil)
+		e.OtherConfig = true
+	case ok:
 		e = miss(r.file, *p, "it has asked for the same, and nothing is recorded of what came of that", nil)
 		e.Unanswered = true
-	} else {
+	default:
 		nearest, near := r.cassette.nearest(*p)
 		e = miss(r.file, *p, nearest, near)
 	}
 	e.Recorded = r.world
 	return Result{}, e
+}
+
+// answers reports whether a line answers effects as they are declared now.
+func (r *recorded) answers(i int) bool {
+	l := &r.cassette.lines[i]
+	return !l.unanswered && (l.means.IsZero() || r.means.IsZero() || l.means == r.means)
+}
+
+// has reports whether what an intent asks for is known: it is answered, or may be yet.
+func (r *recorded) has(in *receipt.Intent) bool {
+	i, ok := r.cassette.places[placeOf(in)]
+	return ok && (r.cassette.lines[i].unanswered || r.answers(i))
 }
 
 func placeOf(in *receipt.Intent) place {

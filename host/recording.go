@@ -5,13 +5,17 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Recording answers effects with what the outside answered in another world,
 // or in another run: see Config.Recording. It does not change and is safe for
 // concurrent use.
-type Recording struct{ recorded recorded }
+type Recording struct {
+	name     string
+	cassette *cassette
+}
 
 // Recorded is one answer of a Recording: what asked, and what came of it.
 type Recorded struct {
@@ -19,6 +23,7 @@ type Recorded struct {
 	Params     receipt.Data
 	Occurrence uint64
 	Result     Result
+	Means      canon.Hash // what the effect was declared as when it was asked, see manifest.Effect.Means; zero: it does not matter
 
 	// Unanswered says that nobody knows what came of it, or not yet: Result is nothing.
 	// It stands for what has no answer; such an effect is never performed for a Recording.
@@ -38,7 +43,7 @@ func NewRecording(name string, answers iter.Seq2[Recorded, error]) (*Recording, 
 			return nil, fmt.Errorf("host: recording %s: %w", name, err)
 		}
 		at := place{ask{a.Cell, a.Kind, canon.Sum(a.Params)}, a.Occurrence}
-		l := line{cell: a.Cell, kind: a.Kind, params: a.Params, occurrence: a.Occurrence, result: a.Result, unanswered: a.Unanswered}
+		l := line{cell: a.Cell, kind: a.Kind, params: a.Params, occurrence: a.Occurrence, result: a.Result, unanswered: a.Unanswered, means: a.Means}
 		if before, taken := c.places[at]; taken {
 			if !a.Unanswered {
 				c.lines[before] = l
@@ -48,18 +53,17 @@ func NewRecording(name string, answers iter.Seq2[Recorded, error]) (*Recording, 
 		c.places[at] = len(c.lines)
 		c.lines = append(c.lines, l)
 	}
-	return &Recording{recorded{file: name, world: true, cassette: c}}, nil
+	return &Recording{name, c}, nil
 }
 
-// has reports whether what an intent asks for is known, answered or not.
-func (r *Recording) has(in *receipt.Intent) bool {
-	_, ok := r.recorded.cassette.places[placeOf(in)]
-	return ok
+// under returns what answers effects that are declared so now; zero: whatever they were.
+func (r *Recording) under(means canon.Hash) *recorded {
+	return &recorded{file: r.name, world: true, cassette: r.cassette, means: means}
 }
 
 // Miss returns what is to be said of an intent that has no answer, and nil of one that
-// has.
-func (r *Recording) Miss(p *receipt.Permit) *MissError {
-	_, err := r.recorded.answer(p)
+// has, where the effect is declared so now.
+func (r *Recording) Miss(p *receipt.Permit, now *manifest.Effect) *MissError {
+	_, err := r.under(now.Means()).answer(p)
 	return err
 }

@@ -76,7 +76,7 @@ func TestWhatStubsAnswerHasNoVerifier(t *testing.T) {
 	e.Verify = &manifest.Verify{Adapter: "ask"}
 	s.effects["k"] = e
 	s.more = func(cfg *host.Config) {
-		cfg.Recording, cfg.OrLive, cfg.Stubs = rec, true, true
+		cfg.Recording, cfg.Live, cfg.Stubs = rec, manifest.Live{"k"}, true
 		cfg.Verifiers = map[string]host.VerifierFactory{"ask": func(host.Setup) (host.Verifier, error) {
 			t.Error("it is made")
 			return nil, nil

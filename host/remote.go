@@ -172,20 +172,42 @@ func (h *Host) takeBack(e *remoteTask) {
 // the worker does not hold it, has committed its result, or has held it for
 // longer than the effect's timeout and two leases; the error of the effect store when
 // that has failed: the world may be another's; ErrClosed when it is about to be.
+//
+// Where the table of attempts was not heard of for so long that who owns the world next might decide about
+// the attempt within that lease, it is asked first.
 func (h *Host) Renew(worker string, key receipt.Key, number uint64, nonce receipt.Nonce) error {
+	for {
+		asked, err := h.renew(worker, attempt{key, number}, nonce)
+		if asked == nil || err != nil {
+			return err
+		}
+		if _, err := asked.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// renew is Renew, or tells what it waits for.
+func (h *Host) renew(worker string, at attempt, nonce receipt.Nonce) (*beginning, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.remote.tasks[attempt{key, number}]
+	e := h.remote.tasks[at]
 	switch {
 	case h.failed != nil:
-		return h.failed
+		return nil, h.failed
 	case h.left:
-		return ErrClosed
+		return nil, ErrClosed
+	case e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce:
+		return nil, ErrNotHeld
+	case !h.log.lends(at):
+		if asked := h.log.renew([]attempt{at}); asked != nil {
+			return asked, nil
+		}
+		return nil, ErrNotHeld // its result is there
+	case !h.leases.prolong(e.job.claim(), e.job, time.Now()):
+		return nil, ErrNotHeld
 	}
-	if e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce || !h.leases.prolong(e.job.claim(), e.job, time.Now()) {
-		return ErrNotHeld
-	}
-	return nil
+	return nil, nil //nolint:nilnil // there is nothing to wait for
 }
 
 // Lose takes the word of a worker that nobody can tell what came of an attempt which it

@@ -44,18 +44,20 @@ type attemptTable struct {
 
 // row is what is kept of an attempt, or is about to be.
 type row struct {
-	receipt []byte // safe
-	worker  string // that it was lent to by an earlier process, until then
-	until   time.Time
-	stale   bool // left by an earlier process, and not recovered yet
+	receipt []byte        // safe
+	worker  string        // that it was lent to by an earlier process
+	until   time.Time     // of the lease that an earlier process has left it with
+	heard   time.Time     // of a worker's lease: before the table was told, or asked, which has it
+	lent    time.Duration // from then on
+	stale   bool          // left by an earlier process, and not recovered yet
 }
 
 // change is of one attempt: that it begins, that it has a result, that its lease goes on, or
 // that it can go.
 type change struct {
 	entry
-	begin *beginning
-	renew bool
+	begin   *beginning
+	renewal *beginning
 }
 
 // openTable reads what earlier owners have left. A worker is told that an attempt is its own
@@ -66,6 +68,7 @@ func openTable(a Attempts, lease time.Duration) (*attemptTable, error) {
 	t.work = sync.NewCond(&t.mu)
 	_, _ = rand.Read(t.run[:]) // which never fails
 	t.ctx, t.cancel = context.WithCancel(context.Background())
+	before := time.Now()
 	kept, err := a.KeptAttempts(t.ctx)
 	if err != nil {
 		t.cancel()
@@ -73,7 +76,9 @@ func openTable(a Attempts, lease time.Duration) (*attemptTable, error) {
 	}
 	now := time.Now()
 	for _, k := range kept {
-		t.rows[attempt{k.Key, k.Attempt}] = &row{receipt: k.Receipt, worker: k.Worker, until: now.Add(k.Lease), stale: true}
+		t.rows[attempt{k.Key, k.Attempt}] = &row{
+			receipt: k.Receipt, worker: k.Worker, until: now.Add(k.Lease), heard: before, lent: k.Lease, stale: true,
+		}
 	}
 	return t, nil
 }
@@ -123,16 +128,31 @@ func (t *attemptTable) add(c change) {
 }
 
 // isUrgent reports whether somebody waits for it.
-func (c *change) isUrgent() bool { return c.begin != nil || c.renew || c.receipt != nil }
+func (c *change) isUrgent() bool { return c.begin != nil || c.renewal != nil || c.receipt != nil }
 
-func (t *attemptTable) renew(lent []attempt) {
+func (t *attemptTable) renew(lent []attempt) *beginning {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var last *beginning
 	for _, at := range lent {
-		if t.over() == nil && t.rows[at] != nil && t.rows[at].receipt == nil {
-			t.add(change{entry: entry{attempt: at}, renew: true})
+		if t.rows[at] == nil || t.rows[at].receipt != nil {
+			continue
+		}
+		last = &beginning{done: make(chan struct{})}
+		if err := t.over(); err != nil {
+			last.end(false, err)
+		} else {
+			t.add(change{entry: entry{attempt: at}, renewal: last})
 		}
 	}
+	return last
+}
+
+func (t *attemptTable) lends(at attempt) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.rows[at]
+	return r == nil || passed(r.heard)+t.lease/2 <= r.lent
 }
 
 func (t *attemptTable) put(e entry) bool {
@@ -257,8 +277,11 @@ func (t *attemptTable) fail(group []change, err error) {
 	t.mu.Unlock()
 	t.failed(err)
 	for _, c := range group {
-		if c.begin != nil {
+		switch {
+		case c.begin != nil:
 			c.begin.end(false, err)
+		case c.renewal != nil:
+			c.renewal.end(false, err)
 		}
 	}
 }
@@ -298,33 +321,52 @@ func (t *attemptTable) next() []change {
 func (t *attemptTable) writeGroup(group []change) error {
 	changes, results := t.changes(group)
 	asked := time.Now()
-	begun, err := t.table.ChangeAttempts(t.ctx, changes)
-	if err == nil && len(begun) != len(changes.Begin) {
-		err = fmt.Errorf("%d answers to %d attempts", len(begun), len(changes.Begin))
+	is, err := t.table.ChangeAttempts(t.ctx, changes)
+	if err == nil && len(is.Begun) != len(changes.Begin) {
+		err = fmt.Errorf("%d answers to %d attempts", len(is.Begun), len(changes.Begin))
 	}
 	if err != nil {
 		return err
 	}
 	t.groups.Add(1)
-	t.mu.Lock()
-	for _, e := range results {
-		t.written.Add(uint64(e.size()))
-		if r := t.rows[e.attempt]; r != nil {
-			r.receipt = e.receipt
-		}
-	}
-	t.mu.Unlock()
+	t.written.Add(uint64(sizeOf(results)))
+	t.keep(group, asked)
 	for _, c := range group {
-		if c.begin != nil {
-			c.begin.asked = asked
-			c.begin.end(begun[0], nil)
-			begun = begun[1:]
+		switch {
+		case c.begin != nil:
+			c.begin.asked, c.begin.lease = asked, is.Lease
+			c.begin.end(is.Begun[0], nil)
+			is.Begun = is.Begun[1:]
+		case c.renewal != nil:
+			c.renewal.end(true, nil)
 		}
 	}
 	if len(results) > 0 {
 		t.stored(results)
 	}
 	return nil
+}
+
+// keep takes note of what the table has by now, which was asked at a time.
+func (t *attemptTable) keep(group []change, asked time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range group {
+		switch r := t.rows[c.attempt]; {
+		case r == nil:
+		case c.receipt != nil:
+			r.receipt = c.receipt
+		case c.begin != nil && c.begin.worker != "", c.renewal != nil:
+			r.heard, r.lent = asked, t.lease
+		}
+	}
+}
+
+func sizeOf(results []entry) (bytes int) {
+	for i := range results {
+		bytes += results[i].size()
+	}
+	return bytes
 }
 
 // changes are a group as the table takes it, and the results in it.
@@ -338,7 +380,7 @@ func (t *attemptTable) changes(group []change) (all *receipt.AttemptChanges, res
 				k.Lease = t.lease
 			}
 			all.Begin = append(all.Begin, k)
-		case c.renew:
+		case c.renewal != nil:
 			k.Lease = t.lease
 			all.Renew = append(all.Renew, k)
 		case c.receipt != nil:

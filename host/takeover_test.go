@@ -38,27 +38,28 @@ type contest struct {
 // shared is where the owners of a world keep its attempts, and the time that goes by there.
 type shared struct {
 	log   func() journal.Log // as one more process has it
-	lease time.Duration
+	lease time.Duration      // by which it is taken over; that of its hosts is longer
 	quiet func(h *host.Host) // returns when nothing goes on any more in one that has no world
 }
 
 // inMemory is in a bubble of time.
 func inMemory() shared {
-	return shared{new(logtest.Server).Log, host.DefaultLease, func(*host.Host) { synctest.Wait() }}
+	s := &logtest.Server{Lease: host.DefaultLease / 10}
+	return shared{s.Log, s.Lease, func(*host.Host) { synctest.Wait() }}
 }
 
 // onPostgres is where time is real.
-func onPostgres(t *testing.T) shared {
+func onPostgres(t *testing.T, lease time.Duration) shared {
 	t.Helper()
 	url, key := pgtest.URL(t), make([]byte, 32)
 	require.NoError(t, pglog.Init(t.Context(), url))
-	s, err := pglog.Open(t.Context(), url, pglog.Options{})
+	s, err := pglog.Open(t.Context(), url, pglog.Options{Lease: lease})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	require.NoError(t, s.Create(t.Context(), town, key))
 	return shared{
 		func() journal.Log { return s.World(town, pglog.Claim{Key: key, Take: true}) },
-		3 * time.Second,
+		lease,
 		func(h *host.Host) { _ = h.Close() },
 	}
 }
@@ -94,7 +95,7 @@ func (x *contest) takeOver(stop func(*contender)) *contender {
 		Journal: x.journal, History: x.journal, Keys: worldtest.Keyring(x.t, town),
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			c.owner, err = host.New(host.Config{
-				World: id, Manifest: m, Content: x.journal.Blob, Keys: worldtest.Keyring(x.t, town), Attempts: c.table, Lease: x.shared.lease,
+				World: id, Manifest: m, Content: x.journal.Blob, Keys: worldtest.Keyring(x.t, town), Attempts: c.table,
 				Adapters: map[string]host.Factory{"live": func(host.Setup) (host.Adapter, error) { return outside(perform), nil }},
 			})
 			x.t.Cleanup(func() { _ = c.owner.Close() }) // whose world is another's, perhaps
@@ -207,7 +208,7 @@ func TestTakenOverInEveryWindowOnPostgres(t *testing.T) {
 	for name, w := range takeoverWindows() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w.run(t, onPostgres(t))
+			w.run(t, onPostgres(t, time.Second))
 		})
 	}
 }
@@ -304,7 +305,7 @@ type unfenced struct {
 	now func() host.Attempts
 }
 
-func (u unfenced) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) ([]bool, error) {
+func (u unfenced) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (receipt.AttemptsChanged, error) {
 	return u.now().ChangeAttempts(ctx, c)
 }
 
@@ -351,6 +352,7 @@ func (r *race) owner(a host.Attempts, n int) {
 	var perform []receipt.Task
 	for _, p := range slices.SortedFunc(maps.Values(r.open), func(a, b receipt.Permit) int { return cmp.Compare(a.Occurrence, b.Occurrence) }) {
 		h.Start(task(receipt.Recover, p))
+		require.NoError(r.t, h.Wait(r.t.Context())) // for the owner before
 		answers, err := h.Answers()
 		require.NoError(r.t, err)
 		require.Len(r.t, answers, 1)
@@ -387,7 +389,8 @@ func TestNothingIsPerformedTwiceOverTakeovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRace(t, seed, fenced)
-				r.log, r.second = new(logtest.Server).Log, time.Second
+				s := &logtest.Server{Lease: 5 * time.Second}
+				r.log, r.second = s.Log, time.Second
 				r.run(10*tens, 100*tens)
 				time.Sleep(time.Hour) // for those that have been taken over
 				synctest.Wait()
@@ -407,9 +410,10 @@ func TestNothingIsPerformedTwiceOverTakeoversOnPostgres(t *testing.T) {
 				t.Skip("too few takeovers: SIM_RUNS=100 has enough")
 			}
 			r := newRace(t, seed, fenced)
-			r.log, r.second = onPostgres(t).log, 3*time.Millisecond
+			r.log, r.second = onPostgres(t, 300*time.Millisecond).log, 3*time.Millisecond
 			r.run(10*tens, 100*tens)
-			time.Sleep(time.Second)
+			require.Eventually(t, func() bool { return r.performed() > r.attempts/2 }, 5*time.Minute, 10*time.Millisecond)
+			time.Sleep(time.Second) // for those that have been taken over
 			for _, h := range r.hosts {
 				_ = h.Close() // when nothing goes on any more
 			}
@@ -423,6 +427,13 @@ func newRace(t *testing.T, seed uint64, fenced bool) *race {
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fenced: fenced,
 		open: make(map[receipt.Key]receipt.Permit), made: make(map[receipt.Key]int),
 	}
+}
+
+// performed is how many permits were performed.
+func (r *race) performed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.made)
 }
 
 func (r *race) judge() {

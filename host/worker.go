@@ -138,14 +138,10 @@ func (h *Host) claim(t receipt.Task) *job {
 	return j
 }
 
-// keeps reports whether leases are looked after: where workers elsewhere can go on with what they
-// hold, for as long as they are this Host's. It is called with mu held.
-func (h *Host) keeps() bool { return !h.closed || h.cfg.Attempts != nil && !h.left }
-
 // keep sees to it that leases are looked after. It is called with mu held.
 func (h *Host) keep() {
 	switch wait := h.cfg.Lease / 3; {
-	case h.keeping || !h.keeps():
+	case h.keeping || h.closed:
 		return
 	case h.keeper == nil:
 		h.keeper = time.AfterFunc(wait, h.look)
@@ -161,7 +157,7 @@ func (h *Host) keep() {
 func (h *Host) look() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.keeps() {
+	if h.closed {
 		return
 	}
 	now := time.Now()
@@ -177,10 +173,7 @@ func (h *Host) look() {
 				continue // it only asked, and the next one asks again
 			}
 		}
-		h.addAnswer(h.gaveUp(j))
-	}
-	if h.log != nil {
-		h.log.renew(h.leases.lent())
+		h.addAnswer(h.gaveUp(j, h.late(j)))
 	}
 	h.keeping = false
 	if others {
@@ -189,12 +182,16 @@ func (h *Host) look() {
 	h.hire()
 }
 
-func (h *Host) gaveUp(j *job) receipt.Answer {
-	a := receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
-	reason := fmt.Sprintf("the lease ran out: it had not ended %s after its timeout of %s", h.cfg.Lease, j.effect.timeout())
+// late says why a job whose lease ran out is given up.
+func (h *Host) late(j *job) string {
 	if j.worker != "" {
-		reason = fmt.Sprintf("worker %s has not renewed its lease", j.worker)
+		return fmt.Sprintf("worker %s has not renewed its lease", j.worker)
 	}
+	return fmt.Sprintf("the lease ran out: it had not ended %s after its timeout of %s", h.cfg.Lease, j.effect.timeout())
+}
+
+func (h *Host) gaveUp(j *job, reason string) receipt.Answer {
+	a := receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
 	if j.Accepted != "" {
 		reason += fmt.Sprintf("; it asked what came of %q", j.Accepted)
 	}

@@ -215,3 +215,15 @@ type TagCancelled struct {
 	Timer    Seq    `json:"timer"`    // the timer.set of the timer that will not fire; 0: none
 	Receipts []Seq  `json:"receipts"` // what brought the receipts that had come and are handled as cancelled
 }
+
+// Rests is the payload of capability.rests, caused by the receipt that says that an attempt
+// used more than it can have used.
+type Rests struct {
+	Version
+	Key     receipt.Key  `json:"key"`
+	Cell    string       `json:"cell"`
+	Attempt uint64       `json:"attempt"`
+	Cap     string       `json:"cap"`
+	Said    receipt.Cost `json:"said"`    // what the receipt says
+	Charged receipt.Cost `json:"charged"` // what the budgets are charged, in the units that they bound
+}

@@ -59,8 +59,9 @@ type Resolved struct {
 // Resolution is a decision about an intent.
 type Resolution string
 
-// The decisions about a parked intent, about one in doubt, and about one that failed: of these
-// NotExecuted and RetryAnyway, which have another intent asked for.
+// The decisions about a parked intent, about one in doubt, about one that failed (of these
+// NotExecuted and RetryAnyway, which have another intent asked for), and about one that is not
+// begun.
 const (
 	Approve     Resolution = "approve"
 	Disapprove  Resolution = "deny"
@@ -69,6 +70,7 @@ const (
 	RetryAnyway Resolution = "retry"        // nobody knows, and another attempt does no harm; or it failed, and is asked for again
 	Edit        Resolution = "edit"         // it ends, and other params are asked for in its place
 	Answer      Resolution = "answer"       // to what it asks: the next attempt may go, and takes the payload along
+	Stop        Resolution = "stop"         // what is open or parked: no attempt begins any more
 )
 
 // Confirmed is the payload of intent.confirmed: whether the outside still is
@@ -105,6 +107,8 @@ type IntentParked struct {
 	Rules      []string       `json:"rules"`
 	Deadline   uint64         `json:"deadline"` // the tick at which it is denied
 	Params     Data           `json:"params"`
+	Reason     string         `json:"reason"` // why it asks though it was let through, or asked, before; empty: it asks for the first time
+	Seen       receipt.Seen   `json:"seen"`   // what an approval is bound to
 }
 
 // InDoubt is the payload of intent.in_doubt.

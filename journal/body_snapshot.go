@@ -119,6 +119,7 @@ type Forked struct {
 	At        Seq         `json:"at"`     // the last record that both have
 	ChainRoot Hash        `json:"chain_root"`
 	Effects   ForkEffects `json:"effects"`
+	Live      []string    `json:"live"`     // the kinds of effects that may be performed, by name; see ForkLive
 	Manifest  Hash        `json:"manifest"` // that is in force from here on; mostly the parent's
 	Actor     string      `json:"actor"`
 	Seed      *uint64     `json:"seed,omitempty"` // where randomness comes from, from here on; nil: it is the parent's
@@ -130,25 +131,18 @@ type ForkEffects string
 // Known reports whether e is one of those below.
 func (e ForkEffects) Known() bool {
 	switch e {
-	case ForkHold, ForkLive, ForkRecorded, ForkRecordedOrLive:
+	case ForkHold, ForkLive, ForkRecorded:
 		return true
 	}
 	return false
 }
 
-// Recorded reports whether what was recorded answers effects, if it can.
-func (e ForkEffects) Recorded() bool { return e == ForkRecorded || e == ForkRecordedOrLive }
-
 // What can become of a fork's effects. What was under way in the parent is the
 // parent's: only a person can have it done here, too.
 const (
 	ForkHold     ForkEffects = "hold"     // each waits for a person
-	ForkLive     ForkEffects = "live"     // new ones are performed
-	ForkRecorded ForkEffects = "recorded" // what was recorded answers them, and nothing reaches the outside
-
-	// ForkRecordedOrLive: what was recorded answers those that the parent has asked for,
-	// and the others are performed.
-	ForkRecordedOrLive ForkEffects = "recorded-or-live"
+	ForkLive     ForkEffects = "live"     // new ones of the kinds in Live are performed, and others wait for a person; without Live all are performed
+	ForkRecorded ForkEffects = "recorded" // what was recorded answers them; what the parent has not asked for is performed where Live has its kind, and nothing else reaches the outside
 )
 
 // Redacted is the payload of blob.redacted: a payload's bytes are destroyed. Its

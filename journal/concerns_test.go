@@ -50,6 +50,8 @@ func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
 				want = []string{b.Cell}
 			case *TagCancelled:
 				want = []string{b.Cell}
+			case *Rests:
+				want = []string{b.Cell}
 			case *OperatorEffect:
 				want = []string{"operator/" + b.Actor}
 			}

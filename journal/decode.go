@@ -74,12 +74,12 @@ func (x *Forked) UnmarshalCBOR(data []byte) error {
 	items := r.Array()
 	*x = Forked{
 		Version: V(r.Uint()), World: r.Text(), Parent: r.Text(), At: Seq(r.Uint()), ChainRoot: hash(),
-		Effects: ForkEffects(r.Text()), Manifest: hash(), Actor: r.Text(),
+		Effects: ForkEffects(r.Text()), Live: readTexts(r), Manifest: hash(), Actor: r.Text(),
 	}
-	want := 8
+	want := 9
 	if x.V >= ForkSeedVersion {
 		seed := r.Uint()
-		x.Seed, want = &seed, 9
+		x.Seed, want = &seed, 10
 	}
 	if err := r.Close(); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (x *Created) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a Forked.
 func (x *Forked) Append(b []byte) []byte {
-	items := 8
+	items := 9
 	if x.Seed != nil {
 		items++
 	}
@@ -52,6 +52,7 @@ func (x *Forked) Append(b []byte) []byte {
 	b = canon.AppendUint(b, uint64(x.At))
 	b = canon.AppendBytes(b, x.ChainRoot[:])
 	b = canon.AppendText(b, string(x.Effects))
+	b = canon.AppendTexts(b, x.Live)
 	b = canon.AppendBytes(b, x.Manifest[:])
 	b = canon.AppendText(b, x.Actor)
 	if x.Seed != nil {

@@ -18,7 +18,7 @@ var allKinds = []Kind{
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
 	KindParked, KindInDoubt, KindWaiting, KindEnded, KindCancelled,
 	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
-	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated,
+	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated, KindRests,
 }
 
 // bodies draws a body of every kind, with all its fields set.
@@ -97,7 +97,7 @@ func bodies(rt *rapid.T) []Body {
 				{Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), State: receipt.StateCommitted, Record: Seq(num()), Disposition: Kept},
 			},
 		},
-		&Forked{Version: V(ForkSeedVersion), World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text(), Seed: &seed},
+		&Forked{Version: V(ForkSeedVersion), World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Live: []string{text()}, Manifest: hash(), Actor: text(), Seed: &seed},
 		&Redacted{Version: V(1), Blob: hash(), Actor: text(), Reason: text()},
 		&ManifestProposed{Version: V(1), Base: hash(), Candidate: hash(), Actor: text(), Signature: &signature, Reason: text()},
 		&ManifestShadowed{Version: V(1), Proposal: num(), Hash: hash(), Report: data(), Actor: text()},
@@ -109,6 +109,7 @@ func bodies(rt *rapid.T) []Body {
 		&ManifestWithdrawn{Version: V(1), Proposal: num(), Actor: text(), Reason: text()},
 		&Applied{Version: V(EnginesVersion), Proposal: num(), Manifest: hash(), Base: hash(), Actor: text(), Kernel: text(), Engines: engines},
 		&Migrated{Version: V(1), Cell: text(), N: num(), State: hash(), Gas: num()},
+		&Rests{Version: V(1), Key: key, Cell: text(), Attempt: num(), Cap: text(), Said: receipt.Cost{Tokens: num(), Micros: num()}, Charged: receipt.Cost{Tokens: num()}},
 	}
 }
 
@@ -138,12 +139,13 @@ func TestForkWithoutASeedKeepsItsBytes(t *testing.T) {
 		At            Seq
 		ChainRoot     Hash
 		Effects       ForkEffects
+		Live          []string
 		Manifest      Hash
 		Actor         string
-	}{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Actor: "ada"}
+	}{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Live: []string{"model.ask"}, Actor: "ada"}
 	old, err := canon.Marshal(was)
 	require.NoError(t, err)
-	f := &Forked{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Actor: "ada"}
+	f := &Forked{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Live: []string{"model.ask"}, Actor: "ada"}
 	require.Equal(t, old, Append(nil, f))
 	read := func(f *Forked) (Body, error) {
 		rec := Record{Kind: KindForked, Payload: Append(nil, f)}

@@ -57,6 +57,7 @@ const (
 	KindTimer        Kind = "timer.set"
 	KindFired        Kind = "timer.fired"
 	KindTagCancelled Kind = "cell.cancelled"
+	KindRests        Kind = "capability.rests"
 )
 
 // row is all that is known of a kind of record. Adding a kind is its constant, its
@@ -136,6 +137,7 @@ var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing chan
 	KindTimer:        {body: func() Body { return new(TimerSet) }, first: TaggedTimerVersion, last: TaggedTimerVersion, cell: 1, name: 2, words: "{cell}timer {name} set for {deadline}[ under {tag}]  {data}"},
 	KindFired:        {body: func() Body { return new(TimerFired) }, cell: 1, name: 2, words: "{cell}timer {name} fired"},
 	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, name: 2, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
+	KindRests:        {body: func() Body { return new(Rests) }, key: 1, cell: 2, attempt: 3, words: "{cell}capability {cap} rests: attempt {attempt} of {key} used more than it can have, its receipt says"},
 }
 
 // rowOf returns what is known of a kind, an empty row of one that is unknown.

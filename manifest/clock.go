@@ -11,6 +11,25 @@ import (
 // Tick is logical time, in ticks since tick 0 of the world's clock.
 type Tick uint64
 
+// MaxTick is the greatest tick of any clock: JSON has greater numbers only roughly.
+const MaxTick Tick = 1 << 53
+
+// The calendar has the years 1678 to 2261, whose nanoseconds since 1970 fit into 64 bits: the
+// first second of it, and the last nanosecond.
+const (
+	calendarBegins = -9_214_560_000 // seconds since 1970-01-01 UTC
+	calendarEnd    = 9_214_646_400*int64(time.Second) - 1
+)
+
+// Plus returns the tick that comes so many ticks after t, and the greatest of 64 bits where
+// that is more: such a tick never comes.
+func (t Tick) Plus(ticks Tick) Tick {
+	if ticks > math.MaxUint64-t {
+		return math.MaxUint64
+	}
+	return t + ticks
+}
+
 // Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
 type Clock struct {
 	Epoch int64  `cbor:"epoch" json:"epoch"`                   // nanoseconds since 1970-01-01 UTC
@@ -33,29 +52,42 @@ func (c Clock) Since(at int64) Tick {
 	if at < c.Epoch {
 		return 0
 	}
-	return Tick(uint64(at-c.Epoch) / uint64(c.Tick))
+	return min(Tick((uint64(at)-uint64(c.Epoch))/c.length()), c.Last())
 }
 
-// At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.
-func (c Clock) At(t Tick) int64 { return c.Epoch + int64(t)*c.Tick }
+// Last returns the last tick of the clock: the last of the year 2261, or MaxTick where that
+// comes sooner. Nothing falls due after it.
+func (c Clock) Last() Tick {
+	if c.Epoch > calendarEnd {
+		return 0
+	}
+	return min(MaxTick, Tick((uint64(calendarEnd)-uint64(c.Epoch))/c.length()))
+}
+
+// length is how long a tick is, in nanoseconds.
+func (c Clock) length() uint64 { return uint64(max(1, cmp.Or(c.Tick, int64(time.Second)))) }
+
+// At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC; of a tick that
+// never comes, that of the last one.
+func (c Clock) At(t Tick) int64 {
+	return int64(uint64(c.Epoch) + uint64(min(t, c.Last()))*c.length())
+}
 
 // Ticks returns the number of whole ticks that last a duration, or a little longer.
 func (c Clock) Ticks(d time.Duration) Tick {
-	return Tick((int64(d)-1)/cmp.Or(c.Tick, int64(time.Second)) + 1)
+	return Tick((uint64(max(d, 1))-1)/c.length() + 1)
 }
 
 // From returns the first tick that is not before a time, which is in nanoseconds since
-// 1970-01-01 UTC.
+// 1970-01-01 UTC. It may be after the last one.
 func (c Clock) From(at int64) (Tick, error) {
-	switch since := at - c.Epoch; {
+	switch {
 	case at < c.Epoch:
 		return 0, errors.New("it is before tick 0, the epoch of the world's clock")
-	case since < 0: // more than an int64 of nanoseconds
-		return 0, errors.New("it is more than 292 years after tick 0, the epoch of the world's clock")
-	case since == 0:
+	case at == c.Epoch:
 		return 0, nil
 	default:
-		return c.Ticks(time.Duration(since)), nil
+		return Tick((uint64(at)-uint64(c.Epoch)-1)/c.length() + 1), nil
 	}
 }
 
@@ -78,7 +110,7 @@ func ParseTime(s string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is no time such as 2026-12-24T18:00Z", s)
 	}
-	if sec := t.Unix(); sec <= math.MinInt64/int64(time.Second) || sec >= math.MaxInt64/int64(time.Second) {
+	if sec := t.Unix(); sec < calendarBegins || sec > calendarEnd/int64(time.Second) {
 		return 0, fmt.Errorf("the time %s is beyond the years 1678 to 2261", s)
 	}
 	return t.UnixNano(), nil

@@ -1,5 +1,27 @@
 package manifest
 
+import (
+	"fmt"
+	"strings"
+)
+
+// Instead returns the end of a message about a name that there is not: which one was
+// probably meant, or else which ones there are, of names that are sorted.
+func Instead(name string, names []string) string {
+	const most = 8
+	if like := Nearest(name, names); like != "" {
+		return fmt.Sprintf(": did you mean %q?", like)
+	}
+	switch {
+	case len(names) == 0:
+		return "; none is declared"
+	case len(names) > most:
+		return fmt.Sprintf("; there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	default:
+		return "; declared: " + strings.Join(names, ", ")
+	}
+}
+
 // Nearest returns the name that s is most likely a slip of, or "".
 func Nearest(s string, names []string) string {
 	best, least := "", 2+len(s)/4 // so many slips make another word

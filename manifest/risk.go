@@ -35,11 +35,12 @@ const (
 //
 // Rights are what a world's agents can do to the outside without a person. Where
 // rules and not lists change, such as the expression of a policy or the config of
-// an adapter, they count as gained: only who reads them can tell. Rights are won,
-// too, where it takes less to change the rules: fewer approvals, or more persons
-// who can give them.
-func Changes(a, b *Manifest) []Change {
-	var r risks
+// an adapter, they count as gained: only who reads them can tell. widens tells of the
+// expressions of policies: 1 where one holds wherever it did, -1 where only there, 0 where
+// nobody knows. Rights are won, too, where it takes less to change the rules: fewer
+// approvals, or more persons who can give them.
+func Changes(a, b *Manifest, widens func(was, is string) int) []Change {
+	r := risks{widens: widens}
 	r.note("/world", "world", "is named %q, not %q", b.World, a.World)
 	r.note("/version", "version", "%d, not %d", b.Version, a.Version)
 	r.note("/seed", "seed", "%d, not %d", b.Seed, a.Seed)
@@ -71,7 +72,10 @@ func Changes(a, b *Manifest) []Change {
 func (r Risk) rank() int { return slices.Index([]Risk{Gains, Loses, Neutral}, r) }
 
 // risks gathers changes.
-type risks struct{ changes []Change }
+type risks struct {
+	changes []Change
+	widens  func(was, is string) int
+}
 
 func (r *risks) add(risk Risk, path, name, format string, args ...any) {
 	r.changes = append(r.changes, Change{Path: path, Name: name, Risk: risk, Text: fmt.Sprintf(format, args...)})
@@ -87,7 +91,7 @@ func (r *risks) note(path, name, format string, is, was any) {
 // unclear adds a change of rules where they differ.
 func (r *risks) unclear(path, name, text string, differ bool) {
 	if differ {
-		r.add(Gains, path, name, "may allow more: %s", text)
+		r.add(Gains, path, name, "changes, and may allow more: %s", text)
 	}
 }
 

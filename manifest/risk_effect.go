@@ -115,7 +115,7 @@ func (r *risks) policies(a, b []Policy) {
 			r.add(Loses, path, name, "is new: %s when %s", is.Decide, is.When)
 		default:
 			r.choice(path+"/decide", name, "its decision", a[k].Decide, is.Decide, DecideDeny, DecideRequireApproval, DecideAllow)
-			r.unclear(path+"/when", name, is.Decide+" when "+is.When+", not "+a[k].When, is.When != a[k].When)
+			r.when(path+"/when", name, &a[k], &is)
 		}
 	}
 	moved := len(a) == len(b)
@@ -133,6 +133,27 @@ func (r *risks) policies(a, b []Policy) {
 	}
 	if moved && !slices.EqualFunc(a, b, func(p, q Policy) bool { return p.Name == q.Name }) {
 		r.add(Neutral, "/policies", "policies", "are in another order")
+	}
+}
+
+// when compares the expressions of a policy: an allow that holds more often gains rights, and
+// a deny that does, or what asks a person, loses them.
+func (r *risks) when(path, name string, was, is *Policy) {
+	if was.When == is.When {
+		return
+	}
+	text := is.Decide + " when " + is.When + ", not " + was.When
+	wider := r.widens(was.When, is.When)
+	if is.Decide != DecideAllow {
+		wider = -wider
+	}
+	switch {
+	case wider > 0:
+		r.add(Gains, path, name, "allows more: %s", text)
+	case wider < 0:
+		r.add(Loses, path, name, "allows less: %s", text)
+	default:
+		r.unclear(path, name, text, true)
 	}
 }
 

@@ -137,8 +137,8 @@ func TestChangesAreWeighed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			edited := good()
 			c.edit(edited)
-			require.Equal(t, c.there, weights(manifest.Changes(good(), edited)))
-			require.Equal(t, c.back, weights(manifest.Changes(edited, good())))
+			require.Equal(t, c.there, weights(manifest.Changes(good(), edited, unknown)))
+			require.Equal(t, c.back, weights(manifest.Changes(edited, good(), unknown)))
 		})
 	}
 }
@@ -153,13 +153,31 @@ func TestRatesAreWeighedByWhatTheyAllow(t *testing.T) {
 		}
 		of(a, was)
 		of(b, is)
-		return weights(manifest.Changes(a, b))
+		return weights(manifest.Changes(a, b, unknown))
 	}
 	rate := manifest.Rate{Calls: 3, Per: 5}
 	require.Empty(t, weigh(rate, rate))
 	for _, more := range []manifest.Rate{{Calls: 4, Per: 5}, {Calls: 3, Per: 4}, {Calls: 1 << 32, Per: 1 << 32}} {
 		require.Equal(t, "gains /effects/tool.pay/rate", weigh(rate, more))
 		require.Equal(t, "loses /effects/tool.pay/rate", weigh(more, rate))
+	}
+}
+
+// unknown is an answer about expressions: nobody can tell.
+func unknown(string, string) int { return 0 }
+
+func TestAPolicyThatHoldsMoreOftenIsWeighedByItsDecision(t *testing.T) {
+	for decide, want := range map[string]string{"allow": "gains", "deny": "loses", "require_approval": "loses"} {
+		a, b := good(), good()
+		a.Policies, b.Policies = []manifest.Policy{policy("a rule", decide)}, []manifest.Policy{policy("a rule", decide)}
+		b.Policies[0].When = "false"
+		wider := manifest.Changes(a, b, func(was, is string) int {
+			require.Equal(t, []string{"true", "false"}, []string{was, is})
+			return 1
+		})
+		require.Equal(t, want+" /policies/0/when", weights(wider))
+		narrower := manifest.Changes(a, b, func(string, string) int { return -1 })
+		require.NotEqual(t, wider[0].Risk, narrower[0].Risk)
 	}
 }
 
@@ -180,7 +198,7 @@ func TestChangesSayWhatDiffDoes(t *testing.T) {
 		a, b := twoValid(t)
 		p, err := manifest.Diff(a, b)
 		require.NoError(t, err)
-		changes := manifest.Changes(a, b)
+		changes := manifest.Changes(a, b, unknown)
 		for _, op := range p.Ops {
 			require.True(t, slices.ContainsFunc(changes, func(c manifest.Change) bool {
 				for _, list := range []string{"/policies", "/routing", "/governance/approvers"} { // whose items are not compared by their places
@@ -192,7 +210,7 @@ func TestChangesSayWhatDiffDoes(t *testing.T) {
 			}), "%s in %v", op.Path, changes)
 		}
 		require.Equal(t, len(p.Ops) > 0 || p.NewVersion != nil, len(changes) > 0)
-		require.Empty(t, manifest.Changes(a, a))
+		require.Empty(t, manifest.Changes(a, a, unknown))
 	})
 }
 
@@ -231,7 +249,7 @@ func TestChangesKnowEveryField(t *testing.T) {
 		require.NoError(t, err)
 		m, err := manifest.Decode(changed)
 		if err == nil { // false may be absent, and is not written
-			require.NotEmpty(t, manifest.Changes(good(), m), path)
+			require.NotEmpty(t, manifest.Changes(good(), m, unknown), path)
 		}
 		put(v)
 	}

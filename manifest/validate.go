@@ -53,7 +53,7 @@ type Fault struct {
 // Manifest's fields, names sorted. It looks at m alone: whether sources,
 // schemas and policies compile is checked where their text is at hand.
 func (m *Manifest) Validate() []Fault {
-	v := validator{m: m}
+	v := validator{m: m, undone: make(map[string]bool)}
 	v.check("/world", checkText(m.World))
 	if m.Clock.Tick < 1 {
 		v.fault("/clock/tick", "a tick is at least 1ns long")
@@ -88,6 +88,7 @@ func (m *Manifest) Validate() []Fault {
 type validator struct {
 	m      *Manifest
 	faults []Fault
+	undone map[string]bool // effects from which the way of compensations was followed
 }
 
 // maxFaults is how many faults are told of: a manifest of 4 MiB can have a million.
@@ -143,7 +144,7 @@ func (v *validator) reducer(path, name string, r Reducer) {
 	}
 	for i, grant := range r.Grants {
 		if _, ok := v.m.Caps[grant]; !ok {
-			v.fault(path+"/grants/"+strconv.Itoa(i), "there is no capability %q%s", grant, among(v.m.Caps))
+			v.fault(path+"/grants/"+strconv.Itoa(i), "there is no capability %q%s", grant, among(grant, v.m.Caps))
 		}
 	}
 	v.oneOf(path+"/on_error", r.OnError, OnErrorPark, OnErrorSkip)
@@ -222,10 +223,10 @@ func (v *validator) route(path string, r Route) {
 	if err := checkPattern(r.Event); err != nil {
 		v.check(path+"/event", err)
 	} else if !v.declared(r.Event) {
-		v.fault(path+"/event", "no declared event matches %q%s", r.Event, among(v.m.Events))
+		v.fault(path+"/event", "no declared event matches %q%s", r.Event, among(r.Event, v.m.Events))
 	}
 	if _, ok := v.m.Reducers[r.Reducer]; !ok {
-		v.fault(path+"/reducer", "there is no reducer %q%s", r.Reducer, among(v.m.Reducers))
+		v.fault(path+"/reducer", "there is no reducer %q%s", r.Reducer, among(r.Reducer, v.m.Reducers))
 	}
 	if r.Order != "" {
 		v.oneOf(path+"/order", r.Order, OrderName, OrderRandom)
@@ -299,22 +300,10 @@ type told func() string
 
 func (t told) String() string { return t() }
 
-// among lists the names there are, for a message about one that there is not.
-func among[T any](section map[string]T) told {
-	return func() string { return listed(section) }
-}
-
-func listed[T any](section map[string]T) string {
-	const most = 8
-	names := slices.Sorted(maps.Keys(section))
-	switch {
-	case len(names) == 0:
-		return "; none is declared"
-	case len(names) > most:
-		return fmt.Sprintf("; there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	default:
-		return "; declared: " + strings.Join(names, ", ")
-	}
+// among says which name of a section was meant, or lists them, for a message about one
+// that there is not.
+func among[T any](name string, section map[string]T) told {
+	return func() string { return Instead(name, slices.Sorted(maps.Keys(section))) }
 }
 
 // NoAdapterError says that a program lacks an adapter, or a verifier, that a manifest
@@ -326,6 +315,9 @@ type NoAdapterError struct {
 }
 
 func (e *NoAdapterError) Error() string {
+	if like := Nearest(e.Name, e.Known); like != "" {
+		return fmt.Sprintf("there is no %s %q: did you mean %q?", e.What, e.Name, like)
+	}
 	text := fmt.Sprintf("there is no %s %q; there are: %s", e.What, e.Name, strings.Join(e.Known, ", "))
 	if e.What == "adapter" && (e.Name == "llm" || e.Name == "mcp") {
 		text += fmt.Sprintf("; import github.com/worldkernel/worldkernel/host/%[1]s and give the program the adapter %[1]s.New", e.Name)

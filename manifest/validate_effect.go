@@ -114,20 +114,22 @@ func (v *validator) verify(path string, y *Verify) {
 }
 
 // circle returns the effects of which each makes up for the one before, from one
-// back to the same; nothing where it leads elsewhere.
+// back to the same; nothing where it leads elsewhere, or to what was looked at before.
 func (v *validator) circle(name string) []string {
-	circle := []string{name}
-	for {
-		next := v.m.Effects[circle[len(circle)-1]].Compensate
-		switch {
-		case next == nil:
-			return nil
-		case next.Kind == name:
-			return circle
-		case slices.Contains(circle, next.Kind):
-			return nil // another effect's
+	var way []string
+	at := make(map[string]int)
+	for next := name; ; {
+		if i, here := at[next]; here {
+			return way[i:]
 		}
-		circle = append(circle, next.Kind)
+		undo := v.m.Effects[next].Compensate
+		if undo == nil || v.undone[next] {
+			return nil
+		}
+		v.undone[next] = true
+		at[next] = len(way)
+		way = append(way, next)
+		next = undo.Kind
 	}
 }
 
@@ -135,12 +137,12 @@ func (v *validator) compensate(path, name string, c *Compensate) {
 	_, ok := v.m.Effects[c.Kind]
 	switch {
 	case !ok:
-		v.fault(path+"/kind", "there is no effect %q%s", c.Kind, among(v.m.Effects))
+		v.fault(path+"/kind", "there is no effect %q%s", c.Kind, among(c.Kind, v.m.Effects))
 	case c.Kind == name:
 		v.fault(path+"/kind", "an effect cannot make up for itself")
 	default:
 		if circle := v.circle(name); len(circle) > 0 {
-			v.fault(path+"/kind", "these effects make up for each other in a circle: %s", strings.Join(circle, ", "))
+			v.fault(Pointer("effects", circle[0], "compensate", "kind"), "these effects make up for each other in a circle: %s", strings.Join(circle, ", "))
 		}
 	}
 	if strings.TrimSpace(c.Params) == "" {

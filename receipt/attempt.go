@@ -99,14 +99,19 @@ func (l *Ledger) Change(e *Entry) { l.touch(e) }
 
 // Close forgets an ended intent's params.
 func (l *Ledger) Close(e *Entry) {
-	e.Intent.Params = nil
-	e.Polling = nil
+	e.forget()
 	l.touch(e)
 }
 
-func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
+// forget lets go of what only further attempts need.
+func (e *Entry) forget() {
 	e.Intent.Params = nil
 	e.Polling = nil
+	e.Seen = nil
+}
+
+func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
+	e.forget()
 	e.Waiting = false
 	e.Outcome, e.Finished = outcome, record
 	e.rest()
@@ -150,4 +155,17 @@ func (l *Ledger) Disprove(e *Entry) {
 	l.giveUp(e)
 	e.Uncertain = before
 	l.move(e, StateOpen)
+}
+
+// AskAgain has an intent that is open or parked wait for a person, who is asked by a record:
+// until a tick, or for as long as it has waited for already.
+func (l *Ledger) AskAgain(e *Entry, deadline, record uint64) {
+	if e.Deadline != 0 {
+		deadline = e.Deadline
+	}
+	l.unqueue(e)
+	l.unpark(e)
+	l.stay(e) // its place among others is another
+	e.Emitted = record
+	l.park(e, deadline)
 }

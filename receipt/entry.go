@@ -60,6 +60,26 @@ type Entry struct {
 	// Records since which its cell is told its end apart: it has cancelled it, or the one
 	// in the place of which a person had it asked for. One in each history.
 	Apart []uint64
+
+	Seen *Seen // what a person is asked about, or has approved; nil: nobody was asked, or it has ended
+}
+
+// Seen is what an approval is bound to besides the intent, by digests of what the manifest
+// says. A zero digest binds to nothing.
+type Seen struct {
+	_ struct{} `cbor:",toarray"`
+
+	Effect Hash `json:"effect"` // its declaration, with the adapter and its config
+	Cap    Hash `json:"cap"`    // the capability, with its name
+	Rules  Hash `json:"rules"`  // the policies that decided
+}
+
+func (s *Seen) appendTo(b []byte) []byte {
+	if s == nil {
+		return append(b, canon.Null...)
+	}
+	b = canon.AppendBytes(canon.AppendArray(b, 3), s.Effect[:])
+	return canon.AppendBytes(canon.AppendBytes(b, s.Cap[:]), s.Rules[:])
 }
 
 // Lost is an attempt that was given up without a receipt. One may still come.
@@ -69,7 +89,7 @@ type Lost struct {
 	Nonce   Nonce
 }
 
-const entryVersion = 6
+const entryVersion = 8
 
 // The head and version of an entry that Append wrote before there were Uncertain,
 // Undone and Former: an array of 24.
@@ -86,6 +106,9 @@ const entryV4 = "\x98\x1d\x04"
 
 // The same of version 5, before there was Apart.
 const entryV5 = "\x98\x1d\x05"
+
+// The same of version 6, before there was Seen: an array of 30.
+const entryV6 = "\x98\x1e\x06"
 
 // OfVersion1 reports whether Append wrote an entry in version 1: what it does not say
 // has to be found out from the journal.
@@ -112,6 +135,20 @@ func (e *Entry) Resting() bool {
 	}
 }
 
+// NotBegun reports whether an intent waits for its first attempt, or for another one, or for a
+// person before that. An attempt that only asks the outside about what that has accepted is
+// begun.
+func (e *Entry) NotBegun() bool {
+	switch e.State {
+	case StateOpen:
+		return e.Accepted() == ""
+	case StateParked:
+		return e.Deadline != 0
+	default:
+		return false
+	}
+}
+
 // stuck reports whether intents in a state wait for a person, or for whoever knows more.
 func (s State) stuck() bool { return s == StateParked || s == StateInDoubt }
 
@@ -134,7 +171,7 @@ func (e *Entry) Append(b []byte) []byte {
 	if short, ok := e.appendEnded(b); ok {
 		return short
 	}
-	b = canon.AppendUint(canon.AppendArray(b, 30), entryVersion)
+	b = canon.AppendUint(canon.AppendArray(b, 31), entryVersion)
 	b = e.Intent.appendTo(b)
 	b = canon.AppendBytes(b, e.Params[:])
 	b = canon.AppendText(b, string(e.State))
@@ -171,7 +208,7 @@ func (e *Entry) Append(b []byte) []byte {
 	} else {
 		b = append(b, canon.Null...)
 	}
-	return appendUints(b, e.Apart)
+	return e.Seen.appendTo(appendUints(b, e.Apart))
 }
 
 func (in *Intent) appendTo(b []byte) []byte {
@@ -227,7 +264,11 @@ func DecodeEntry(key Key, data []byte) (*Entry, error) {
 	}
 	if body, old := bytes.CutPrefix(data, []byte(entryV5)); old {
 		const lacks = "\x80" // none
-		data = slices.Concat([]byte{0x98, 30, entryVersion}, body, []byte(lacks))
+		data = slices.Concat([]byte(entryV6), body, []byte(lacks))
+	}
+	if body, old := bytes.CutPrefix(data, []byte(entryV6)); old {
+		const lacks = "\xf6" // null
+		data = slices.Concat([]byte{0x98, 31, entryVersion}, body, []byte(lacks))
 	}
 	e := new(Entry)
 	if err := canon.Unmarshal(data, e); err != nil {

@@ -31,7 +31,7 @@ func (e *Entry) plainEnd() bool {
 		e.Nonce == Nonce{} && e.Slot == 0 && e.Deadline == 0 && e.Reserved == Cost{} && e.Unused == 0 && e.Undone == 0 && e.Former == 0 &&
 		(len(e.Intent.Params) == 0 || string(e.Intent.Params) == canon.Null) &&
 		len(e.Lost)+len(e.Held)+len(e.Inputs)+len(e.Apart) == 0 && e.For == nil && e.Repeats == nil && e.Polling == nil &&
-		!e.Waiting && !e.Abandoned && !e.Reused && !e.Attested && !e.Uncertain
+		!e.Waiting && !e.Abandoned && !e.Reused && !e.Attested && !e.Uncertain && e.Seen == nil
 }
 
 // appendEnded appends the short form of an entry; false: it has none.
@@ -105,6 +105,12 @@ func (s *stepParts) id(cell string) StepID {
 	var h History
 	copy(h[:], s.history[:])
 	return NewStepID(cell, s.n, int(s.i), h)
+}
+
+// Number returns the number of a cell's step; false: an effect of no step has the id.
+func (id StepID) Number(cell string) (uint64, bool) {
+	s, ok := id.parts(cell)
+	return s.n, ok
 }
 
 // parts takes the id of a cell's step apart; false: it is no such id.

@@ -474,23 +474,24 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 // TestEntriesOfBeforeAreRead holds the reader of what was written before there were
-// Uncertain, Undone and Former, or Inputs, or Polling, or its Until, or Apart, to the bytes
+// Uncertain, Undone and Former, or Inputs, or Polling, or its Until, or Apart, or Seen, to the bytes
 // of then, which ended before these.
 func TestEntriesOfBeforeAreRead(t *testing.T) {
 	var l, restored receipt.Ledger
 	e := l.Park(modelIntent(1), 7, 1)
 	today := e.Append(nil)
-	require.Equal(t, []byte{0x98, 30, 6}, today[:3], "an array of 30, version 6")
-	require.Equal(t, []byte{0xf4, 0, 0, 0x80, 0xf6, 0x80}, today[len(today)-6:])
-	first := append([]byte{0x98, 24, 1}, today[3:len(today)-6]...)
-	second := append([]byte{0x98, 27, 2}, today[3:len(today)-3]...)
-	third := append([]byte{0x98, 28, 3}, today[3:len(today)-2]...)
-	fourth := append([]byte{0x98, 29, 4}, today[3:len(today)-1]...)
-	fifth := append([]byte{0x98, 29, 5}, today[3:len(today)-1]...)
+	require.Equal(t, []byte{0x98, 31, 8}, today[:3], "an array of 31, version 8")
+	require.Equal(t, []byte{0xf4, 0, 0, 0x80, 0xf6, 0x80, 0xf6}, today[len(today)-7:])
+	first := append([]byte{0x98, 24, 1}, today[3:len(today)-7]...)
+	second := append([]byte{0x98, 27, 2}, today[3:len(today)-4]...)
+	third := append([]byte{0x98, 28, 3}, today[3:len(today)-3]...)
+	fourth := append([]byte{0x98, 29, 4}, today[3:len(today)-2]...)
+	fifth := append([]byte{0x98, 29, 5}, today[3:len(today)-2]...)
+	sixth := append([]byte{0x98, 30, 6}, today[3:len(today)-1]...)
 	require.True(t, receipt.OfVersion1(first))
 	require.False(t, receipt.OfVersion1(second))
 	require.False(t, receipt.OfVersion1(today))
-	for _, before := range [][]byte{first, second, third, fourth, fifth} {
+	for _, before := range [][]byte{first, second, third, fourth, fifth, sixth} {
 		require.NoError(t, restored.Restore(entriesOf(stored{modelIntent(1).Key, before})))
 		again := restored.Entry(modelIntent(1).Key).Append(nil)
 		require.Equal(t, today, again)
@@ -506,7 +507,7 @@ func TestAskingOfBeforeIsRead(t *testing.T) {
 	e := l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusError, Class: receipt.OutcomeAccepted}, 3)
 	l.Poll(e, "t-1", 0)
 	today := e.Append(nil)
-	const ends = "\x83\x63t-1\x01\x00\x80"
+	const ends = "\x83\x63t-1\x01\x00\x80\xf6"
 	require.Equal(t, ends, string(today[len(today)-len(ends):]))
 	before := append([]byte{0x98, 29, 4}, today[3:len(today)-len(ends)]...)
 	require.NoError(t, restored.Restore(entriesOf(stored{in.Key, append(before, "\x82\x63t-1\x01"...)})))
@@ -605,11 +606,12 @@ func TestWhatAShortEntryCannotSayIsLong(t *testing.T) {
 		},
 		"polling": func(e *receipt.Entry) { e.Polling = new(receipt.Polling) },
 		"apart":   func(e *receipt.Entry) { e.Apart = []uint64{1} },
+		"seen":    func(e *receipt.Entry) { e.Seen = new(receipt.Seen) },
 	} {
 		e := ended()
 		change(e)
 		data := e.Append(nil)
-		require.Equal(t, []byte{0x98, 30, 6}, data[:3], name)
+		require.Equal(t, []byte{0x98, 31, 8}, data[:3], name)
 		again, err := receipt.DecodeEntry(e.Intent.Key, data)
 		require.NoError(t, err, name)
 		require.Equal(t, data, again.Append(nil), name)
@@ -620,19 +622,20 @@ func TestWhatAShortEntryCannotSayIsLong(t *testing.T) {
 func TestEntryIsEncodedAsTheLibraryDoes(t *testing.T) {
 	key := modelIntent(2).Key
 	full := receipt.Entry{
-		Version: 6, Intent: modelIntent(1), Params: receipt.Hash{1}, State: receipt.StateFailed, Attempt: 2, Nonce: receipt.Nonce{3}, Slot: 4,
+		Version: 8, Intent: modelIntent(1), Params: receipt.Hash{1}, State: receipt.StateFailed, Attempt: 2, Nonce: receipt.Nonce{3}, Slot: 4,
 		Emitted: 5, Started: 6, Finished: 7, Outcome: receipt.OutcomeCompensated, Deadline: receipt.NoDeadline,
 		Reserved: receipt.Cost{Calls: 1, Tokens: 2, Bytes: 3, Micros: 4}, Lost: []receipt.Lost{{Attempt: 1, Nonce: receipt.Nonce{8}}}, Unused: 9,
 		For: &key, Held: receipt.Data("\xa0"), Waiting: true, Asked: []uint64{1, 300}, Abandoned: true, Repeats: &key, Reused: true, Attested: true,
 		Matched: true, Uncertain: true, Undone: 10, Former: 1,
 		Inputs:  []receipt.Input{{Question: receipt.Data("\xa0"), Answer: receipt.Data("\x01")}, {Question: receipt.Data("\xa0")}},
 		Polling: &receipt.Polling{ID: "t-1", Polls: 11, Until: -12}, Apart: []uint64{13},
+		Seen: &receipt.Seen{Effect: receipt.Hash{14}, Cap: receipt.Hash{15}, Rules: receipt.Hash{16}},
 	}
 	fields := reflect.ValueOf(full)
 	for i := range fields.NumField() {
 		require.False(t, fields.Type().Field(i).IsExported() && fields.Field(i).IsZero(), fields.Type().Field(i).Name)
 	}
-	for _, e := range []receipt.Entry{full, {Version: 6}} {
+	for _, e := range []receipt.Entry{full, {Version: 8}} {
 		want, err := canon.Marshal(&e)
 		require.NoError(t, err)
 		require.Equal(t, want, e.Append(nil))

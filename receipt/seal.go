@@ -164,3 +164,8 @@ func (h *sealHeader) open(passphrase []byte, kdf KDF) (cipher.AEAD, []byte, erro
 	box, err := chacha20poly1305.NewX(key)
 	return box, header, err
 }
+
+// SealKey returns the key that Seal makes of a passphrase and a salt of SealSaltBytes.
+func SealKey(kdf KDF, passphrase, salt []byte) []byte {
+	return kdf(passphrase, salt, sealPasses, sealMemoryKiB, sealLanes, chacha20poly1305.KeySize)
+}

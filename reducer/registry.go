@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -31,13 +32,18 @@ func (e *MissingError) Error() string {
 	return text
 }
 
-// New returns a new instance of a reducer, or a *MissingError.
-func (r Registry) New(name, version string) (Reducer, error) {
+// New returns a new instance of a reducer, or a *MissingError where there is none.
+func (r Registry) New(name, version string) (made Reducer, err error) {
 	id := name + "@" + version
-	if f, ok := r[id]; ok {
-		return f(), nil
+	f, ok := r[id]
+	if !ok {
+		return nil, r.missing(id)
 	}
-	return nil, r.missing(id)
+	defer caught(&err)
+	if made = f(); made == nil {
+		return nil, errors.New("its factory makes none")
+	}
+	return made, nil
 }
 
 // Lacks returns a *MissingError about the reducers of a manifest that are not

@@ -21,6 +21,12 @@ func TestRegistryMakesInstancesOfTheirOwn(t *testing.T) {
 func TestRegistryNamesWhatItLacksAndHas(t *testing.T) {
 	r := reducer.Registry{"counter@1": counter, "agent@2": counter}
 	var lacks *reducer.MissingError
+	r["odd@1"], r["odd@2"], r["odd@3"] = func() reducer.Reducer { return nil }, func() reducer.Reducer { panic("not today") }, nil
+	for version, said := range map[string]string{"1": "its factory makes none", "2": "it panicked: not today", "3": "it panicked: runtime error"} {
+		_, err := r.New("odd", version)
+		require.ErrorContains(t, err, said)
+		delete(r, "odd@"+version)
+	}
 	_, err := r.New("counter", "2")
 	require.ErrorAs(t, err, &lacks)
 	require.Equal(t, &reducer.MissingError{Reducers: []string{"counter@2"}, Known: []string{"agent@2", "counter@1"}}, lacks)

@@ -14,33 +14,37 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Apply puts the candidate of a proposal in force and returns its record, and how many
-// cells the candidate's code took over. It is durable on return, and a new host
+// Outcome is what an apply has come to.
+type Outcome struct {
+	Migrated int // cells whose states the candidate's code took over
+	Open     Opened
+}
+
+// Apply puts the candidate of a proposal in force and returns its record. It is durable on return, and a new host
 // performs what comes; attempts in flight are for it what they are for one after a
 // crash: see Land. Where it is refused nothing has changed: the errors
 // are governance's, and an *InputError of ErrUnderWay or ErrMigration. The candidate is
 // bounded by its own limits, and by ctx until its record is written.
-func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
+func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, done Outcome, err error) {
 	if err := w.atNow(ctx); err != nil {
-		return 0, 0, err
+		return 0, Outcome{}, err
 	}
 	next, err := w.ready(proposal, newGuard(ctx, Bounds{}))
 	if err != nil {
-		return 0, 0, err
+		return 0, Outcome{}, err
 	}
-	id, migrated, err = w.k.apply(journal.Applied{Proposal: proposal, Actor: actor}, next)
+	id, done, err = w.k.apply(journal.Applied{Proposal: proposal, Actor: actor}, next)
 	if err != nil {
-		return 0, 0, err
+		return 0, Outcome{}, err
 	}
-	next.release()
 	if err := w.Checkpoint(); err != nil {
-		return 0, 0, err
+		return 0, Outcome{}, err
 	}
 	w.held, w.came, w.found, w.asked = nil, nil, nil, 0 // the new host is asked for all of it again
 	if err := w.start(); err != nil {
-		return 0, 0, w.fail(fmt.Errorf("world: the manifest is in force, and nobody can perform its effects: %w", err))
+		return 0, Outcome{}, w.fail(fmt.Errorf("world: the manifest is in force, and nobody can perform its effects: %w", err))
 	}
-	return id, migrated, w.recover()
+	return id, done, w.recover()
 }
 
 // Land waits until no effect is in flight, or ctx ends.
@@ -131,42 +135,45 @@ func (k *kernel) fits(next *rules) error {
 		return refuse(ErrUnderWay, "engines.budget", "nothing is set aside for what waits, as an earlier version counts on: %.12s of %s is %s",
 			all[0].Intent.Key, all[0].Intent.Cell, all[0].State)
 	}
-	return checkClock(k.rules.manifest.Clock, next.manifest.Clock)
+	return checkClock(k.rules.manifest.Clock, next.manifest.Clock, k.now)
 }
 
-// apply writes a manifest.applied: next is in force from here on, and takes over
-// the states of the cells whose code changes, which are counted.
-func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error) {
+// apply writes a manifest.applied: next is in force from here on, nothing bounds it but its
+// own limits, and it takes over the states of the cells whose code changes.
+func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, Outcome, error) {
 	if k.tickOpen() {
-		return 0, 0, errTickOpen
+		return 0, Outcome{}, errTickOpen
 	}
 	p, err := k.proposals.Ready(b.Proposal, k.inForce())
 	if err != nil {
-		return 0, 0, fmt.Errorf("world: %w", err)
+		return 0, Outcome{}, fmt.Errorf("world: %w", err)
 	}
 	if b.Actor == "" {
-		return 0, 0, refuse(ErrNoReason, "actor", "say who applies it")
+		return 0, Outcome{}, refuse(ErrNoReason, "actor", "say who applies it")
 	}
 	if b.Kernel == "" {
 		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, next.engines
 	}
 	if err := errors.Join(checkKernel(b.Kernel), checkEngines(b.Engines, next.engines)); err != nil {
-		return 0, 0, err
+		return 0, Outcome{}, err
 	}
 	if err := k.fits(next); err != nil {
-		return 0, 0, err
+		return 0, Outcome{}, err
 	}
 	all, err := k.migrate(next, k.otherCode(next))
 	if err != nil {
-		return 0, 0, err
+		return 0, Outcome{}, err
 	}
 	b.Manifest, b.Base, b.Actor = p.Candidate, p.Base, journal.Text(b.Actor)
 	id := k.note(journal.KindApplied, 0, &b)
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
-		return 0, 0, fmt.Errorf("world: %w", err)
+		return 0, Outcome{}, fmt.Errorf("world: %w", err)
 	}
+	next.release(k.rules.guard) // what follows of the record does not end with whoever applies it
 	k.govern(next, all, id)
-	return id, len(all), nil
+	done := Outcome{len(all), k.judgeOpen(id)}
+	k.since = k.last
+	return id, done, nil
 }
 
 // govern puts rules in force, by a record.

@@ -3,6 +3,9 @@ package world_test
 import (
 	"context"
 	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,12 +46,21 @@ func TestWhoWritesARecordReturnsItsNumber(t *testing.T) {
 
 func (p *play) council() *council { return &council{World: p.World, t: p.t} }
 
-// candidate returns the manifest in force with other effects.
+// candidate returns the manifest in force with other effects, and without the policies of
+// those that are gone.
 func (p *play) candidate(change func(effects map[string]manifest.Effect)) *manifest.Manifest {
 	next := *p.Manifest()
 	next.Version++
 	next.Effects = maps.Clone(next.Effects)
 	change(next.Effects)
+	next.Policies = slices.DeleteFunc(slices.Clone(next.Policies), func(x manifest.Policy) bool {
+		for kind := range p.Manifest().Effects { // order cannot show: any will do
+			if _, there := next.Effects[kind]; !there && strings.Contains(x.When, strconv.Quote(kind)) {
+				return true
+			}
+		}
+		return false
+	})
 	return &next
 }
 

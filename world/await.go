@@ -125,7 +125,7 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 		}
 		data, err := w.await(ctx, e.Intent.Key)
 		if err == nil && data != nil {
-			if _, err = w.k.receive(data); err != nil {
+			if _, err = w.k.receive(data); err != nil && !w.host.Live(&e.Intent) {
 				w.again(e)
 			}
 		}
@@ -314,11 +314,11 @@ func (w *World) inFlight(key receipt.Key, attempt uint64) bool {
 	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt
 }
 
-// hasTurn reports whether an attempt that waits for its receipt is of a deterministic
-// effect, whose answers have an order.
+// hasTurn reports whether an attempt that waits for its receipt is of an effect whose answers
+// have an order: a deterministic one, or any where Telling has it.
 func (w *World) hasTurn(key receipt.Key, attempt uint64) bool {
 	e := w.k.ledger.Entry(key)
-	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt && !w.host.Live(&e.Intent)
+	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt && (w.telling != nil || !w.host.Live(&e.Intent))
 }
 
 // Host performs the effects that the ledger permitted. It does so in its own

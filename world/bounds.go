@@ -99,10 +99,10 @@ func newGuard(ctx context.Context, b Bounds) *guard {
 	return g
 }
 
-// release has a guard that bounds nothing end nothing any more.
-func (g *guard) release() {
+// release has a guard that bounds nothing end what another ends, and nothing else.
+func (g *guard) release(to *guard) {
 	if g != nil {
-		g.ctx, g.err = context.Background(), nil
+		g.ctx, g.err = to.context(), nil
 	}
 }
 

@@ -131,32 +131,40 @@ def reduce(ctx, state, event):
 }
 
 // Rules of somebody else have the gas and the memory that their reader gives them,
-// whatever they give themselves.
+// whatever they give themselves, also where others were applied before.
 func TestReplayOfAStrangersRulesIsBounded(t *testing.T) {
 	for name, x := range expensive() {
-		t.Run(name, func(t *testing.T) {
-			m, contents := rulesOf(t, x.yaml, x.program)
-			w := worldtest.New(t, *m, contents, worldtest.Options{})
-			w.Submit("go", map[string]any{"to": "a"})
-			at := w.Journal.Head().ID + 1
-
-			bounds := world.Bounds{Gas: 2_000_000, Memory: 2 << 30}
-			if x.bound == "memory" {
-				bounds = world.Bounds{Gas: math.MaxUint64, Memory: 64 << 20}
-			}
-			_, err := world.Replay(t.Context(), unlived{w.Journal}, world.ReplayConfig{Bounds: bounds})
-			var bound *world.BoundError
-			require.ErrorAs(t, err, &bound)
-			require.Equal(t, x.bound, bound.Name)
-			require.Equal(t, at, bound.At)
-			require.Equal(t, "a step of cell r/a", bound.What)
-
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, errWaited)
-			defer cancel()
-			_, err = world.Replay(ctx, unlived{w.Journal}, world.ReplayConfig{})
-			require.ErrorIs(t, err, errWaited, "within a step")
-		})
+		for _, applied := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, applied=%t", name, applied), func(t *testing.T) { replayIsBounded(t, x.bound, x.yaml, x.program, applied) })
+		}
 	}
+}
+
+func replayIsBounded(t *testing.T, bounded, yaml, program string, applied bool) {
+	m, contents := rulesOf(t, yaml, program)
+	w := worldtest.New(t, *m, contents, worldtest.Options{})
+	if applied {
+		m.Version++
+		require.NoError(t, worldtest.Adopt(t.Context(), w.World, m, contents))
+	}
+	w.Submit("go", map[string]any{"to": "a"})
+	at := w.Journal.Head().ID + 1
+
+	bounds := world.Bounds{Gas: 2_000_000, Memory: 2 << 30}
+	if bounded == "memory" {
+		bounds = world.Bounds{Gas: math.MaxUint64, Memory: 64 << 20}
+	}
+	_, err := world.Replay(t.Context(), unlived{w.Journal}, world.ReplayConfig{Bounds: bounds})
+	var bound *world.BoundError
+	require.ErrorAs(t, err, &bound)
+	require.Equal(t, bounded, bound.Name)
+	require.Equal(t, at, bound.At)
+	require.Equal(t, "a step of cell r/a", bound.What)
+
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, errWaited) // may be late: it has no end
+	defer cancel()
+	_, err = world.Replay(ctx, unlived{w.Journal}, world.ReplayConfig{})
+	require.ErrorIs(t, err, errWaited, "within a step")
 }
 
 var errWaited = fmt.Errorf("nobody waits for it any more")
@@ -282,7 +290,7 @@ def reduce(ctx, state, event):
 			}
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errWaited)
 			if x.bound == "" {
-				ctx, cancel = context.WithTimeoutCause(t.Context(), time.Second, errWaited)
+				ctx, cancel = context.WithTimeoutCause(t.Context(), time.Second, errWaited) // may be late: it has no end
 			}
 			defer cancel()
 			if strings.HasPrefix(name, "a migration") {

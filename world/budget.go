@@ -2,6 +2,7 @@ package world
 
 import (
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -77,19 +78,27 @@ func (k *kernel) settle(e *receipt.Entry, end func(governance.Accounts)) {
 	e.Reserved = receipt.Cost{}
 }
 
-// charge puts what an attempt used in the place of what was set aside for it.
-func (k *kernel) charge(e *receipt.Entry, r *receipt.Receipt) {
-	if !k.rules.gate.AtStart() {
-		k.chargeV1(e, r)
-		return
-	}
+// charge puts what an attempt is charged in the place of what was set aside for it. Where its
+// receipt, by a record, says more than it can have used, its capability rests from there on.
+func (k *kernel) charge(e *receipt.Entry, r *receipt.Receipt, record journal.Seq) {
+	has := e.Reserved
 	if e.Accepted() != "" { // nothing was set aside for it
-		if a, ok := k.accounts(e); ok {
-			k.rules.gate.Settle(&e.Intent, a, receipt.Cost{}, r)
-		}
-		return
+		has = receipt.Cost{}
 	}
-	k.settle(e, func(a governance.Accounts) { k.rules.gate.Settle(&e.Intent, a, e.Reserved, r) })
+	charged, beyond := k.rules.gate.Charged(&e.Intent, has, r)
+	if beyond {
+		k.rest(e, r, charged, record)
+	}
+	switch {
+	case !k.rules.gate.AtStart():
+		k.chargeV1(e, r, charged)
+	case e.Accepted() != "":
+		if a, ok := k.accounts(e); ok {
+			k.rules.gate.Settle(&e.Intent, a, has, charged, r)
+		}
+	default:
+		k.settle(e, func(a governance.Accounts) { k.rules.gate.Settle(&e.Intent, a, has, charged, r) })
+	}
 }
 
 // giveBack gives back what was set aside for an attempt of which nothing has left.

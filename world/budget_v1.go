@@ -33,13 +33,13 @@ func (k *kernel) spendV1(e *receipt.Entry) {
 // chargeV1 puts the cost of an attempt in the place of what was reserved for it. Of a unit
 // without a cost nobody knows what it used, unless the receipt says that the cost is
 // exact: then what was reserved comes back, else it stays so for good.
-func (k *kernel) chargeV1(e *receipt.Entry, r *receipt.Receipt) {
+func (k *kernel) chargeV1(e *receipt.Entry, r *receipt.Receipt, charged receipt.Cost) {
 	if r.Unsent {
 		k.returnCallV1(e)
 	} else if a, ok := k.accounts(e); ok {
-		a.Settle(e.Reserved, r.Cost)
+		a.Settle(e.Reserved, charged)
 		if r.Exact {
-			a.Free(e.Reserved, r.Cost)
+			a.Free(e.Reserved, charged)
 		}
 		e.Reserved = receipt.Cost{}
 	}

@@ -57,7 +57,7 @@ func (m *Moment) Budgets() []BudgetView {
 	for _, name := range slices.Sorted(maps.Keys(rules.Caps)) {
 		add(governance.ScopeCap, name, rules.Caps[name].Budget, k.budgets.Caps[name])
 	}
-	for _, c := range k.sortedCells() {
+	for _, c := range k.sortedCells(nil) {
 		if account := c.asked().account; account != nil {
 			add(governance.ScopeCell, c.name, rules.Reducers[c.id().Reducer].Budget, account)
 		}

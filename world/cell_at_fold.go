@@ -163,10 +163,10 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 	case *journal.IntentWaiting:
 		return f.wait(rec, b)
 	case *journal.Resolved:
-		if !slices.Contains([]journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Answer}, b.How) {
+		if !slices.Contains([]journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Answer, journal.Stop}, b.How) {
 			return errWhole
 		}
-	case *journal.Started, *journal.Expired, *journal.Due, *journal.Late, *journal.InDoubt: // the cell is told nothing yet
+	case *journal.Started, *journal.Expired, *journal.Due, *journal.Late, *journal.InDoubt, *journal.Rests: // the cell is told nothing yet
 	default:
 		return errWhole
 	}
@@ -312,7 +312,7 @@ func (f *cellFold) step(rec *journal.Record, b *journal.Stepped) error {
 
 func (f *cellFold) reduce(x *mail, out *reducer.Output) error {
 	c := f.cell
-	return f.rule.impl.Reduce(&reducer.Input{
+	return reducer.Reduce(f.rule.impl, &reducer.Input{
 		Cell: c.id(), Step: c.n + 1, State: c.state,
 		Event: reducer.Event{Name: x.name, Data: x.data}, Time: f.now, Limits: f.rule.limits,
 		Seed: reducer.Seed{World: f.seed, Cell: c.id(), Step: c.n + 1},

@@ -14,9 +14,11 @@ var ErrRealClock = errors.New("the world's clock is real: its ticks come by them
 // ErrClock says that rules would count the time of a real clock in another way.
 var ErrClock = errors.New("a real clock keeps its epoch and its tick")
 
-// checkClock refuses rules that would move the deadlines of a world.
-func checkClock(is, next manifest.Clock) error {
-	switch {
+// checkClock refuses rules that would move the deadlines of a world, or end its time.
+func checkClock(is, next manifest.Clock, now manifest.Tick) error {
+	switch last := next.Last(); {
+	case now > last && is != next:
+		return refuse(ErrNoTick, "clock", "the world is at tick %d, and that clock ends at tick %d", now, last)
 	case !is.Real() || !next.Real():
 		return nil
 	case is.Tick != next.Tick:

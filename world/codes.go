@@ -5,7 +5,8 @@ import "github.com/worldkernel/worldkernel/governance"
 // Codes of what the kernel itself tells a cell.
 const (
 	codeApprovalDenied  governance.Code = "approval_denied"
-	codeApprovalExpired governance.Code = "approval_expired"
+	CodeApprovalExpired governance.Code = "approval_expired"
+	codeStopped         governance.Code = "stopped"
 	codeInDoubt                         = "in_doubt"
 	codeNotExecuted                     = "not_executed"
 	codeCancelled                       = "cancelled"

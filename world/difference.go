@@ -55,21 +55,36 @@ func (d *Difference) Same() bool {
 }
 
 // Compare returns what differs between two moments. It looks at every cell and
-// every intent of both.
-func Compare(a, b *Moment) Difference {
+// every intent of both, but for cells that are left out by name, with their intents, their
+// timers and the events scheduled for them.
+func Compare(a, b *Moment, left ...string) Difference {
 	var d Difference
-	d.compareCells(a.k.sortedCells(), b.k.sortedCells())
-	d.compareIntents(a.k.standing(), b.k.standing())
-	d.Scheduled = compareAlarms(a.k, a.k.scheduled, b.k, b.k.scheduled)
-	d.Timers = compareAlarms(a.k, a.k.timers, b.k, b.k.timers)
+	out := make(map[string]bool, len(left))
+	for _, name := range left {
+		out[name] = true
+	}
+	d.compareCells(a.k.sortedCells(out), b.k.sortedCells(out))
+	d.compareIntents(a.k.standing(out), b.k.standing(out))
+	d.Scheduled = compareAlarms(a.k, a.k.scheduled.without(out), b.k, b.k.scheduled.without(out))
+	d.Timers = compareAlarms(a.k, a.k.timers.without(out), b.k, b.k.timers.without(out))
 	return d
 }
 
-// sortedCells returns the cells that are there, by name.
-func (k *kernel) sortedCells() []*cell {
+// without returns the alarms that are not only for cells which are left out.
+func (a alarms) without(left map[string]bool) alarms {
+	if len(left) == 0 {
+		return a
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(x *alarm) bool {
+		return len(x.to) > 0 && !slices.ContainsFunc(x.to, func(c *cell) bool { return !left[c.name] })
+	})
+}
+
+// sortedCells returns the cells that are there and not left out, by name.
+func (k *kernel) sortedCells(left map[string]bool) []*cell {
 	cells := make([]*cell, 0, k.cells.len())
 	for c := range k.cells.all() { // sorted below
-		if c.born {
+		if c.born && !left[c.name] {
 			cells = append(cells, c)
 		}
 	}
@@ -100,9 +115,10 @@ func (c *cell) looksLike(o *cell) bool {
 }
 
 // standing returns the intents that somebody waits for or was told of, sorted by
-// what they ask for; of those that ask for the same the older first.
-func (k *kernel) standing() []*receipt.Entry {
-	out := k.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned }) // in the order of their intents
+// what they ask for, but for those of cells that are left out; of those that ask for the same
+// the older first.
+func (k *kernel) standing(left map[string]bool) []*receipt.Entry {
+	out := k.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !left[e.Intent.Cell] }) // in the order of their intents
 	slices.SortStableFunc(out, byRequest)
 	return out
 }

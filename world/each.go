@@ -40,11 +40,17 @@ func (c *cell) there() bool { return c.born && (len(c.state) > 0 || c.mail.len()
 // deliverAll puts an event into the mailboxes of its recipients.
 func (k *kernel) deliverAll(to []*cell, x mail) {
 	for _, c := range to {
+		if k.rules.guard.ended() != nil {
+			return // all is thrown away
+		}
 		if !isEveryone(c.name) {
 			k.deliver(c, x)
 			continue
 		}
 		for _, each := range k.inOrder(c, &x) {
+			if k.rules.guard.ended() != nil {
+				return
+			}
 			named := len(to) > 1 && slices.ContainsFunc(to, func(o *cell) bool { return o.name == each.name })
 			if each.there() && !named {
 				k.deliver(each, x)
@@ -79,19 +85,31 @@ func (k *kernel) inRandomOrder(of, event string) bool {
 	return rule != nil && slices.ContainsFunc(rule.routes, func(rt route) bool { return rt.each != nil && rt.reducer == of && rt.random })
 }
 
-// full returns a cell whose mailbox has no room for all events that are planned to go to it,
-// nil where there is none, and how many it may hold.
+// full returns the first cell whose mailbox has no room for the events that are planned to go to it,
+// nil where all have, and how many it may hold. It takes time in proportion to what is delivered.
 func (k *kernel) full() (*cell, uint64) {
 	most, planned := k.rules.manifest.Limits.Mailbox, k.plan.targets
 	if uint64(k.longest+len(planned)) <= most {
 		return nil, most // even if all of them went to the longest
 	}
+	direct, each := make(map[string]int), make(map[string]int) // by cell, by reducer
+	over := func(c *cell) bool {
+		waiting := c.mail.len() + direct[c.name]
+		if c.there() {
+			waiting += each[c.id().Reducer]
+		}
+		return uint64(waiting) > most
+	}
 	for i, c := range planned {
-		over := func(c *cell) bool { return overfull(c, planned[:i+1], most) }
 		if !isEveryone(c.name) {
+			direct[c.name]++
 			if over(c) {
 				return c, most
 			}
+			continue
+		}
+		each[c.id().Reducer]++
+		if uint64(k.longest+i+1) <= most {
 			continue
 		}
 		all := k.cells.of(c.id().Reducer)
@@ -100,21 +118,6 @@ func (k *kernel) full() (*cell, uint64) {
 		}
 	}
 	return nil, most
-}
-
-// overfull reports whether a cell's mailbox would hold more than it may, with an event for
-// each recipient.
-func overfull(c *cell, to []*cell, most uint64) bool {
-	waiting := uint64(c.mail.len())
-	if waiting+uint64(len(to)) <= most {
-		return false
-	}
-	for _, other := range to {
-		if other.name == c.name || isEveryone(other.name) && strings.HasPrefix(c.name, other.name) && c.there() {
-			waiting++
-		}
-	}
-	return waiting > most
 }
 
 // roster is the cells of one reducer that are in memory, all of them.

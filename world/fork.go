@@ -13,11 +13,11 @@ import (
 type Amendment func(base *manifest.Manifest) (next *manifest.Manifest, contents map[manifest.Hash][]byte, err error)
 
 // Fork makes another world of the one whose journal cfg holds: b names it, and
-// cfg.Keys are its own. It lives by the rules that amend makes of its parent's;
+// cfg.Keys are its own. b.Live, a manifest.Live, comes to be the kinds that it names. It lives by the rules that amend makes of its parent's;
 // nil: by these. It is durable on return. The journal must end between two ticks.
 // Open opens the new world. Other rules are made ready, and take over the cells, within
 // cfg.Bounds and ctx: else the error is a *BoundError, or the cause that ctx ended for.
-func Fork(ctx context.Context, cfg Config, b journal.Forked, amend Amendment) error {
+func Fork(ctx context.Context, cfg Config, b *journal.Forked, amend Amendment) error {
 	w, err := open(cfg)
 	if err != nil {
 		return err
@@ -38,11 +38,14 @@ func Fork(ctx context.Context, cfg Config, b journal.Forked, amend Amendment) er
 		if blobs, err = w.contentsOf(m, contents); err != nil {
 			return err
 		}
-		if next, err = compile(m, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, newGuard(ctx, w.cfg.Bounds)); err != nil {
+		if next, err = compileCandidate(m, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, newGuard(ctx, w.cfg.Bounds)); err != nil {
 			return err
 		}
 	}
-	if err := w.k.fork(b, next); err != nil {
+	if err := nameLive(b, next.manifest); err != nil {
+		return err
+	}
+	if err := w.k.fork(*b, next); err != nil {
 		return err
 	}
 	w.k.blobs = append(w.k.blobs, blobs...)
@@ -76,9 +79,21 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	k.id = b.World
 	k.govern(next, all, id)
 	k.proposals.Disown()
-	k.onHold = b.Effects == journal.ForkHold
-	k.disown(b.Effects, id)
+	k.onHold, k.live = b.Effects == journal.ForkHold || b.Effects == journal.ForkLive && len(b.Live) > 0, b.Live
+	k.disown(&b, id)
 	k.since = k.last
+	return nil
+}
+
+// nameLive has a fork name the kinds that it performs by what its rules declare.
+func nameLive(b *journal.Forked, m *manifest.Manifest) (err error) {
+	if b.Effects == journal.ForkHold && len(b.Live) > 0 {
+		return refuse(ErrForkEffects, "effects", "%q performs nothing, and %q is to be live", b.Effects, b.Live[0])
+	}
+	b.Live, err = manifest.Live(b.Live).In(m)
+	if err != nil {
+		return &InputError{Err: ErrForkLive, Field: "live", Rule: err.Error()}
+	}
 	return nil
 }
 
@@ -86,8 +101,8 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 // answer, all of it can be asked for: it is known to them, and so never performed. Else
 // nobody here knows what came of the attempts in flight, and what has not started waits
 // for a person.
-func (k *kernel) disown(effects journal.ForkEffects, cause journal.Seq) {
-	recorded := effects.Recorded()
+func (k *kernel) disown(b *journal.Forked, cause journal.Seq) {
+	recorded := b.Effects == journal.ForkRecorded
 	for len(k.ledger.InFlight()) > 0 {
 		e := k.ledger.InFlight()[0]
 		d := journal.InDoubt{
@@ -105,7 +120,7 @@ func (k *kernel) disown(effects journal.ForkEffects, cause journal.Seq) {
 			k.ledger.Doubt(e, false)
 		}
 	}
-	if effects == journal.ForkRecorded {
+	if recorded && len(b.Live) == 0 {
 		return
 	}
 	for _, e := range k.ledger.In(receipt.StateInDoubt) {
@@ -118,7 +133,9 @@ func (k *kernel) disown(effects journal.ForkEffects, cause journal.Seq) {
 		return
 	}
 	for _, e := range k.ledger.In(receipt.StateOpen) {
-		k.writeParked(&e.Intent, []string{ruleOnHold}, receipt.NoDeadline, cause)
+		b := journal.IntentParked{Rules: []string{ruleOnHold}, Deadline: receipt.NoDeadline, Cap: e.Intent.Cap}
+		_, seen := k.writeParked(&e.Intent, b, cause)
 		k.ledger.Stop(e)
+		e.Seen = seen
 	}
 }

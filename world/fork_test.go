@@ -18,7 +18,7 @@ func forkOf(ctx context.Context, t *testing.T, w *worldtest.World, id string, b 
 	t.Helper()
 	past := w.Journal.Clone()
 	cfg := world.Config{Journal: past, History: past, Keys: worldtest.Keyring(t, id), Bounds: b}
-	return past, world.Fork(ctx, cfg, journal.Forked{World: id, Effects: journal.ForkHold, Actor: "ada"}, amend)
+	return past, world.Fork(ctx, cfg, &journal.Forked{World: id, Effects: journal.ForkHold, Actor: "ada"}, amend)
 }
 
 // amendTo puts other rules in the place of all.

@@ -130,13 +130,15 @@ func (k *kernel) grant() {
 	if k.still {
 		return
 	}
-	for l := (line{k: k}); k.ledger.HasSlot(k.rules.manifest.Limits.InFlight); {
+	for l := (line{k: k}); k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) && k.rules.guard.ended() == nil; {
 		e, need, gone := l.next()
 		switch {
 		case e == nil:
 			return
 		case gone != nil:
 			k.tooLate(e, gone)
+			continue
+		case !k.mayStart(e):
 			continue
 		case k.rules.gate.AtStart():
 			k.setAside(e, need)
@@ -159,11 +161,7 @@ func (k *kernel) grant() {
 // leaves no room.
 func (k *kernel) tooLate(e *receipt.Entry, gone *governance.Shortage) {
 	code, reason := gone.Denies(e.Intent.Kind)
-	if e.Attempt == e.Unused {
-		k.refuse(e, journal.Seq(e.Emitted), code, reason, nil)
-		return
-	}
-	k.end(e, journal.Seq(e.Emitted), receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(string(code), reason))
+	k.deny(e, journal.Seq(e.Emitted), &governance.Decision{Code: code, Reason: reason})
 }
 
 // wake returns the next tick in which an open intent may be attempted that cannot be now,
@@ -175,7 +173,7 @@ func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
 	}
 	var at manifest.Tick
 	sooner := func(tick manifest.Tick) {
-		if tick > k.now && (at == 0 || tick < at) {
+		if tick > k.now && (at == 0 || tick < at) && k.reaches(tick) {
 			at = tick
 		}
 	}

@@ -33,7 +33,8 @@ type imageCore struct {
 	Operators uint64        `cbor:"operators"`
 	Budgets   budgets       `cbor:"budgets"`
 
-	Paces map[string]pace `cbor:"paces,omitempty"`
+	Paces map[string]pace        `cbor:"paces,omitempty"`
+	Rests map[string]journal.Seq `cbor:"rests,omitempty"`
 
 	Catalog   snapshot.Catalog `cbor:"catalog"`
 	Retention uint64           `cbor:"retention"`
@@ -42,9 +43,11 @@ type imageCore struct {
 	Fresh     []journal.Seq    `cbor:"fresh,omitempty"`
 	Recalls   []recall         `cbor:"recalls"`
 	Held      bool             `cbor:"held"`
+	Live      []string         `cbor:"live,omitempty"`
 
 	Proposals governance.Proposals `cbor:"proposals"`
 	Since     journal.Seq          `cbor:"since"`
+	Ticked    journal.Seq          `cbor:"ticked,omitempty"`
 
 	Cells  uint64   `cbor:"cells,omitempty"`  // how many the image has; from version 3 on
 	Unborn uint64   `cbor:"unborn,omitempty"` // of those; likewise
@@ -111,9 +114,9 @@ func (k *kernel) image() (*journal.Image, error) {
 		Version: imageVersion, World: k.id, Seed: k.seed, Lineage: k.lineage, Manifest: k.rules.hash,
 		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left), Still: k.still,
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
-		Operators: k.operators, Budgets: k.budgets, Paces: k.paces,
-		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
-		Proposals: k.proposals, Since: k.since,
+		Operators: k.operators, Budgets: k.budgets, Paces: k.paces, Rests: k.rests,
+		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold, Live: k.live,
+		Proposals: k.proposals, Since: k.since, Ticked: k.ticked,
 		Cells: uint64(k.cells.len()), Unborn: uint64(k.cells.unborn), Parked: cellNames(k.parkedCells()),
 		Submits: k.submits.list,
 	}
@@ -238,10 +241,10 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	k.recorder = newRecorder(img.Head, core.Now)
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
 	k.inTick, k.handled, k.still, k.operators = core.InTick, core.Handled, core.Still, core.Operators
-	k.budgets, k.paces = core.Budgets, core.Paces
-	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
+	k.budgets, k.paces, k.rests = core.Budgets, core.Paces, core.Rests
+	k.catalog, k.retention, k.onHold, k.live = core.Catalog, core.Retention, core.Held, core.Live
 	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
-	k.proposals, k.since = core.Proposals, core.Since
+	k.proposals, k.since, k.ticked = core.Proposals, core.Since, core.Ticked
 	k.submits.restore(core.Submits)
 	names := make(map[string]*cell, len(core.Ready))
 	for i := range parts.cells {

@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -132,4 +133,18 @@ func TestReceiptThatAsksNothingIsAFailure(t *testing.T) {
 	p.Drive()
 	require.Equal(t, receipt.StateFailed, p.entry(key).State)
 	p.tells("x0 error")
+}
+
+func TestAnswerWhoseCheckDoesNotEndIsRefused(t *testing.T) {
+	var schema any
+	require.NoError(t, json.Unmarshal([]byte(blowUp), &schema))
+	q := receipt.Question{Requests: map[string]receipt.InputRequest{"confirm": {Message: "really?", Schema: mustData(t, schema)}}}
+	payload, err := q.Encode()
+	require.NoError(t, err)
+	p := live(t)
+	key := p.ask()
+	p.out.Reply(p.performing(), worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeInputRequired, Payload: payload})
+	p.Drive()
+	require.ErrorIs(t, p.answer(key, nested(50)), world.ErrBadAnswer)
+	require.Equal(t, receipt.StateParked, p.entry(key).State)
 }

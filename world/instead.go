@@ -134,7 +134,7 @@ func (k *kernel) mayAsk(in *receipt.Intent) error {
 	if err != nil {
 		return err
 	}
-	if d := k.decide(asker, in, in.Cap, false); d.Verdict == governance.Deny {
+	if d := k.decide(asker, in, false); d.Verdict == governance.Deny {
 		return refuse(ErrGate, "key", "%s: %s", d.Code, d.Reason)
 	}
 	return nil

@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -54,8 +55,12 @@ func (k *kernel) intent(step receipt.StepID, cell, kind string, params journal.D
 // judge puts an intent before the gate and enters it into the ledger. in.Cap is
 // the capability asked for. original is the intent that it makes up for, or nil.
 func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq, original *receipt.Entry) *receipt.Entry {
-	d := k.decide(asker, &in, in.Cap, false)
+	d := k.decide(asker, &in, false)
 	in.Cap = d.Cap
+	why := k.restsFor(d.Cap, 0)
+	if d.Verdict == governance.Allow && why != "" {
+		d.Verdict = governance.RequireApproval
+	}
 	var e *receipt.Entry
 	switch d.Verdict {
 	case governance.Allow:
@@ -63,7 +68,7 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq,
 		e = k.ledger.Emit(in, uint64(id))
 		k.reserve(e, d.Reserve)
 	case governance.RequireApproval:
-		e = k.park(in, d.Rules, cause)
+		e = k.park(in, d.Rules, why, cause)
 	default:
 		id := k.writeDenied(&in, d.Code, d.Reason, d.Rules, cause)
 		e = k.ledger.Deny(in, uint64(id))
@@ -77,33 +82,50 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq,
 	return e
 }
 
-// park has an intent wait for a person.
-func (k *kernel) park(in receipt.Intent, rules []string, cause journal.Seq) *receipt.Entry {
-	deadline := uint64(k.now + k.rules.manifest.Defaults.ApprovalTTL)
-	if k.onHold {
-		deadline = receipt.NoDeadline
-	}
-	return k.ledger.Park(in, deadline, uint64(k.writeParked(&in, rules, deadline, cause)))
+// park has an intent wait for a person. why says why it does beside the rules.
+func (k *kernel) park(in receipt.Intent, rules []string, why string, cause journal.Seq) *receipt.Entry {
+	b := journal.IntentParked{Rules: rules, Deadline: k.approvalDeadline(in.Kind), Reason: why, Cap: in.Cap}
+	id, seen := k.writeParked(&in, b, cause)
+	e := k.ledger.Park(in, b.Deadline, uint64(id))
+	e.Seen = seen
+	return e
 }
 
-func (k *kernel) writeParked(in *receipt.Intent, rules []string, deadline uint64, cause journal.Seq) journal.Seq {
-	b := journal.IntentParked{
-		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
-		Occurrence: in.Occurrence, Rules: rules, Deadline: deadline, Params: in.Params,
+// approvalDeadline returns the tick at which what is parked now is denied; of what a fork holds, none.
+func (k *kernel) approvalDeadline(kind string) uint64 {
+	if k.holds(kind) {
+		return receipt.NoDeadline
 	}
-	return k.note(journal.KindParked, cause, &b)
+	return uint64(k.now.Plus(k.rules.manifest.Defaults.ApprovalTTL))
 }
 
-// decide asks the gate. capability is the one asked for.
-func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability string, approved bool) governance.Decision {
+// writeParked writes that an intent is parked, with what b says of why, and returns what an
+// approval is bound to.
+func (k *kernel) writeParked(in *receipt.Intent, b journal.IntentParked, cause journal.Seq) (journal.Seq, *receipt.Seen) {
+	b.Version = journal.V(journal.BodyVersion)
+	b.Key, b.Step, b.Cell, b.Kind, b.Tag = in.Key, in.Step, in.Cell, in.Kind, in.Tag
+	b.Occurrence, b.Params = in.Occurrence, in.Params
+	b.Seen = governance.Seen(k.rules.manifest, b.Kind, b.Cap, b.Rules)
+	return k.note(journal.KindParked, cause, &b), &b.Seen
+}
+
+// decide asks the gate about an intent. in.Cap is the capability asked for.
+func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, approved bool) governance.Decision {
+	return k.decideOn(asker, in, governance.Request{Cap: in.Cap, Approved: approved})
+}
+
+// decideOn asks the gate. asked is what only whoever asks for the intent knows of it.
+func (k *kernel) decideOn(asker reducer.Cell, in *receipt.Intent, asked governance.Request) governance.Decision {
 	req := &k.request
-	*req = governance.Request{
-		World: k.rules.manifest.World, Cell: asker, Time: k.now,
-		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
-		Context: k.rules.guard.context(), Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
-	}
+	*req = asked
+	req.World, req.Cell, req.Time = k.rules.manifest.World, asker, k.now
+	req.Kind, req.Params, req.Tag = in.Kind, in.Params, in.Tag
+	req.Context, req.Caps, req.Accounts = k.rules.guard.context(), k.budgets.Caps, governance.Accounts{World: k.budgets.World}
 	if c := k.cells.get(asker); c != nil {
-		req.Step, req.Accounts.Cell = c.n, c.asked().account
+		req.Accounts.Cell = c.asked().account
+		if req.Step == 0 {
+			req.Step = c.n
+		}
 	}
 	k.rules.guard.item(len(in.Params), "params of", in.Kind, k.last)
 	if k.over() {
@@ -113,11 +135,14 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 		return d
 	}
 	d := k.rules.gate.Decide(req)
-	if k.onHold && d.Verdict == governance.Allow && !approved {
+	if d.Verdict == governance.Allow && !req.Approved && k.holds(in.Kind) {
 		d.Verdict, d.Rules = governance.RequireApproval, append(d.Rules, ruleOnHold)
 	}
 	return d
 }
+
+// holds reports whether effects of a kind wait for a person, whatever the rules say: in a fork.
+func (k *kernel) holds(kind string) bool { return k.onHold && !slices.Contains(k.live, kind) }
 
 // ruleOnHold has the effects of a fork wait for a person.
 const ruleOnHold = "fork_on_hold"
@@ -136,32 +161,6 @@ func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason st
 		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
 	}
 	return k.note(journal.KindDenied, cause, &b)
-}
-
-// refuse denies a parked intent.
-func (k *kernel) refuse(e *receipt.Entry, cause journal.Seq, code governance.Code, reason string, rules []string) {
-	id := k.writeDenied(&e.Intent, code, reason, rules, cause)
-	k.ledger.Refuse(e, uint64(id))
-	k.keep(e)
-	k.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(code), reason))
-}
-
-// approve puts a parked intent before the gate again, which now asks for no
-// approval. A slot is granted with the next tick.
-func (k *kernel) approve(e *receipt.Entry, cause journal.Seq) error {
-	asker, err := reducer.ParseCell(e.Intent.Cell)
-	if err != nil {
-		return err
-	}
-	d := k.decide(asker, &e.Intent, e.Intent.Cap, true)
-	if d.Verdict != governance.Allow {
-		k.refuse(e, cause, d.Code, d.Reason, d.Rules)
-		return nil
-	}
-	id := k.writeEmitted(&e.Intent, &d, "approved", cause)
-	k.ledger.Approve(e, d.Cap, uint64(id))
-	k.reserve(e, d.Reserve)
-	return nil
 }
 
 // submitEffect takes an effect that a person asks for. It goes the road of any

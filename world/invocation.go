@@ -110,7 +110,7 @@ func taskOf(work receipt.Work, e *receipt.Entry, attempt uint64) receipt.Task {
 
 // follows does what follows from the receipt of an attempt.
 func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
-	k.charge(e, r)
+	k.charge(e, r, id)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
 		if e.Accepted() != "" {

@@ -48,16 +48,19 @@ type kernel struct {
 	parked    map[reducer.Cell]*cell
 	operators uint64 // effects submitted by operators
 	budgets   budgets
-	paces     map[string]pace // by kind of effect
+	paces     map[string]pace        // by kind of effect
+	rests     map[string]journal.Seq // capabilities, since records
 	catalog   snapshot.Catalog
 	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
 	rollbacks []turning
 	rollbackV uint64        // version of the last of them; 0: 1
 	fresh     []journal.Seq // those with fresh effects
 	recalls   []recall
-	onHold    bool // a fork whose effects wait for persons
+	onHold    bool     // a fork whose effects wait for persons, but for those of kinds in live
+	live      []string // by name
 	proposals governance.Proposals
 	since     journal.Seq // the last record of what put the rules in force
+	ticked    journal.Seq // the clock.advanced since which it is now
 
 	tree      *stateTree // nil: not computed yet
 	paranoid  bool
@@ -217,7 +220,7 @@ func (k *kernel) advance(to manifest.Tick, still bool) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
-	if to < k.now || to == k.now && !k.rules.manifest.Clock.Real() {
+	if to < k.now || to == k.now && !k.tickGoesOn() {
 		return refuse(ErrBadTick, "to", "%d, and the world is at tick %d", to, k.now)
 	}
 	k.begin(to, still)
@@ -225,19 +228,28 @@ func (k *kernel) advance(to manifest.Tick, still bool) error {
 }
 
 // begin is advance with nothing in its way. A tick of a real clock can go on: what came
-// after it had ended need not wait for the next one.
+// after it had ended need not wait for the next one. Once its guard has ended all is thrown away.
 func (k *kernel) begin(to manifest.Tick, still bool) {
+	sameTick := to == k.now
 	k.now = to
 	k.inTick, k.handled, k.still = true, 0, still
 	b := journal.NewAdvanced(to, still)
-	k.write(journal.KindAdvanced, 0, b.Append(k.body[:0]))
+	if id, _ := k.write(journal.KindAdvanced, 0, b.Append(k.body[:0])); !sameTick {
+		k.ticked = id
+	}
 	for x := range k.scheduled.due(to) {
+		if k.rules.guard.ended() != nil {
+			return
+		}
 		if x.mayBeDestroyed() {
 			touchList(k.lists.scheduled, x.to)
 		}
 		k.deliverAll(x.to, mail{record: x.record, name: x.name, data: x.data})
 	}
 	for x := range k.timers.due(to) {
+		if k.rules.guard.ended() != nil {
+			return
+		}
 		k.untag(x)
 		if x.mayBeDestroyed() {
 			touchList(k.lists.timers, x.to)
@@ -248,7 +260,10 @@ func (k *kernel) begin(to manifest.Tick, still bool) {
 		k.deliver(c, mail{record: id, name: x.name, data: x.data})
 	}
 	for e := k.ledger.Overdue(uint64(to)); e != nil; e = k.ledger.Overdue(uint64(to)) {
-		k.refuse(e, journal.Seq(e.Emitted), codeApprovalExpired, "nobody approved it in time", nil)
+		if k.rules.guard.ended() != nil {
+			return
+		}
+		k.deny(e, journal.Seq(e.Emitted), &governance.Decision{Code: CodeApprovalExpired, Reason: "nobody approved it in time"})
 	}
 	k.grant()
 }
@@ -324,5 +339,11 @@ func (k *kernel) nextAlarm() (manifest.Tick, bool) {
 			at, found = h[0].at, true
 		}
 	}
-	return at, found
+	return at, found && k.reaches(at)
+}
+
+// reaches reports whether the clock comes to a tick. What the journal has for one that does
+// not come is never due: under another clock it may have been to come.
+func (k *kernel) reaches(at manifest.Tick) bool {
+	return at <= max(k.now, k.rules.manifest.Clock.Last())
 }

@@ -66,11 +66,8 @@ func (k *kernel) readAnswers(h journal.History, p *past) error {
 		if a.receipt, err = receipt.Decode(finished.Receipt); err != nil {
 			return fmt.Errorf("world: record #%d: %w", e.Finished, err)
 		}
-		if body, err = journal.ReadBody(h, journal.Seq(e.Emitted)); err != nil {
+		if a.params, err = paramsOf(h, e); err != nil {
 			return err
-		}
-		if intent, ok := body.(*journal.IntentEmitted); ok {
-			a.params = intent.Params
 		}
 		p.answers[e.Intent.Key] = a
 	}
@@ -245,5 +242,22 @@ func (k *kernel) repeatAnswers(p *past, id journal.Seq) {
 	slices.SortFunc(ended, func(a, b *receipt.Entry) int { return cmp.Compare(a.Finished, b.Finished) })
 	for _, e := range ended {
 		k.recall(e, id)
+	}
+}
+
+// paramsOf reads the params of an intent from the record that let it through, or that asked
+// a person about it last.
+func paramsOf(h journal.History, e *receipt.Entry) (journal.Data, error) {
+	body, err := journal.ReadBody(h, journal.Seq(e.Emitted))
+	if err != nil {
+		return nil, err
+	}
+	switch made := body.(type) {
+	case *journal.IntentEmitted:
+		return made.Params, nil
+	case *journal.IntentParked:
+		return made.Params, nil
+	default:
+		return nil, fmt.Errorf("world: record #%d made no intent", e.Emitted)
 	}
 }

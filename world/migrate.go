@@ -52,12 +52,12 @@ func (k *kernel) migrate(next *rules, cells []*cell) ([]migrated, error) {
 func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell, g *guard) (migrated, error) {
 	in := reducer.Input{Cell: c.id(), State: bytes.Clone(c.state), Time: k.now, Limits: rule.limits, Bounds: g.migrationBounds()}
 	var out reducer.Output
-	if err := impl.Migrate(&in, &out); err != nil {
+	if err := reducer.Migrate(impl, &in, &out); err != nil {
 		return migrated{}, err
 	}
 	if k.paranoid {
 		var again reducer.Output
-		if err := impl.Migrate(&in, &again); err != nil || !sameOutput(&out, &again) {
+		if err := reducer.Migrate(impl, &in, &again); err != nil || !sameOutput(&out, &again) {
 			return migrated{}, fmt.Errorf("migrate is not deterministic: two runs on the same state gave different ones")
 		}
 	}

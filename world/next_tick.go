@@ -10,7 +10,7 @@ func (m *Moment) NextTick() (manifest.Tick, bool) {
 		if k.rules.manifest.Clock.Real() {
 			return k.now, true
 		}
-		return k.now + 1, true
+		return k.tickAfter(), true
 	}
 	at, ok := k.nextAlarm()
 	// Time does not jump to where a budget renews while what holds it may come back.
@@ -18,7 +18,19 @@ func (m *Moment) NextTick() (manifest.Tick, bool) {
 	if wake, waits := k.wake(!underWay); waits && (!ok || wake < at) {
 		at, ok = wake, true
 	}
-	return max(at, k.now+1), ok
+	return max(at, k.tickAfter()), ok
+}
+
+// tickGoesOn reports whether the present tick can go on: with a real clock any can, and at the
+// end of a clock its last, in which time stands.
+func (k *kernel) tickGoesOn() bool {
+	clock := k.rules.manifest.Clock
+	return clock.Real() || k.now >= clock.Last()
+}
+
+// tickAfter returns the tick that comes after the present one.
+func (k *kernel) tickAfter() manifest.Tick {
+	return max(k.now, min(k.now.Plus(1), k.rules.manifest.Clock.Last()))
 }
 
 // canGoOn reports whether a tick would give a cell its turn or permit an effect,
@@ -33,9 +45,9 @@ func (k *kernel) canGoOn() bool {
 func (m *Moment) NextDue() (manifest.Tick, bool) {
 	at, ok := m.k.nextAlarm()
 	if deadline, parked := m.k.ledger.NextDeadline(); parked && (!ok || deadline < uint64(at)) {
-		return manifest.Tick(deadline), true
+		at, ok = manifest.Tick(deadline), true
 	}
-	return at, ok
+	return at, ok && m.k.reaches(at)
 }
 
 // NextWake returns the tick in which NextDue, or in which an intent can be attempted that

@@ -41,6 +41,10 @@ type Config struct {
 	Bounds   Bounds           // of candidates, until they are in force; zero: DefaultBounds
 	Now      func() int64     // the wall clock, in nanoseconds since 1970-01-01 UTC; nil: time jumps, also where the clock is to be real
 
+	// Life ends what a world in memory does, also amid a step, which is thrown away with it: open
+	// it again. Nil: it ends with the step that is under way.
+	Life context.Context
+
 	// Images, if set, are those that Journal has. Once cells and intents in memory take more
 	// than about Memory bytes, those that nobody uses are left to the last image, and read
 	// from there when somebody asks for them. 0: all stay in memory.
@@ -159,7 +163,13 @@ func Adopt(ctx context.Context, cfg Config, b Bounds) error {
 }
 
 // open opens a world without a host.
-func open(cfg Config) (*World, error) { return openWithin(cfg, nil) }
+func open(cfg Config) (*World, error) {
+	life := cfg.Life
+	if life == nil {
+		life = context.Background()
+	}
+	return openWithin(cfg, newGuard(life, Bounds{}))
+}
 
 func openWithin(cfg Config, g *guard) (*World, error) {
 	if cfg.History == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -146,4 +147,72 @@ func TestACandidateWhosePoliciesMistakeParamsIsRefused(t *testing.T) {
 	w.Submit("go", map[string]any{"params": map[string]any{"a": 1}})
 	w.Run()
 	w.RequireReplay()
+}
+
+// blowUp is a schema whose check doubles with each level of the data.
+const blowUp = `{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}`
+
+func nested(n int) any {
+	v := any(map[string]any{})
+	for range n {
+		v = map[string]any{"a": v}
+	}
+	return v
+}
+
+// TestAChecksStepsAreCounted: schemas of params and events whose checks would never end
+// refuse what they cannot check, at the same place whenever it is done again.
+func TestAChecksStepsAreCounted(t *testing.T) {
+	m, contents := givenRules(t, blowUp)
+	hash := canon.Sum([]byte(blowUp))
+	m.Events["wild"] = manifest.Event{Schema: hash}
+	w := allOK(t, m, contents)
+	w.Submit("go", map[string]any{"params": nested(10)})
+	w.Run()
+	require.JSONEq(t, `{"status": "ok", "payload": "pay.card"}`, w.State("payer/p"))
+	w.Submit("go", map[string]any{"params": nested(50)})
+	w.Run()
+	require.Contains(t, w.State("payer/p"), `"code":"bad_params"`)
+	require.Contains(t, w.State("payer/p"), "a.a.a: takes more than ")
+
+	var refused *world.InputError
+	require.ErrorAs(t, w.TrySubmit("wild", nested(50)), &refused)
+	require.ErrorIs(t, refused, world.ErrSchema)
+	require.Contains(t, refused.Field, "data.a.a")
+	w.RequireReplay()
+}
+
+// TestParamsAreCheckedBySchemaOfTheApply: what waits when a narrower schema is applied is denied
+// by it, also where a person has approved it.
+func TestParamsAreCheckedBySchemaOfTheApply(t *testing.T) {
+	for _, approved := range []bool{false, true} {
+		m, contents := givenRules(t, `{"title": "any"}`)
+		m.Policies = append(m.Policies, manifest.Policy{Name: "card", When: `intent.kind == "pay.card"`, Decide: manifest.DecideRequireApproval})
+		m = m.WithDefaults()
+		w := allOK(t, m, contents)
+		w.Submit("go", map[string]any{"params": map[string]any{"a": "7"}})
+		w.Run()
+		card := func() receipt.Entry {
+			all := w.Intents()
+			return all[slices.IndexFunc(all, func(e receipt.Entry) bool { return e.Intent.Kind == "pay.card" })]
+		}
+		e := card()
+		require.Equal(t, receipt.StateParked, e.State)
+		if approved {
+			_, err := w.Resolve(t.Context(), journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: journal.Approve, Actor: "ada", Reason: "yes"})
+			require.NoError(t, err)
+		}
+		next := m
+		next.Version++
+		next.Effects = maps.Clone(m.Effects)
+		narrower := next.Effects["pay.card"]
+		narrower.Params = canon.Sum([]byte(cents))
+		next.Effects["pay.card"] = narrower
+		contents[narrower.Params] = []byte(cents)
+		require.NoError(t, worldtest.Adopt(t.Context(), w.World, &next, contents))
+		require.Equal(t, receipt.StateDenied, card().State)
+		w.Run()
+		require.JSONEq(t, `{"status": "denied", "payload": {"code": "bad_params", "reason": "params.a: got string, want integer"}}`, w.State("payer/p"))
+		w.RequireReplay()
+	}
 }

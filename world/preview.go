@@ -15,6 +15,8 @@ import (
 type Preview struct {
 	Cells   uint64     // whose states its code takes over
 	First   []Takeover // of them, by name; at most governance.MaxListed
+	Open    Opened     // what becomes of the intents that are not begun
+	Moved   uint64     // timers, and events that are due later: the clock changes, and each keeps its tick
 	Refused error      // why it would be refused all the same: an *InputError of ErrUnderWay, or what Config.Performs says
 }
 
@@ -45,7 +47,7 @@ func Foresee(
 	view(func(m *Moment) { with = *m })
 	g := newGuard(ctx, with.bounds)
 	blobs := overlaid{contents, with.past}
-	candidate, err := compile(next, canon.Sum(encoded), blobs, with.registry, g)
+	candidate, err := compileCandidate(next, canon.Sum(encoded), blobs, with.registry, g)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,10 @@ func Foresee(
 	var apart *kernel
 	var cells []*cell
 	view(func(m *Moment) {
-		p.Refused = m.k.fits(candidate)
+		p.Refused, p.Open = m.k.fits(candidate), m.k.foreseeOpen(candidate)
+		if m.k.rules.manifest.Clock != next.Clock {
+			p.Moved = uint64(len(m.k.timers) + len(m.k.scheduled))
+		}
 		apart, cells, err = m.k.apart(candidate)
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // maxManifestBytes is the greatest size of a candidate, encoded.
@@ -56,7 +57,7 @@ func (m *Moment) mayPropose(p *Proposal) error {
 	if err := m.ProposedAlready(canon.Sum(encoded)); err != nil {
 		return err
 	}
-	return checkClock(m.k.rules.manifest.Clock, p.Candidate.Clock)
+	return checkClock(m.k.rules.manifest.Clock, p.Candidate.Clock, m.k.now)
 }
 
 // vet returns a candidate that can be run and performed, with all that it names.
@@ -66,18 +67,24 @@ func (m *Moment) vet(ctx context.Context, p *Proposal) ([]journal.Blob, error) {
 		return nil, err
 	}
 	contents := journal.BlobList(blobs)
-	next, err := compile(p.Candidate, blobs[0].Hash, contents, m.registry, newGuard(ctx, m.bounds))
+	next, err := compileCandidate(p.Candidate, blobs[0].Hash, contents, m.registry, newGuard(ctx, m.bounds))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCandidate, err)
 	}
-	faults, err := governance.CheckParams(p.Candidate, contents.Blob, func() bool { return ctx.Err() != nil })
-	if err == nil && len(faults) > 0 {
-		err = fmt.Errorf("%w: %s: %w", ErrCandidate, faults[0].Path, faults[0].PolicyError)
-	}
+	return blobs, m.canPerform(next, contents.Blob)
+}
+
+// compileCandidate is compile for a manifest that somebody wants to be in force: its rules
+// are held against what it declares. Those that are in force run as they are.
+func compileCandidate(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
+	next, err := compile(m, hash, blobs, registry, g)
 	if err != nil {
 		return nil, err
 	}
-	return blobs, m.canPerform(next, contents.Blob)
+	if err := RefuseNames(m, blobs.Blob, g.stepEnded()); err != nil {
+		return nil, err
+	}
+	return next, g.ended()
 }
 
 // Propose asks for a change of the rules and returns its record and the proposal's

@@ -30,7 +30,7 @@ func (k *kernel) step(kind string) {
 		p.At, p.Part = k.now, 0
 	}
 	p.Part += uint64(rate.Per) % rate.Calls
-	p.At += rate.Per/manifest.Tick(rate.Calls) + manifest.Tick(p.Part/rate.Calls)
+	p.At = p.At.Plus(rate.Per/manifest.Tick(rate.Calls) + manifest.Tick(p.Part/rate.Calls))
 	p.Part %= rate.Calls
 	if k.paces == nil {
 		k.paces = make(map[string]pace)

@@ -8,18 +8,25 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Telling says which effect in flight that a deterministic adapter answers is told what
-// came of it next, in a tick and after so many turns of cells in it; nil: none yet. flight
-// is in the order of the permits, and must not be changed.
+// Telling says which effect in flight is told what came of it next, in a tick and after so
+// many turns of cells in it; nil: none yet. A live one is waited for. flight is in
+// the order of the permits, and must not be changed.
 type Telling func(now manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry
 
-// TellBy has cells told what came of deterministic effects as next says, so that a world
-// can live through what another one did: there they were told later. nil: in the order of
-// their permits, at once. What stands in the way of an answer counts when it is its turn.
+// TellBy has cells told what came of their effects as next says, so that a world can live
+// through what another one did: there they were told later. nil: of deterministic ones in the
+// order of their permits, at once, and of others when it comes. What stands in the way of an answer counts when it is its turn.
 func (w *World) TellBy(next Telling) {
 	for _, e := range w.k.ledger.InFlight() {
-		if _, failed := w.failures[e.Intent.Key]; failed {
+		key := e.Intent.Key
+		if a, failed := w.failures[key]; failed && w.host.Live(&e.Intent) {
+			w.came = append(w.came, a)
+		} else if failed {
 			w.again(e)
+		}
+		if data, ok := w.answers[key]; ok && w.host.Live(&e.Intent) {
+			delete(w.answers, key)
+			w.came = append(w.came, receipt.Answer{Key: key, Attempt: e.Attempt, Receipt: data})
 		}
 	}
 	w.telling, w.failures = next, make(map[receipt.Key]receipt.Answer)
@@ -42,8 +49,11 @@ func (w *World) RunTick(ctx context.Context, at manifest.Tick, still bool) error
 	if w.broken != nil {
 		return w.broken
 	}
-	if at < w.k.now || at == w.k.now && !w.k.rules.manifest.Clock.Real() {
+	if at < w.k.now || at == w.k.now && !w.k.tickGoesOn() {
 		return nil
+	}
+	if err := comes(w.k.rules.manifest.Clock, at, "to"); err != nil {
+		return err
 	}
 	return w.tickOf(ctx, at, at, still)
 }

@@ -72,7 +72,11 @@ func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step
 		c.await(in.Key)
 		k.reuse(e, id)
 	default:
-		e := k.park(in, []string{possibleRepeat}, step)
+		why := ""
+		if len(k.rests) > 0 {
+			why = k.restsFor(k.decide(c.id(), &in, false).Cap, 0)
+		}
+		e := k.park(in, []string{possibleRepeat}, why, step)
 		k.ledger.Repeat(e, left)
 		c.await(in.Key)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -36,7 +37,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 	}
 	switch b.How { //nolint:exhaustive // an edit asks for another
 	case journal.Approve:
-		return k.approveRepeat(e, id)
+		k.approveRepeat(e, id)
 	case Reuse:
 		k.reuse(e, id)
 	case journal.Disapprove:
@@ -48,7 +49,9 @@ func (k *kernel) resolve(b journal.Resolved) error {
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInputDenied, b.Reason))
 			return nil
 		}
-		k.refuse(e, id, codeApprovalDenied, b.Actor+": "+b.Reason, nil)
+		k.deny(e, id, &governance.Decision{Code: codeApprovalDenied, Reason: b.Actor + ": " + b.Reason})
+	case journal.Stop:
+		k.deny(e, id, &governance.Decision{Code: codeStopped, Reason: b.Actor + ": " + b.Reason})
 	case journal.Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
@@ -69,14 +72,11 @@ func (k *kernel) resolve(b journal.Resolved) error {
 
 // approveRepeat is approve, and lets a side effect that was left behind be
 // repeated once: the next equal intent is no repeat of it.
-func (k *kernel) approveRepeat(e *receipt.Entry, cause journal.Seq) error {
-	if err := k.approve(e, cause); err != nil {
-		return err
-	}
+func (k *kernel) approveRepeat(e *receipt.Entry, cause journal.Seq) {
+	k.approve(e, cause)
 	if e.Repeats != nil && e.State == receipt.StateOpen {
 		k.matchV1(k.ledger.Entry(*e.Repeats))
 	}
-	return nil
 }
 
 // verifierActor begins the actor of a decision that a verifier made.
@@ -175,6 +175,11 @@ func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *rec
 func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 	want := receipt.StateInDoubt
 	switch b.How {
+	case journal.Stop:
+		if e.NotBegun() {
+			return nil
+		}
+		return refuse(ErrNotWaiting, "key", "%s is %s, and what is begun, or has ended, is not stopped", b.Key, standing(e))
 	case journal.Approve, journal.Disapprove, journal.Edit, Reuse, journal.Answer:
 		want = receipt.StateParked
 	case journal.NotExecuted, journal.RetryAnyway:
@@ -197,6 +202,14 @@ func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 		}
 	}
 	return nil
+}
+
+// standing says where an intent stands.
+func standing(e *receipt.Entry) string {
+	if e.State == receipt.StateOpen && e.Accepted() != "" {
+		return "accepted by the outside"
+	}
+	return string(e.State)
 }
 
 // decides reports whether a decision is about what an intent in its state waits for.

@@ -149,7 +149,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 func (k *kernel) shifted(p *past, saved []imageAlarm) (alarms, error) {
 	saved = slices.Clone(saved)
 	for i := range saved {
-		saved[i].At = k.now + (saved[i].At - p.core.Now)
+		saved[i].At = k.now.Plus(saved[i].At - p.core.Now)
 	}
 	return k.restoreAlarms(saved)
 }

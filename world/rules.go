@@ -39,7 +39,7 @@ type rules struct {
 type effectRule struct {
 	manifest.Effect
 	compensation *governance.Transform // nil: nothing makes up for it
-	params       *schema               // nil: any
+	params       *checkedSchema        // nil: any
 }
 
 // reducerRule is one reducer of the manifest, ready to run.
@@ -55,7 +55,7 @@ type reducerRule struct {
 // eventRule is one declared event with the routes that match it.
 type eventRule struct {
 	name   string
-	schema *schema // nil: any data
+	schema *checkedSchema // nil: any data
 	routes []route
 }
 
@@ -103,11 +103,13 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	return r, r.lacks
 }
 
-// release has rules that were made ready under a guard run without it, by their own
-// limits: they are in force.
-func (r *rules) release() {
-	r.guard.release()
-	r.guard = nil
+// release has rules that were made ready under a guard run by their own limits, under that
+// of the world: they are in force.
+func (r *rules) release(to *guard) {
+	if r.guard != to {
+		r.guard.release(to)
+		r.guard = to
+	}
 }
 
 // compileEffects makes the effects of a manifest ready.
@@ -171,13 +173,11 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 		}
 	}
 	program, err := star.CompileCode(r.engines.Of(manifest.EngineStarlark), code)
-	if err == nil {
-		program, err = program.With(star.Setting{Params: def.Params, Schemas: r.schemas})
-	}
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
-	impl, used, err := program.Within(r.guard.shareBounds())
+	setting := star.Setting{Params: def.Params, Schemas: r.schemas, Limits: def.Limits}
+	impl, used, err := program.With(setting).Within(r.guard.shareBounds())
 	r.guard.use(used.Gas)
 	if r.guard.stop(err, "the code of reducer "+name, 0) {
 		return nil, r.guard.ended()

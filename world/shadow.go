@@ -26,6 +26,7 @@ type ShadowConfig struct {
 	Listed   int                  // differences of a kind that the report lists; 0: governance.MaxListed, and another number is not for a record
 	Bounds   Bounds               // of the candidate; zero: Config.Bounds
 	Progress func(at journal.Seq) // now and then; nil: nobody looks
+	Governed bool                 // the rules are another manifest's, see Manifest.GovernedBy, and may name what only that declares
 }
 
 // ErrLeftPart says that a snapshot, or another moment, is in a part of the history that
@@ -92,7 +93,11 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 	s := &shadow{was: m.k, h: m.past, registry: m.registry, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), unanswered: make(map[receipt.Key]dueAnswer)}
 	g := newGuard(ctx, cmp.Or(cfg.Bounds, m.bounds))
 	g.spare(m.k)
-	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry, g)
+	ready := compileCandidate
+	if cfg.Governed {
+		ready = compile
+	}
+	candidate, err := ready(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry, g)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +223,7 @@ type shadow struct {
 	cfg      ShadowConfig
 	report   *reporter
 
+	from                    journal.Seq // the record that it began behind
 	at                      journal.Seq // the record of the history that is lived through
 	derivedThen, derivedNow []derived   // of the history and the shadow in this unit; memory that is used again
 
@@ -234,6 +240,7 @@ type shadow struct {
 	known      map[request][]receipt.Key   // intents of the history that the shadow has not asked for; nil: nobody has looked
 	unanswered map[receipt.Key]dueAnswer   // answers that the history has and the shadow's intents have not
 	noted      uint64                      // that were ever noted
+	ends       map[journal.Seq][]byte      // the shadow's own records that ended an intent, by their numbers: a cell may be told again
 }
 
 // startAt makes the kernel what the world was at a snapshot (0: before its first
@@ -241,7 +248,7 @@ type shadow struct {
 func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 	k := newKernel(nil, false)
 	k.replaying = true
-	s.kernel, s.together, s.at = k, true, from
+	s.kernel, s.together, s.from, s.at = k, true, from, from
 	k.rules = candidate
 	if from == 0 {
 		return nil

@@ -114,6 +114,9 @@ type renumbered struct {
 func (h renumbered) Record(id journal.Seq) ([]byte, error) {
 	theirs, ok := h.s.same(id)
 	if !ok {
+		if own := h.s.ends[id]; own != nil {
+			return own, nil
+		}
 		return nil, fmt.Errorf("%w: record #%d of the shadow is none of the history's", journal.ErrNotFound, id)
 	}
 	return h.History.Record(theirs)
@@ -171,7 +174,21 @@ func (s *shadow) counterpart(key receipt.Key) *receipt.Entry {
 	if mine, ok := s.wants[key]; ok {
 		key = mine
 	}
-	return s.ledger.Entry(key)
+	e := s.ledger.Entry(key)
+	if e != nil && s.declaredOtherwise(e) {
+		s.giveUp(e)
+		return nil
+	}
+	return e
+}
+
+// declaredOtherwise reports whether what the history was answered is no answer to one of the
+// shadow's intents: see manifest.Effect.Means. What was asked for before the shadow began is as
+// it was.
+func (s *shadow) declaredOtherwise(e *receipt.Entry) bool {
+	then, was := s.was.rules.effects[e.Intent.Kind]
+	now, is := s.rules.effects[e.Intent.Kind]
+	return was && is && journal.Seq(e.Emitted) > s.from && then.Means() != now.Means()
 }
 
 func plus(a, b receipt.Cost) receipt.Cost {
@@ -189,7 +206,7 @@ func (s *shadow) asks(mine, key receipt.Key) {
 		s.wants[key] = mine
 	}
 	theirs := s.was.ledger.Entry(key)
-	if theirs == nil || theirs.State == receipt.StateDenied && theirs.Attempt == 0 { // else a cell cancelled it under way
+	if theirs == nil || s.declaredOtherwise(e) || theirs.State == receipt.StateDenied && theirs.Attempt == 0 { // else a cell cancelled it under way
 		s.giveUp(e)
 		return
 	}

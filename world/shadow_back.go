@@ -19,7 +19,7 @@ func (s *shadow) turnBack(rec journal.Scanned) error {
 	later := rec.Record.Time - s.now
 	for _, h := range []alarms{s.scheduled, s.timers} {
 		for i := range h {
-			h[i].at += later
+			h[i].at = h[i].at.Plus(later)
 		}
 	}
 	s.touchLists()

@@ -17,7 +17,7 @@ import (
 func (s *shadow) compareCells() {
 	waits := s.compareWaits()
 	var d Difference
-	d.compareCells(s.was.sortedCells(), s.sortedCells())
+	d.compareCells(s.was.sortedCells(nil), s.sortedCells(nil))
 	var all []CellChange // where one side has none it is the zero CellView
 	for _, v := range d.CellsGone {
 		all = append(all, CellChange{A: v})
@@ -80,6 +80,9 @@ func (s *shadow) compareWaits() map[string]bool {
 			continue // it waits there, too
 		}
 		why := "the history has no answer to it"
+		if then != nil && s.declaredOtherwise(e) {
+			why = "the history's answer is to an effect with another adapter, config or schema"
+		}
 		if e.State == receipt.StateParked && e.Deadline != receipt.NoDeadline {
 			why = "nobody has approved it in the history"
 		}

@@ -98,6 +98,12 @@ func (s *shadow) gatherNow(mine []journal.Stored) error {
 		if !counts(rec.Kind) {
 			continue
 		}
+		if rec.Kind == journal.KindEnded || rec.Kind == journal.KindDenied {
+			if s.ends == nil {
+				s.ends = make(map[journal.Seq][]byte)
+			}
+			s.ends[rec.ID] = bytes.Clone(mine[i].Bytes)
+		}
 		if err := rec.Load(journal.BlobList(s.blobs)); err != nil {
 			return err
 		}

@@ -37,6 +37,7 @@ type Status struct {
 	Snapshots     int
 	Intents       map[receipt.State]int // also those that are receipt.StateCancelled
 	Idle          bool
+	Resting       map[string]journal.Seq // capabilities, since records: what is asked for under them waits for a person
 }
 
 // Status returns where the world stands.
@@ -46,7 +47,7 @@ func (m *Moment) Status() Status {
 		World: k.rules.manifest.World, ID: k.id, Time: k.now, Head: k.head(),
 		Manifest: k.rules.hash, Version: k.rules.manifest.Version,
 		EventsPending: len(k.scheduled), Parked: len(k.parked), Timers: len(k.timers), Snapshots: k.catalog.Len(),
-		Intents: make(map[receipt.State]int), Idle: m.Idle(),
+		Intents: make(map[receipt.State]int), Idle: m.Idle(), Resting: maps.Clone(k.rests),
 	}
 	for _, c := range k.cells.here { // order cannot show: a sum; a cell with mail is here
 		s.EventsPending += c.mail.len()
@@ -139,7 +140,7 @@ func alarmViews(waiting alarms, after manifest.Tick) (out []AlarmView) {
 
 // Cells returns all cells as they stand, sorted by name.
 func (m *Moment) Cells() []CellView {
-	cells := m.k.sortedCells()
+	cells := m.k.sortedCells(nil)
 	out := make([]CellView, len(cells))
 	for i, c := range cells {
 		out[i] = c.view()

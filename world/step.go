@@ -39,7 +39,7 @@ func (k *kernel) turn(c *cell) {
 	case err == nil:
 		k.rules.guard.item(len(k.out.State), "the state of", c.name, k.last)
 		k.commit(c, &x, history)
-	case k.rules.guard.stop(err, "a step of cell "+c.name, k.last):
+	case k.rules.guard.stop(err, "a step of cell "+c.name, k.last), k.rules.guard.ended() != nil: // all is thrown away
 	default:
 		k.fail(c, &x, history, err)
 	}
@@ -74,7 +74,7 @@ func (k *kernel) reduce(c *cell, x *mail) error {
 		if err := k.reduceTwice(rule); err != nil {
 			return err
 		}
-	} else if err := rule.impl.Reduce(&k.in, &k.out); err != nil {
+	} else if err := reducer.Reduce(rule.impl, &k.in, &k.out); err != nil {
 		return err
 	}
 	if err := k.out.CheckLimits(rule.limits); err != nil {
@@ -91,8 +91,8 @@ func (k *kernel) reduceTwice(rule *reducerRule) error {
 	in.Event.Data = bytes.Clone(in.Event.Data)
 	in.OnPrint = nil // once is enough
 	var first reducer.Output
-	errFirst := rule.impl.Reduce(&in, &first)
-	err := rule.impl.Reduce(&k.in, &k.out)
+	errFirst := reducer.Reduce(rule.impl, &in, &first)
+	err := reducer.Reduce(rule.impl, &k.in, &k.out)
 	switch {
 	case (err == nil) != (errFirst == nil), err != nil && err.Error() != errFirst.Error():
 		return fmt.Errorf("the reducer is not deterministic: one run ended with %w, another with %w", err, errFirst)
@@ -126,6 +126,9 @@ func (k *kernel) checkOutput(c *cell) error {
 	p.events, p.targets = p.events[:0], p.targets[:0]
 	limits := &k.rules.manifest.Limits
 	for _, e := range k.out.Events {
+		if err := k.rules.guard.ended(); err != nil {
+			return err
+		}
 		rule, err := k.rules.event(e.Name)
 		if err != nil {
 			return fmt.Errorf("emit %s: %w", e.Name, err)
@@ -171,11 +174,12 @@ func (k *kernel) checkTimers(c *cell) error {
 		return fmt.Errorf("timer: %w: limits.alarms is %d, with these there would be %d timers", reducer.ErrLimit, limits.Alarms, n)
 	}
 	for _, t := range k.out.Timers {
+		if err := comes(k.rules.manifest.Clock, k.now.Plus(t.After), "timer "+t.Name); err != nil {
+			return err
+		}
 		switch {
 		case t.After == 0:
 			return fmt.Errorf("timer %s: a timer waits at least 1 tick", t.Name)
-		case t.After > maxTimerTicks:
-			return fmt.Errorf("timer %s: a timer waits at most %d ticks, not %d", t.Name, uint64(maxTimerTicks), t.After)
 		case t.Name == "" || t.Name == reducer.ReceiptEvent:
 			return fmt.Errorf("timer: %q is not a name for a timer's event", t.Name)
 		case uint64(len(t.Data)) > limits.Payload:
@@ -184,9 +188,6 @@ func (k *kernel) checkTimers(c *cell) error {
 	}
 	return nil
 }
-
-// maxTimerTicks is the longest that a timer waits.
-const maxTimerTicks = 1 << 40
 
 // checkRoom checks that the mailboxes have room for all planned events.
 func (k *kernel) checkRoom() error {
@@ -216,7 +217,7 @@ func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	c.mail.pop(&k.queues)
 }
 
-// commit makes a step's output part of the world.
+// commit makes a step's output part of the world, unless its guard ends it: all is thrown away then.
 func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	c.mail.pop(&k.queues)
 	c.n++
@@ -242,13 +243,14 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	if len(k.out.Cancels) > 0 {
 		k.cancelTags(c, step)
 	}
-	for i := range k.plan.events {
+	goesOn := func() bool { return k.rules.guard.ended() == nil }
+	for i := 0; i < len(k.plan.events) && goesOn(); i++ {
 		k.emit(&k.plan.events[i], k.out.Events[i].Data, step)
 	}
-	for i := range k.out.Effects {
+	for i := 0; i < len(k.out.Effects) && goesOn(); i++ {
 		k.ask(c, i, &k.out.Effects[i], step)
 	}
-	for i := range k.out.Timers {
+	for i := 0; i < len(k.out.Timers) && goesOn(); i++ {
 		k.setTimer(c, &k.out.Timers[i], step)
 	}
 }

@@ -17,7 +17,8 @@ type Submission struct {
 	Data journal.Data  // canonical; empty is null
 	To   *reducer.Cell // nil: where the manifest's routes send it
 	When
-	Key *SubmitKey // nil: each time that it is submitted it is another event; see Keyed
+	Horizon *Horizon   // bounds when it falls due; nil: nothing but the clock does
+	Key     *SubmitKey // nil: each time that it is submitted it is another event; see Keyed
 }
 
 // When says when an event falls due: at most one of its fields is set. The zero value is
@@ -29,18 +30,28 @@ type When struct {
 }
 
 // tick returns the tick that is meant by a clock; 0: at once.
-func (w *When) tick(clock manifest.Clock, now manifest.Tick) (manifest.Tick, error) {
+func (w *When) tick(clock manifest.Clock, now manifest.Tick) (at manifest.Tick, err error) {
 	switch {
 	case w.In > 0:
-		return now + clock.Ticks(w.In), nil
+		at = now.Plus(clock.Ticks(w.In))
 	case w.Time == nil:
-		return w.At, nil
+		at = w.At
+	default:
+		if at, err = clock.From(*w.Time); err != nil {
+			return 0, refuse(ErrBadTick, "at", "%v", err)
+		}
+		at = max(at, 1) // tick 0 has passed, as any other before now
 	}
-	at, err := clock.From(*w.Time)
-	if err != nil {
-		return 0, refuse(ErrBadTick, "at", "%v", err)
+	return at, comes(clock, at, "at")
+}
+
+// comes refuses a tick that a clock does not get to. Nothing that falls due is accepted for
+// such a tick, whichever way it comes.
+func comes(clock manifest.Clock, at manifest.Tick, field string) error {
+	if last := clock.Last(); at > last {
+		return refuse(ErrNoTick, field, "it would be tick %d, and the last is tick %d", at, last)
 	}
-	return max(at, 1), nil // tick 0 has passed, as any other before now
+	return nil
 }
 
 // NotEventError says why data is no event as the doors of a world take it.

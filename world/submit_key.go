@@ -172,7 +172,7 @@ func (w *World) Submitted(key *SubmitKey) (Before, error) {
 	case was == nil:
 		return Before{}, w.readable()
 	case !was.is(key):
-		return Before{}, refuse(ErrKeyReused, "key", "%q", key.Name)
+		return Before{}, refuse(ErrKeyReused, "key", "%q has %d events, records #%d to #%d, which stay", key.Name, was.Count, was.First, was.Last)
 	}
 	return Before{was.Count, was.First, was.Last}, w.sync()
 }

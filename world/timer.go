@@ -40,7 +40,7 @@ func (k *kernel) untag(x *alarm) {
 // that tag.
 func (k *kernel) setTimer(c *cell, t *reducer.Timer, step journal.Seq) {
 	b := journal.TimerSet{
-		Version: journal.V(journal.BodyVersion), Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Tag: t.Tag, Data: t.Data,
+		Version: journal.V(journal.BodyVersion), Cell: c.name, Name: t.Name, Deadline: k.now.Plus(t.After), Tag: t.Tag, Data: t.Data,
 	}
 	if t.Tag != "" {
 		b.V = journal.TaggedTimerVersion

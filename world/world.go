@@ -89,6 +89,9 @@ func (w *World) submit(s *Submission) (id journal.Seq, due manifest.Tick, err er
 	if due, err = s.tick(w.k.rules.manifest.Clock, w.k.now); err != nil {
 		return 0, 0, err
 	}
+	if err = w.within(s.Horizon, due); err != nil {
+		return 0, 0, err
+	}
 	if s.Key != nil {
 		if err := errors.Join(s.Key.Check(), w.k.submits.next(s.Key)); err != nil {
 			return 0, 0, err
@@ -255,16 +258,9 @@ func (w *World) addParams(b *journal.Resolved) error {
 	if e == nil || !endedInFailure(e, b) || len(b.Payload) > 0 {
 		return nil
 	}
-	body, err := journal.ReadBody(w.cfg.History, journal.Seq(e.Emitted))
-	if err != nil {
-		return err
-	}
-	made, ok := body.(*journal.IntentEmitted)
-	if !ok {
-		return fmt.Errorf("world: record #%d made no intent", e.Emitted)
-	}
-	b.Payload = made.Params
-	return nil
+	var err error
+	b.Payload, err = paramsOf(w.cfg.History, e)
+	return err
 }
 
 // ConfirmByHand takes a person's word that a recorded result holds which its
@@ -300,7 +296,7 @@ func (w *World) Step(ctx context.Context) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
-	if err := w.tick(ctx, w.k.now+1, true); err != nil {
+	if err := w.tick(ctx, w.k.tickAfter(), true); err != nil {
 		return err
 	}
 	return w.sync()
@@ -355,6 +351,9 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	}
 	return Idle, nil
 }
+
+// Asking reports whether verifiers have been asked what they have not answered.
+func (w *World) Asking() bool { return w.asked > 0 || w.awaitsConfirmation() }
 
 // Sync makes durable what Next has brought about so far.
 func (w *World) Sync() error { return w.sync() }
@@ -434,12 +433,4 @@ func (w *World) rounds(ctx context.Context, patient bool) error {
 			return err
 		}
 	}
-}
-
-func (w *World) turn(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return w.syncAfter(err)
-	}
-	w.k.next()
-	return w.appendFull()
 }

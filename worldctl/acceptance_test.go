@@ -18,21 +18,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/recording"
 	"github.com/worldkernel/worldkernel/internal/testlog"
 )
 
 // The tests in this file run worldctl as its own process on real recordings.
-
-// recording returns the path of a recording, or skips the test.
-func recording(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "shared", "data", name))
-	require.NoError(t, err)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the recording is not here: %v", err)
-	}
-	return path
-}
 
 // townSent makes the town and sends it its events.
 func townSent(t *testing.T) (dir string) {
@@ -45,10 +35,10 @@ func townSent(t *testing.T) (dir string) {
 	return dir
 }
 
-// villeMoves returns the recorded moves.
-func villeMoves(t *testing.T) io.Reader {
+// villeMoves returns the recorded moves, from where a test takes them.
+func villeMoves(t *testing.T, from func(testing.TB, string) string) io.Reader {
 	t.Helper()
-	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
+	f, err := os.Open(from(t, recording.Ville))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = f.Close() }) // only read
 	moves, err := gzip.NewReader(f)
@@ -59,7 +49,7 @@ func villeMoves(t *testing.T) io.Reader {
 // villeSent makes the ville and sends it the recorded moves.
 func villeSent(t *testing.T) (dir string) {
 	t.Helper()
-	moves := villeMoves(t)
+	moves := villeMoves(t, recording.Shared)
 	dir = filepath.Join(t.TempDir(), "ville")
 	worldctl(t, nil, "init", dir, "--template", "ville")
 	worldctl(t, moves, "-w", dir, "send", "-")
@@ -116,7 +106,7 @@ func jsonLines[T any](t *testing.T, data []byte) []T {
 
 func TestAirlineRunsThroughTheWholeKernel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "airline")
-	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", dir)
+	worldctl(t, nil, "import", "chat", recording.Shared(t, recording.Airline), "-w", dir)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 
 	require.Len(t, jsonLines[any](t, worldctl(t, nil, "-w", dir, "cell", "list", "-o", "jsonl")), 60)
@@ -158,7 +148,7 @@ func TestAirlineRunsThroughTheWholeKernel(t *testing.T) {
 }
 
 func TestAirlineKilledAnywhereIsTheSameWorld(t *testing.T) {
-	file := recording(t, "airline/runs.json")
+	file := recording.Shared(t, recording.Airline)
 	undisturbed := filepath.Join(t.TempDir(), "undisturbed")
 	worldctlEnv(t, madeInADirectory, nil, "import", "chat", file, "-w", undisturbed)
 	random := seeded(t)
@@ -176,7 +166,7 @@ func TestVilleOnPostgresKilledAnywhereIsTheWorldOfADirectory(t *testing.T) {
 	if !testlog.On() {
 		t.Skip("for make test-postgres")
 	}
-	moves, err := io.ReadAll(villeMoves(t))
+	moves, err := io.ReadAll(villeMoves(t, recording.Shared))
 	require.NoError(t, err)
 	undisturbed, dir := filepath.Join(t.TempDir(), "undisturbed"), filepath.Join(t.TempDir(), "killed")
 	worldctlEnv(t, madeInADirectory, nil, "init", undisturbed, "--template", "ville", "--id", "ville")

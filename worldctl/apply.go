@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -20,7 +21,8 @@ func newApplyCommand(c *cli) *cobra.Command {
 		Long: `Put what was proposed, shadowed and approved in force, between two ticks: it is what
 the world runs from then on. Effects in flight are awaited first. Cells whose code
 changes keep their state, or the new code's migrate(state) takes it over, all of them
-or none. PROPOSAL is p1 or 1.
+or none. Intents that are not begun are judged by the new rules: those that they deny end,
+others wait for a person; it lists them, --dry-run before it happens. PROPOSAL is p1 or 1.
 
 Exit code 4 if approvals or the report are missing, 5 if another manifest is in force
 than the one that it was made of, effects are under way of a kind that goes, or a
@@ -54,7 +56,7 @@ func (c *cli) rehearseApply(ctx context.Context, lw *local.World, n uint64) erro
 	if err != nil {
 		return err
 	}
-	a := recordsOf(lw).Applied(p, 0, p.WouldApply.Migrated)
+	a := recordsOf(lw).Applied(p, 0, world.Outcome{Migrated: p.WouldApply.Migrated, Open: p.Migration.Open})
 	return c.object("apply", a, func() {
 		fmt.Fprintf(c.stdout, "%s would put manifest %s, version %d, in force\n", a.Proposal, a.Manifest, a.Version)
 		c.showApplied(a)
@@ -63,7 +65,7 @@ func (c *cli) rehearseApply(ctx context.Context, lw *local.World, n uint64) erro
 }
 
 func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) error {
-	id, migrated, err := lw.Apply(ctx, n, by)
+	id, done, err := lw.Apply(ctx, n, by)
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 	if err != nil {
 		return err
 	}
-	a := recordsOf(lw).Applied(p, id, migrated)
+	a := recordsOf(lw).Applied(p, id, done)
 	return c.object("apply", a, func() {
 		fmt.Fprintf(c.stdout, "#%d %s is applied: manifest %s, version %d, is in force\n", *a.Record, a.Proposal, a.Manifest, a.Version)
 		c.showApplied(a)
@@ -86,6 +88,16 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 // showApplied says what an apply does besides.
 func (c *cli) showApplied(a *view.Applied) {
 	fmt.Fprintf(c.stdout, "cells migrated: %d\n", a.Migrated)
+	if text := view.Opening(&a.Open, a.Record == nil); text != "" {
+		fmt.Fprintln(c.stdout, visible(text, ""))
+	}
+	most := reportLines
+	if c.verbose {
+		most = 0
+	}
+	if s := view.StoppedSection(&a.Open, "intents that it stops", most); s.Total > 0 {
+		c.showSection(&s)
+	}
 	if len(a.Stale) > 0 {
 		fmt.Fprintf(c.stdout, "stale, because they were made of another manifest: %s\n", strings.Join(a.Stale, ", "))
 	}

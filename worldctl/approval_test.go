@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/recording"
 )
 
 // cancels are the recorded calls of tool.cancel_reservation.
@@ -19,7 +21,7 @@ const cancels = 16
 func airlineWithApproval(t *testing.T) string {
 	t.Helper()
 	origin, dir := filepath.Join(t.TempDir(), "airline"), filepath.Join(t.TempDir(), "careful")
-	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", origin)
+	worldctl(t, nil, "import", "chat", recording.Shared(t, recording.Airline), "-w", origin)
 	require.NoError(t, os.CopyFS(dir, os.DirFS(origin)))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".world")))
 	file := filepath.Join(dir, "world.yaml")
@@ -163,9 +165,9 @@ func expired(t *testing.T, dir string, parked int) int {
 	return heard(t, dir)["denied"] - before
 }
 
-// TestApprovalHoldsForItsParamsOnly asks for what was approved once more, and
+// TestAirlineApprovalHoldsForItsParamsOnly asks for what was approved once more, and
 // for a little more than that.
-func TestApprovalHoldsForItsParamsOnly(t *testing.T) {
+func TestAirlineApprovalHoldsForItsParamsOnly(t *testing.T) {
 	dir := airlineWithApproval(t)
 	worldctl(t, nil, "-w", dir, "run")
 	first := cancellations(t, dir, "parked")[0]

@@ -39,7 +39,8 @@ or is the author's where four_eyes is on; or if nothing was shadowed yet.`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if key == "" {
-				return usagef(hintKey, "an approval is signed, and no key was given")
+				return usagef(fmt.Sprintf("worldctl approve %s --key FILE: FILE is an SSH key of type ed25519, worldctl keys new --approver FILE makes one", shellWord(args[0])),
+					"an approval is signed, and no key was given")
 			}
 			by, err := c.actor(as)
 			if err != nil {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/recording"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
 func TestAirlineAndVilleAreProvenFromBundles(t *testing.T) {
 	t.Parallel()
 	airline := filepath.Join(t.TempDir(), "airline")
-	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", airline)
+	worldctl(t, nil, "import", "chat", recording.Shared(t, recording.Airline), "-w", airline)
 	ville := villeSent(t)
 
 	for _, dir := range []string{airline, ville} {

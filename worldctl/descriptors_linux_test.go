@@ -29,7 +29,7 @@ func openOf(t *testing.T, pid int) int {
 // waits where it writes, and both worlds go on.
 func TestNoDescriptorLeftIsAnErrorOfOneRequest(t *testing.T) {
 	raced(t)
-	const limit = 120
+	const limit = 150
 	a, b, tokens := newCounter(t, "a"), newCounter(t, "b"), filepath.Join(t.TempDir(), "tokens")
 	secret := newToken(t, tokens, "ada", "read,submit")
 	s, cmd := processOf(t, exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec worldctl "$@"`, limit), "sh", "serve", "-o", "json",
@@ -102,4 +102,32 @@ func TestNoDescriptorLeftIsAnErrorOfOneRequest(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 	require.True(t, verified(t, a).OK)
 	require.True(t, verified(t, b).OK)
+}
+
+// TestTooFewDescriptorsAreAnErrorAtOnce has verbs begin with every limit below the fewest that do,
+// on a world whose store has tables: each says so, and ends.
+func TestTooFewDescriptorsAreAnErrorAtOnce(t *testing.T) {
+	dir := newCounter(t, "a")
+	with := func(limit int, verb ...string) (int, string) {
+		cmd := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec worldctl "$@"`, limit), "sh", "-w", dir}, verb...)...)
+		said, _ := cmd.CombinedOutput()
+		return cmd.ProcessState.ExitCode(), string(said)
+	}
+	for range 40 { // each leaves tables
+		code, _, said := inProcess(t.Context(), "-w", dir, "send", "counter.added", `{"name": "tea", "by": 1}`)
+		require.Equal(t, exitOK, code, said)
+		code, _, said = inProcess(t.Context(), "-w", dir, "run")
+		require.Equal(t, exitOK, code, said)
+	}
+	for limit := 8; limit < fewestDescriptors; limit += 23 {
+		for _, verb := range []string{"status", "run", "verify", "replay", "serve"} {
+			code, said := with(limit, verb)
+			require.Equal(t, exitFailed, code, "%d %s: %s", limit, verb, said)
+			require.Contains(t, said, "hint: ulimit -n")
+		}
+	}
+	for _, verb := range [][]string{{"status"}, {"run"}, {"replay"}, {"verify"}, {"snapshot", "create", "now"}} {
+		code, said := with(fewestDescriptors, verb...)
+		require.Equal(t, exitOK, code, said)
+	}
 }

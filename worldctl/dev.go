@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
@@ -25,7 +25,8 @@ import (
 const lookEvery = 300 * time.Millisecond
 
 func newDevCommand(c *cli) *cobra.Command {
-	var effects string
+	var decisions string
+	var live manifest.Live
 	var limit uint64
 	cmd := &cobra.Command{
 		Use:   "dev [FILE]",
@@ -41,34 +42,41 @@ fail. What steps print under the files' rules is shown, too.
 
 Nothing of it touches the world until worldctl propose, and nothing outside is done. Stubs
 answer as their files are now, and what the world has recorded answers all other effects.
-Where nothing does, what follows is unknown: the run ends there and says which effect it
-was. What persons decided is not repeated.
+One that nothing answers is left open: who asks for it and whoever hangs on that are unknown,
+which is said with the reason, and left out of what is compared. What a person decided about a parked intent is decided again where the same cell asks
+for the same, and a person is asked under the same policies, capability and effect;
+--decisions none leaves it to wait. What persons decided besides is not repeated.
 
-With --effects recorded-or-live such effects are performed, for real, in each round again,
-with the world's secrets. What the world has asked for is never performed. Rounds that did
-that stay in their directory, which is named.
+--live KIND has effects of that kind performed, for real, in each round again, with the
+world's secrets, where nothing recorded answers them, or what does was recorded under another
+config; no other kind is. What the world has asked for under the same config is never
+performed. Rounds that did that stay in their directory, which is named.
 
 A file that is broken is said to be, with its place; the world is made anew once it is
-mended. With -o jsonl each round is a line.`,
+mended. With -o jsonl each round is a line.
+
+Exit code 0 after Ctrl-C or SIGTERM, whatever the rounds said; 2 if there is no world or no
+file to try.`,
 		Example: `  worldctl dev
   worldctl -w town dev stricter.yaml
-  worldctl dev --effects recorded-or-live`,
+  worldctl dev --live model.ask`,
 		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			orLive := effects == string(journal.ForkRecordedOrLive)
-			if !orLive && effects != string(journal.ForkRecorded) {
-				return usagef("type --effects recorded or --effects recorded-or-live", "%q does not say who performs effects", effects)
+			if err := checkDecisions(decisions); err != nil {
+				return err
 			}
-			d, err := c.newDev(strings.Join(args, ""), orLive, limit)
+			d, err := c.newDev(strings.Join(args, ""), live, limit)
 			if err != nil {
 				return err
 			}
+			d.undecided = decisions == decisionsNone
 			looks := time.NewTicker(lookEvery)
 			defer looks.Stop()
 			return d.watch(cmd.Context(), looks.C)
 		},
 	}
-	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkRecorded), "`WHO` answers what no stub does: recorded or recorded-or-live")
+	addLive(cmd, &live)
+	addDecisions(cmd, &decisions)
 	addLimit(cmd, &limit, "cells")
 	c.addBounds(cmd)
 	c.addTime(cmd)
@@ -78,19 +86,20 @@ mended. With -o jsonl each round is a line.`,
 // dev makes a world anew, round after round.
 type dev struct {
 	*cli
-	dir    string // of the world
-	file   string // the world file
-	actor  string
-	orLive bool
-	limit  uint64 // of the cells that are told of
-	files  sources
-	round  uint64 // that is on; 1: the first
+	dir       string // of the world
+	file      string // the world file
+	actor     string
+	live      manifest.Live // kinds
+	limit     uint64        // of the cells that are told of
+	undecided bool          // what a person decided is not repeated
+	files     sources
+	round     uint64 // that is on; 1: the first
 
 	printed map[string]int // how often, in the round before
 }
 
-func (c *cli) newDev(file string, orLive bool, limit uint64) (*dev, error) {
-	d := &dev{cli: c, orLive: orLive, limit: limit, printed: make(map[string]int)}
+func (c *cli) newDev(file string, live manifest.Live, limit uint64) (*dev, error) {
+	d := &dev{cli: c, live: live, limit: limit, printed: make(map[string]int)}
 	c.brief = !c.verbose
 	var err error
 	if d.dir, err = c.dir(); err != nil {
@@ -126,8 +135,8 @@ func (d *dev) watch(ctx context.Context, looks <-chan time.Time) error {
 		return err
 	}
 	defer func() { _ = os.Remove(temporary) }() // unless a round stays
-	if d.orLive {
-		d.note("note: what the world has not asked for is performed, for real, in each round")
+	if len(d.live) > 0 {
+		d.note("note: what the world has not asked for is performed, for real, in each round: %s", strings.Join(d.live, ", "))
 	}
 	changed := []string{}
 	for ctx.Err() == nil {
@@ -181,10 +190,11 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 	if err != nil {
 		return err
 	}
+	d.warn(local.Warnings(d.file, rules))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	performed := d.orLive // until it is known that nothing was
+	performed := len(d.live) > 0 // until it is known that nothing was
 	defer func() {
 		if performed {
 			d.note("what was performed is on record in %s", dir)
@@ -193,7 +203,7 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 		}
 	}()
 	a := local.Anew{
-		World: d.dir, Copy: filepath.Join(dir, "past"), Dir: dir, Rules: rules, OrLive: d.orLive, Actor: d.actor,
+		World: d.dir, Copy: filepath.Join(dir, "past"), Dir: dir, Rules: rules, Live: d.live, Undecided: d.undecided, Actor: d.actor,
 	}
 	if err := d.copyWorld(ctx, a.Copy); err != nil {
 		performed = false
@@ -216,14 +226,14 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 
 func (d *dev) show(a *view.Anew, x *local.Supposed) {
 	d.showUnknown(a.WhatIf)
-	if a.Unknown != nil {
+	if len(x.Unanswered) > 0 {
 		switch miss := x.Unanswered[0]; {
 		case !miss.Recorded:
 			d.note("%s has no answer: add it", miss.File)
 		case miss.Unanswered:
 			d.note("the world has asked for it, and has no answer yet")
 		default:
-			d.note("--effects recorded-or-live performs it, for real; the adapter stub answers without")
+			d.note("--live %s performs it, for real; the adapter stub answers without", miss.Kind)
 		}
 	}
 	fmt.Fprintln(d.stdout, d.same(a))
@@ -235,14 +245,15 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 		fmt.Fprintf(d.stdout, "a step of %s fails: %s\n", f.Cell, f.Error)
 	}
 	d.showPrinted(a)
-	if a.Known != nil {
-		d.note("note: under the rules in force, too, what follows tick %d is unknown: they ask for what the world did not ask for", *a.Known)
+	if n := a.UnknownInForce; n > 0 {
+		d.note("note: under the rules in force, too, %s unknown, and left out: they ask for what the world did not ask for", cellsAre(n))
 	}
 	if a.Apart != (view.Apart{}) {
 		d.note("note: under the rules in force, too, it is not what the world is: %d cells and %d intents differ", a.Apart.Cells, a.Apart.Intents)
 	}
 	fmt.Fprintf(d.stdout, "events sent again: %d; effects answered by what was recorded: %d, by stubs: %d, performed: %d, without an answer: %d\n",
 		a.Again.Events, a.Answered, a.Stubbed, a.Performed, a.Unanswered)
+	d.noteOtherwise(a.Otherwise)
 	d.noteAgain(&a.Again)
 	if !a.Difference.Same && len(a.Failed) == 0 {
 		d.note("next: worldctl propose %s, where that is as it should be", shellWord(d.file))

@@ -92,6 +92,4 @@ func TestDevNeedsAWorldAndAFile(t *testing.T) {
 	code, _, said = inProcess(t.Context(), "-w", dir, "dev", "none.yaml")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, said, "hint: name the file")
-	code, _, _ = inProcess(t.Context(), "-w", dir, "dev", "--effects", "live")
-	require.Equal(t, exitUsage, code)
 }

@@ -168,7 +168,7 @@ func (o *openWorlds) look(c *cli, dir string) (*local.World, error) {
 			return o.worlds[i], nil
 		}
 	}
-	lw, err := local.Look(c.path(dir), c.in(dir, c.options()))
+	lw, err := c.opened(c.path(dir), c.in(dir, c.options()), local.Look)
 	if err != nil {
 		return nil, ownedIn(dir, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -21,11 +22,15 @@ import (
 type door struct {
 	to   io.Writer
 	json func() bool // what is written is JSON
-	rest []byte      // of a character whose end has not come
+
+	mu   sync.Mutex // of what is told of a world that runs, and of Ctrl-C, by goroutines of their own
+	rest []byte     // of a character whose end has not come
 }
 
 // Write implements io.Writer.
 func (d *door) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	all := append(d.rest, p...)
 	end := len(all)
 	for back := 1; back < utf8.UTFMax && back <= len(all); back++ {

@@ -185,7 +185,7 @@ var verbsShown = map[string][][]string{
 	"snapshot restore": {{hostile}}, "snapshot retention": {{hostile}}, "snapshot save": {{hostile, hostile}}, "snapshot show": {{"start"}, {hostile}},
 	"what-if": {{"--at", hostile}}, "effect": {{hostile, "1"}}, "import chat": {{hostile}}, "import journal": {{hostile}}, "import mcp": {{hostile}},
 	"intent answer": {{hostile, "--data", "{}"}}, "intent approve": {{hostile}}, "intent confirm": {{hostile}}, "intent deny": {{hostile}}, "intent edit": {{hostile, "--params", hostile}}, "intent list": {{}, {"-v"}}, "intent resolve": {{hostile}},
-	"intent retry": {{hostile}}, "intent show": {{"KEY"}, {hostile}}, "receipt list": {{}}, "receipt show": {{"KEY"}, {hostile}}, "receipt verify": {{}, {hostile}},
+	"intent retry": {{hostile}}, "intent stop": {{hostile, "--reason", hostile}, {"--all", "--reason", hostile}}, "intent show": {{"KEY"}, {hostile}}, "receipt list": {{}}, "receipt show": {{"KEY"}, {hostile}}, "receipt verify": {{}, {hostile}},
 	"apply": {{hostile}}, "approve": {{hostile}}, "manifest hash": {{}, {hostile}}, "manifest merge": {{hostile}}, "manifest patch": {{hostile}},
 	"manifest show": {{}, {hostile}}, "policy eval": {{}, {hostile}}, "proposal list": {{}}, "proposal show": {{"p1"}, {hostile}}, "propose": {{hostile}},
 	"reject": {{hostile}}, "shadow": {{hostile}, {"p1"}}, "withdraw": {{hostile}}, "checkpoint": {{}}, "prove cell": {{hostile}}, "prove checkpoint": {{hostile}},
@@ -193,7 +193,7 @@ var verbsShown = map[string][][]string{
 	"serve": {{"--listen", hostile}}, "token list": {{}, {hostile}}, "token new": {{hostile}}, "token revoke": {{hostile}}, "ui": {{"--listen", hostile}}, "worker": {{"--world", hostile, hostile}},
 	"archive": {{hostile}}, "backup": {{hostile + "/x"}}, "export": {{"-", "--format", "jsonl"}, {"-", "--format", "cborseq"}}, "gc": {{}}, "keys list": {{}, {hostile}},
 	"keys new": {{hostile + "/x"}}, "keys reseal": {{hostile}}, "keys rotate": {{hostile}}, "keys seal": {{hostile}}, "keys unseal": {{hostile}}, "redact": {{hostile, "--reason", hostile}},
-	"restore": {{hostile}}, "store init": {{"--store", hostile}}, "store status": {{"--store", hostile}}, "store migrate": {{"--store", hostile}}, "store check": {{"--store", hostile}}, "move to": {{"--store", hostile, "--to-store", hostile}}, "node give": {{hostile, "--store", hostile}},
+	"restore": {{hostile}}, "store init": {{"--store", hostile}}, "store status": {{"--store", hostile}}, "store check": {{"--store", hostile}}, "move to": {{"--store", hostile, "--to-store", hostile}}, "node give": {{hostile, "--store", hostile}},
 	"sweep": {{hostile}}, "sweep report": {{"--out", hostile}}, "sweep run": {{"1", "--keep", hostile + "/x"}, {hostile}}, "move in": {{hostile, "--store", hostile}}, "move out": {{hostile, "--store", hostile}}, "node list": {{"--store", hostile}}, "upgrade": {{}, {hostile}}, "version": {{}, {hostile}},
 }
 
@@ -257,7 +257,7 @@ func TestNothingIsWrittenPastTheDoor(t *testing.T) {
 	require.NoError(t, err)
 	may := map[string][]string{
 		"rawOut": {"door.go", "root.go", "owner.go"}, "rawErr": {"door.go", "root.go", "owner.go", "fault.go", "progress.go", "serve_log.go"},
-		"os.Stdout": {"worldctl.go"}, "os.Stderr": {"worldctl.go"}, "fmt.Print(": nil, "fmt.Println(": nil, "fmt.Printf(": nil,
+		"os.Stdout": {"worldctl.go"}, "os.Stderr": {"worldctl.go", "interrupt.go"}, "fmt.Print(": nil, "fmt.Println(": nil, "fmt.Printf(": nil,
 	}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -127,10 +128,14 @@ func (c *cli) parseData(field, arg string) (canon.Raw, error) {
 		}
 	}
 	data, err := canon.FromJSON(text)
-	if err != nil {
-		return nil, hinted(&world.InputError{Err: world.ErrBadData, Field: field, Rule: err.Error()}, "%s is one JSON value with finite numbers", field)
+	if err == nil {
+		return data, nil
 	}
-	return data, nil
+	hint := field + ` is one JSON value with finite numbers, such as '{"field": 1}', or @FILE`
+	if _, missing := os.Stat(c.path(arg)); missing == nil {
+		hint = "that is the name of a file, whose content is @" + shellWord(arg)
+	}
+	return nil, hinted(&world.InputError{Err: world.ErrBadData, Field: field, Rule: strings.TrimPrefix(err.Error(), "canon: $: ")}, "%s", hint)
 }
 
 // named lists names of the manifest in force for a hint.

@@ -118,7 +118,7 @@ func TestKilledWorldNeverOverspends(t *testing.T) {
 // TestDoubtDoesNotGiveItsCallBack lets effects come to nothing that nobody
 // knows of, and spends the rest of the budget before a person says so.
 func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
-	w := newSinkWorld(t, newSink(t, "-deaf"), budgetCells, budgetEffects, 64, "external_key: per_attempt\n    timeout: 300ms", budgeted)
+	w := newSinkWorld(t, newSink(t, "-deaf"), budgetCells, budgetEffects, 64, "external_key: per_attempt\n    timeout: 5s", budgeted)
 	code, _, said := outcome(t, "-w", w.dir, "run")
 	require.Equal(t, exitUndecided, code, said)
 	require.Len(t, w.intents("--state", "in_doubt"), budgetCells)
@@ -145,7 +145,7 @@ func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
 
 func TestCtrlCLeavesNoEffectInDoubt(t *testing.T) {
 	raced(t) // the signal comes while effects are performed
-	w := newSinkWorld(t, newSink(t, "-slow", "1", "-delay", "200ms"), 20, 3, 64, "external_key: per_attempt", "")
+	w := newSinkWorld(t, newSink(t, "-slow", "1", "-delay", "500ms"), 20, 3, 64, "external_key: per_attempt", "")
 	cmd, done := w.run("--workers", "2")
 	ended, _ := w.sink.await(3, done)
 	require.False(t, ended)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/recording"
 )
 
 // otlpLine is what is looked at here of a line of --format otlp; world/local tests
@@ -78,7 +80,7 @@ func TestExportsOfTheTownHangTogether(t *testing.T) {
 
 func TestExportsOfTheAirlineHangTogether(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "airline")
-	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", dir)
+	worldctl(t, nil, "import", "chat", recording.Shared(t, recording.Airline), "-w", dir)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	performed, failed := requireExports(t, dir)
 	require.Equal(t, 361, performed)

@@ -32,13 +32,17 @@ DIR gets the files beside world.yaml too, but not .world/secrets. What was in
 flight in this world stays this world's. New effects of the fork
 
   hold       wait for a person: intent approve
-  live       are performed, as those of another world: with other external keys
+  live       are performed where --live names their kind, as those of another world: with
+             other external keys; those of other kinds wait for a person
   recorded   are answered by the receipts of this world, whose directory the fork
-             remembers in .world/recorded, or of a world in a store has a copy of;
-             nothing reaches the outside. Such a fork is one in a directory
-  recorded-or-live
-             are answered by them where this world has asked for the same up to now, and
-             the others are performed, as those of another world
+             remembers in .world/recorded, or of a world in a store has a copy of. What
+             this world has not asked for up to now is performed where --live names its
+             kind, as that of another world, and nothing else reaches the outside. Such a
+             fork is one in a directory
+
+What was recorded while an effect had another adapter, config or schema answers nothing.
+--live model.* names all that begin so, but for effects of class destructive, which are named
+exactly.
 
 `
 
@@ -76,8 +80,9 @@ func newForkCommand(c *cli) *cobra.Command {
 		},
 	}
 	addAt(cmd, &at, "fork at this")
-	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkHold), "`WHO` performs the fork's effects: hold, live, recorded or recorded-or-live")
+	cmd.Flags().StringVar(&effects, "effects", "", "`WHO` performs the fork's effects: hold, live or recorded; if not given, recorded with --live, else hold")
 	cmd.Flags().StringVar(&f.ID, "id", "", "the fork's `ID`; a random one if not given")
+	addLive(cmd, &f.Live)
 	addPatch(cmd, &patch)
 	addSeed(cmd, &seed)
 	addActor(cmd, &as)
@@ -125,12 +130,13 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 		}
 		next := map[journal.ForkEffects]string{
 			journal.ForkHold:     "its effects wait for you: " + then("intent list --state parked"),
-			journal.ForkLive:     "its effects are performed",
+			journal.ForkLive:     "its effects of these kinds are performed, for real, and others wait for you: " + strings.Join(done.Live, ", "),
 			journal.ForkRecorded: "its effects are answered by what this world recorded",
-
-			journal.ForkRecordedOrLive: "its effects are answered by what this world recorded, and what it has not asked for is performed, for real",
+		}[done.Effects]
+		if done.Effects == journal.ForkRecorded && len(done.Live) > 0 {
+			next += ", and what it has not asked for is performed, for real, of these kinds: " + strings.Join(done.Live, ", ")
 		}
-		c.note("next: %s; %s", then("run"), next[done.Effects])
+		c.note("next: %s; %s", then("run"), next)
 	})
 }
 
@@ -181,8 +187,10 @@ func notCopied(dir string, err error) error {
 		return &fault{err: err, code: exitUsage, hint: "choose another --id"}
 	case errors.Is(err, world.ErrSameWorld):
 		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}
+	case errors.Is(err, world.ErrForkLive):
+		return &fault{err: err, code: exitUsage, hint: "--live KIND names what is performed, such as --live model.ask; several times, or with commas"}
 	case errors.Is(err, world.ErrForkEffects):
-		return &fault{err: err, code: exitUsage, hint: "type --effects hold, --effects live, --effects recorded or --effects recorded-or-live"}
+		return &fault{err: err, code: exitUsage, hint: "type --effects hold, --effects live or --effects recorded"}
 	}
 	return err
 }

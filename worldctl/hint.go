@@ -13,6 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/journal/store"
@@ -31,6 +32,9 @@ import (
 func hintOf(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "what was done is durable; type the same again for the rest"
+	}
+	if file.NoDescriptor(err) {
+		return "nothing is damaged: raise ulimit -n, and type the same again"
 	}
 	if moved := (*local.MovedError)(nil); errors.As(err, &moved) {
 		return hintOfMoved(moved)
@@ -128,6 +132,8 @@ func hintOfType(err error) string {
 		return "correct " + script.File + " and make the world again: the effect waits, and nothing was lost"
 	case errors.As(err, &missing):
 		return hintReducers
+	case errors.As(err, &adapter) && manifest.Nearest(adapter.Name, adapter.Known) != "":
+		return "correct that in " + local.ManifestFile
 	case errors.As(err, &adapter):
 		return "a program that has it runs the world: worldctl init DIR --template go writes one; this one can only read"
 	case errors.As(err, &moment):
@@ -211,6 +217,7 @@ type hint struct {
 func hintsOfWorlds() []hint {
 	return []hint{
 		{[]error{local.ErrNoWorld}, "worldctl init"},
+		{[]error{local.ErrStrangersWorld}, "look at its world.yaml and programs; then name it: -w DIR"},
 		{[]error{world.ErrRealClock}, "worldctl run, which goes on until Ctrl-C; worldctl run --until-idle ends when nothing is left to wait for"},
 		{[]error{local.ErrExists}, "worldctl status shows that world; another one needs another directory"},
 		{[]error{local.ErrBadID}, "choose another --id, or none: then it is a random one"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -28,9 +27,10 @@ func newImportChatCommand(c *cli) *cobra.Command {
 		Long: `Make a world of recorded runs of agents that use tools.
 
 FILE is a JSON array, or JSON lines, of runs. A run holds its messages under
-messages, traj or trajectory, in the shape of OpenAI's chat API. Every run
-becomes a cell, every message an event, every tool call an effect that the
-recorded answer answers.
+messages, traj, trajectory or items: messages of OpenAI's Chat Completions or of
+Anthropic's Messages, or items of OpenAI's Responses. Every run becomes a cell,
+every message an event, every tool call an effect that the recorded answer
+answers. A call without an answer, as runs that broke off have them, is in doubt.
 
 With the same --id, --seed and --keyring the same recording gives the same
 journal.`,
@@ -53,7 +53,7 @@ journal.`,
 }
 
 func (c *cli) importChat(ctx context.Context, file string, birth local.Birth) error {
-	data, err := os.ReadFile(file)
+	data, err := c.read(file)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,11 @@ func (c *cli) importChat(ctx context.Context, file string, birth local.Birth) er
 		return c.object("import-chat", a, func() {
 			c.facts(
 				[2]any{"world", a.World}, [2]any{"id", a.WorldID}, [2]any{"runs", a.Runs},
-				[2]any{"messages", a.Messages}, [2]any{"tool calls", fmt.Sprintf("%d, %d failed", a.Calls, a.Failed)},
+				[2]any{"messages", a.Messages}, [2]any{"tool calls", fmt.Sprintf("%d, %d failed, %d without an answer", a.Calls, a.Failed, a.Lost)},
 			)
+			if a.Lost > 0 {
+				c.note("\nWhat came of a call without an answer is in doubt: worldctl intent list --state in_doubt")
+			}
 			c.note("\nNext:\n  worldctl -w %s run --until-idle\n  worldctl -w %s cell list", shellWord(a.Dir), shellWord(a.Dir))
 		})
 	})

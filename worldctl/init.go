@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/examples"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -157,6 +158,7 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 		answer.World, answer.WorldID, answer.Head = s.World, s.ID, s.Head
 		return c.object("init", answer, func() {
 			fmt.Fprintf(c.stdout, "world %s is in %s, id %s\n", s.World, f.dir, s.ID)
+			c.warnOf(filepath.Join(f.dir, local.ManifestFile))
 			c.next(f.dir, answer.Template)
 		})
 	})
@@ -186,6 +188,15 @@ func (c *cli) next(dir, template string) {
 	}
 }
 
+// noTemplate says that there is no such template, and which was probably meant.
+func noTemplate(name string) error {
+	hint := "worldctl init --list"
+	if like := manifest.Nearest(name, examples.Names()); like != "" {
+		hint = "did you mean --template " + like + "?"
+	}
+	return usagef(hint, "there is no template %q", name)
+}
+
 // files puts a template's files into the directory, unless it has a world.yaml, and
 // has them used. It returns the template's name.
 func (f *founding) files(use func() error) (string, error) {
@@ -212,7 +223,7 @@ func (f *founding) files(use func() error) (string, error) {
 	case made && !errors.Is(err, fs.ErrExist):
 		return name, err
 	case errors.Is(err, examples.ErrUnknown):
-		return "", usagef("worldctl init --list", "there is no template %q", name)
+		return "", noTemplate(name)
 	case errors.Is(err, fs.ErrExist):
 		return "", &fault{err: err, code: exitConflict, hint: "a template needs a directory without such files: worldctl init OTHER"}
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 )
@@ -66,7 +67,7 @@ func (c *cli) initStored(ctx context.Context, id string, f *founding, birth loca
 // firstEvent is the first event of a file, as send takes it: the file itself may be gone by then.
 // Empty: there is none.
 func firstEvent(name string) string {
-	data, err := os.ReadFile(name)
+	data, err := file.ReadRegular(name, maxFileBytes)
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	var e struct {
 		Event string          `json:"event"`
@@ -109,7 +110,7 @@ func ofTemplate(name string, use func(dir string) error) error {
 	}
 	err = examples.CopyFor(name, dir, func() error { return use(dir) })
 	if errors.Is(err, examples.ErrUnknown) {
-		err = usagef("worldctl init --list", "there is no template %q", name)
+		err = noTemplate(name)
 	}
 	return errors.Join(err, os.RemoveAll(dir))
 }

@@ -14,7 +14,7 @@ import (
 
 func newIntentCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "intent", Short: "Look at what was asked of the outside, and decide where a person has to"},
-		newIntentListCommand(c), newIntentShowCommand(c), newIntentApproveCommand(c), newIntentDenyCommand(c),
+		newIntentListCommand(c), newIntentShowCommand(c), newIntentApproveCommand(c), newIntentDenyCommand(c), newIntentStopCommand(c),
 		newIntentEditCommand(c), newIntentResolveCommand(c), newIntentRetryCommand(c), newIntentConfirmCommand(c), newIntentAnswerCommand(c))
 }
 
@@ -66,7 +66,7 @@ func addFilter(cmd *cobra.Command, f *view.IntentFilter) {
 }
 
 func intentHeader() table.Row {
-	return table.Row{"key", "cell", "kind", "state", "decision", "rules", "why", "params"}
+	return table.Row{"key", "cell", "kind", "state", "decision", "rules", "params", "why"}
 }
 
 // intentRow is a line of a table of intents; decides: a person is to decide about it.
@@ -75,5 +75,5 @@ func (c *cli) intentRow(l view.IntentLine, decides bool) table.Row {
 	if decides {
 		params = view.Describer{Full: c.verbose}.Data(l.Params)
 	}
-	return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.Standing(), l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, ""), params}
+	return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.Standing(), l.Decision, strings.Join(l.Rules, ", "), params, visible(l.Reason, "")}
 }

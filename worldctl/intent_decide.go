@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -77,6 +78,44 @@ func newIntentDenyCommand(c *cli) *cobra.Command {
 	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
 	x.bindHash(cmd)
 	x.how = journal.Disapprove
+	return cmd
+}
+
+func newIntentStopCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "stop", "Stop intents that are not begun, whatever they wait for")
+	cmd.Long = `Stop intents that are not begun, whatever they wait for: a slot, a rate, a budget, the
+backoff before another attempt, an approval, an answer. They end as denied, or as rejected
+where they were attempted before, with code stopped; their cells are told.
+
+What is in flight, in doubt or accepted by the outside is passed over, and counted: what
+may have happened is not undone. Type it again for what comes back of it, or intent resolve
+for what is in doubt. Cells can ask again: a policy that denies, proposed and applied, ends
+that, too.
+
+In the place of KEY --all, --kind, --cell, --since and --state select: what fits is stopped
+at once, as one durable batch (exit code 1 if nothing does). --dry-run only lists it, with a
+digest; --digest stops those of that list (exit code 5 if others fit by now).` + asSeen
+	cmd.Example = `  worldctl intent stop 9f86d081884c --reason "the wrong account"
+  worldctl intent stop --kind 'bank.*' --reason "the bank is being attacked"
+  worldctl intent stop --all --reason "nobody pays anything until we know more"
+  worldctl intent stop --all --dry-run`
+	x.bindHash(cmd)
+	x.how = journal.Stop
+	var all, dry bool
+	cmd.Flags().BoolVar(&all, "all", false, "all that are not begun")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list them, and stop none")
+	cmd.PreRunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case all && (x.filter != view.IntentFilter{} || len(args) > 0):
+			return usagef("type one of them", "--all goes with no KEY, and with no filter")
+		case dry && (len(args) > 0 || x.digest != ""):
+			return usagef("leave --dry-run away", "--dry-run lists what --all or a filter selects")
+		case all:
+			x.filter.Kind = "*"
+		}
+		x.yes = !dry
+		return nil
+	}
 	return cmd
 }
 
@@ -194,7 +233,11 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			case filtered && len(args) == 1:
 				return usagef("type one of the two", "a KEY, and --cell, --kind, --since or --state, do not go together")
 			case !filtered && len(args) == 0:
-				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by --cell, --kind, --since or --state", verb)
+				which := "which by --cell, --kind, --since or --state"
+				if verb == "stop" {
+					which = "--all, or " + which
+				}
+				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or %s", verb, which)
 			case !filtered && x.digest != "":
 				return usagef("leave --digest away; --params-hash is of one intent", "--digest is of a list")
 			case filtered && x.paramsHash != "":
@@ -212,14 +255,7 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 	}
 	if several {
 		cmd.Use = verb + " [KEY]"
-		addFilter(cmd, &x.filter)
-		states := "parked, as it is if not given"
-		if verb == "retry" || verb == "resolve" {
-			states = "in_doubt, or failed; those in doubt if not given"
-		}
-		cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: "+states)
-		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
-		cmd.Flags().StringVar(&x.digest, "digest", "", "decide about those of the list that had this `HASH`, if they are the same still")
+		x.bindSeveral(cmd, verb)
 	}
 	cmd.Flags().Uint64Var(&x.attempt, "attempt", 0, "decide only if the intent's last attempt is still the `N`th; see intent show")
 	needed := "; needed"
@@ -229,6 +265,23 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`"+needed)
 	cmd.Flags().StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
 	return cmd, x
+}
+
+// bindSeveral adds the flags of a command that decides about several intents, too.
+func (x *choice) bindSeveral(cmd *cobra.Command, verb string) {
+	addFilter(cmd, &x.filter)
+	states := "parked, as it is if not given"
+	switch verb {
+	case "retry", "resolve":
+		states = "in_doubt, or failed; those in doubt if not given"
+	case "stop":
+		states = "open or parked; both if not given"
+	}
+	cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: "+states)
+	if verb != "stop" {
+		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
+	}
+	cmd.Flags().StringVar(&x.digest, "digest", "", "decide about those of the list that had this `HASH`, if they are the same still")
 }
 
 func (x *choice) bindHash(cmd *cobra.Command) {
@@ -311,29 +364,14 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 	if err = cmp.Or(err, c.notePassedOver(lw, &x)); err != nil {
 		return err
 	}
-	err = c.object("intents-decided", a, func() {
-		if len(a.Intents) == 0 && len(a.Refused) == 0 {
-			c.note("%s", recordsOf(lw).NoneSelected(x.filter))
-		} else {
-			t := c.newTable()
-			t.AppendHeader(intentHeader())
-			for _, l := range a.Intents {
-				t.AppendRow(c.intentRow(l, true))
-			}
-			t.Render()
-		}
-		if a.Done && len(a.Intents) > 0 {
-			fmt.Fprintf(c.stdout, "%s: %s by %s\n", view.Number(len(a.Intents), "intent"), x.how, b.Actor)
-		}
-		for _, r := range a.Refused {
-			c.note("not decided: %s: %s", view.Short(r.Key), visible(r.Reason, ""))
-		}
-	})
+	err = c.object("intents-decided", a, func() { c.showDecidedAll(lw, a, &x, b.Actor) })
 	switch {
 	case err != nil:
 		return err
 	case len(a.Refused) > 0:
 		return hinted(fmt.Errorf("%s not decided", view.Number(len(a.Refused), "intent")), "worldctl intent list")
+	case !a.Done && x.how == journal.Stop:
+		c.note("nothing is stopped; with --digest %s those of this list are, if they are the same still", a.Digest)
 	case !a.Done && len(a.Intents) > 0:
 		return hinted(fmt.Errorf("%w about %s", errNotYet, view.Number(len(a.Intents), "intent")), "type it again with --digest %s to decide about all of them at once, if they are the same still; with --yes whichever they are then", a.Digest)
 	case a.Done && len(a.Intents) == 0:
@@ -342,6 +380,40 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		c.nextRun()
 	}
 	return nil
+}
+
+// showDecidedAll says what was decided about several intents, or would be.
+func (c *cli) showDecidedAll(lw *local.World, a *view.DecidedAll, x *choice, actor string) {
+	if len(a.Intents) == 0 && len(a.Refused) == 0 {
+		c.note("%s", recordsOf(lw).NoneSelected(x.filter))
+	} else {
+		rows := []table.Row{intentHeader()}
+		for _, l := range a.Intents {
+			rows = append(rows, c.intentRow(l, true))
+		}
+		c.rows(rows)
+	}
+	if a.Done && len(a.Intents) > 0 {
+		fmt.Fprintf(c.stdout, "%s: %s by %s\n", view.Number(len(a.Intents), "intent"), x.how, actor)
+	}
+	c.noteBegun(a)
+	for _, r := range a.Refused {
+		c.note("not decided: %s: %s", view.Short(r.Key), visible(r.Reason, ""))
+	}
+}
+
+// noteBegun says how many intents a stop has passed over.
+func (c *cli) noteBegun(a *view.DecidedAll) {
+	for _, state := range []receipt.State{receipt.StateInFlight, receipt.StateInDoubt, receipt.StateOpen} {
+		next := map[receipt.State]string{
+			receipt.StateInFlight: "in flight; stop again what is attempted again",
+			receipt.StateInDoubt:  "in doubt; worldctl intent resolve says whether it happened",
+			receipt.StateOpen:     "accepted by the outside, which is asked about it",
+		}[state]
+		if n := a.Begun[state]; n > 0 {
+			c.note("not stopped, for what may have happened is not undone: %s %s", view.Number(n, "intent"), next)
+		}
+	}
 }
 
 // notePassedOver says how many of those that are selected no approval is about.

@@ -18,8 +18,8 @@ func newIntentShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show KEY",
 		Short: "Show an intent: what was asked, what the gate decided, and where it stands",
-		Long: `Show an intent: what was asked, what the gate decided, where it stands and every
-attempt. KEY may be cut short, to no less than 8 digits.`,
+		Long: `Show an intent: what was asked, what the gate decided, who decided what about it, where
+it stands and every attempt. KEY may be cut short, to no less than 8 digits.`,
 		Example: "  worldctl intent show 9f86d081884c",
 		Args:    args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
@@ -67,19 +67,39 @@ func (c *cli) showIntent(a *view.Intent) {
 	}
 	c.facts(append(facts, [2]any{"params hash", a.ParamsHash}, [2]any{"params", params})...)
 	c.showAsks(a.Asks)
+	c.showDecisions(a.Decisions)
 	if len(a.Attempts) == 0 {
 		return
 	}
-	t := c.newTable()
-	t.AppendHeader(table.Row{"attempt", "started", "receipt", "status", "outcome", "cost", "given up"})
+	rows := []table.Row{{"attempt", "started", "receipt", "status", "outcome", "cost", "given up"}}
 	for _, x := range a.Attempts {
 		given := visible(x.Reason, "")
 		if x.Late {
 			given += " (and its receipt came late)"
 		}
-		t.AppendRow(table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, view.Cost(x.Cost), given})
+		cost := view.Cost(x.Cost)
+		if x.Charged != nil {
+			cost += ", which it cannot have used: charged " + view.Cost(*x.Charged)
+		}
+		rows = append(rows, table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, cost, given})
 	}
-	t.Render()
+	c.rows(rows)
+}
+
+// showDecisions prints who decided what about an intent, and why.
+func (c *cli) showDecisions(all []view.IntentDecision) {
+	if len(all) == 0 {
+		return
+	}
+	rows := []table.Row{{"decided", "record", "by", "params hash", "payload", "reason"}}
+	for _, d := range all {
+		payload := ""
+		if len(d.Payload) > 0 {
+			payload = view.Describer{Full: c.verbose}.Data(d.Payload)
+		}
+		rows = append(rows, table.Row{d.How, numbered(d.Record), visible(d.Actor, ""), d.ParamsHash.String()[:12], payload, visible(d.Reason, "")})
+	}
+	c.rows(rows)
 }
 
 // accepted says what the outside calls what it works on, and what it has said of it.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -29,15 +28,11 @@ a file as worldctl diff --patch prints it. Nothing is changed.`,
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.onBase(args[0], args[1:], func(base *view.Edition, patches []manifest.Patch) error {
-				m, err := patches[0].Apply(base.Manifest)
+				e, err := view.Patched(base, &patches[0])
 				if err != nil {
 					return ofPatch(err, args[1], base)
 				}
-				e, err := view.EditionOf("", m, nil)
-				if err != nil {
-					return err
-				}
-				return c.objectJSON("manifest-patch", manifestAnswer{e.Hash, m})
+				return c.objectJSON("manifest-patch", manifestAnswer{e.Hash, e.Manifest})
 			})
 		},
 	}
@@ -73,7 +68,7 @@ func (c *cli) onBase(name string, files []string, use func(*view.Edition, []mani
 	}
 	patches := make([]manifest.Patch, len(files))
 	for i, file := range files {
-		data, err := os.ReadFile(c.path(file))
+		data, err := c.read(file)
 		if err != nil {
 			return err
 		}
@@ -97,7 +92,7 @@ func ofPatch(err error, file string, base *view.Edition) error {
 }
 
 func (c *cli) merge(base *view.Edition, files []string, patches []manifest.Patch) error {
-	answer, err := view.Merge(base.Manifest, files, patches)
+	answer, err := view.Merge(base, files, patches)
 	var of *manifest.PatchError
 	switch {
 	case errors.As(err, &of):

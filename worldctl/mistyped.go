@@ -63,8 +63,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownVerb(cmd, before[0])
 	}
 	hint := ""
-	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
-		hint = likeFlag(cmd, unknown.GetSpecifiedName())
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+		hint = likeFlag(cmd, cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()))
 	}
 	return usagef(cmp.Or(hint, "type "+cmd.CommandPath()+" --help"), "%s", wrongFlag(err))
 }
@@ -118,6 +118,9 @@ func takenBy(f *pflag.Flag) string {
 func likeFlag(cmd *cobra.Command, typed string) string {
 	if hint := moved(cmd, "--"+typed); hint != "" {
 		return hint
+	}
+	if len(typed) == 1 {
+		return ""
 	}
 	names := new(cobra.Command) // cobra knows which names look like each other
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -16,7 +16,7 @@ func newNodeCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "node", Short: "Look at the processes that own worlds of a store, and give them worlds"},
 		newNodeGiveCommand(c),
 		c.storeVerb("node", "list", "List the processes that own worlds of a store",
-			"List the processes that own worlds of a store, with where they answer, for how long they\nare taken to be alive if they are heard of no more, and how many worlds they own. With\n--store several times those of each store.",
+			"List the processes that own worlds of a store, with where they answer, for how long they\nare taken to be alive if they are heard of no more, how many worlds they own, and which\nworlds cannot go on there, and rest, with the reason. With\n--store several times those of each store.",
 			func(ctx context.Context, _ string) error { return c.listNodes(ctx, c.storeURLs()) }))
 }
 
@@ -43,13 +43,14 @@ have a node give up all its worlds, end it with SIGTERM.`,
 
 // nodeLine is a process that owns worlds.
 type nodeLine struct {
-	Node    string `json:"node"`
-	Alive   bool   `json:"alive"`
-	URL     string `json:"url,omitempty"`
-	Version string `json:"version,omitempty"`
-	Lease   int64  `json:"lease_millis"`    // that is left; negative: it has run out
-	Worlds  int    `json:"worlds"`          // that it owns
-	Store   string `json:"store,omitempty"` // where that is; of several
+	Node    string   `json:"node"`
+	Alive   bool     `json:"alive"`
+	URL     string   `json:"url,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Lease   int64    `json:"lease_millis"`      // that is left; negative: it has run out
+	Worlds  int      `json:"worlds"`            // that it owns
+	Resting []string `json:"resting,omitempty"` // worlds that cannot go on there, each with the reason
+	Store   string   `json:"store,omitempty"`   // where that is; of several
 }
 
 // listNodes lists those of some stores. One that does not answer is an error, beside what the others say.
@@ -88,7 +89,7 @@ func nodesOf(ctx context.Context, url, store string) (lines []nodeLine, err erro
 	defer s.Close()
 	all, err := s.Nodes(ctx)
 	for _, n := range all {
-		lines = append(lines, nodeLine{n.Name, n.Alive(), n.URL, n.Version, n.Lease.Milliseconds(), n.Worlds, store})
+		lines = append(lines, nodeLine{n.Name, n.Alive(), n.URL, n.Version, n.Lease.Milliseconds(), n.Worlds, n.Resting, store})
 	}
 	return lines, err
 }
@@ -112,4 +113,9 @@ func (c *cli) nodesTable(nodes []nodeLine, several bool) {
 		t.AppendRow(row)
 	}
 	t.Render()
+	for _, n := range nodes {
+		for _, line := range n.Resting {
+			c.note("%s cannot go on with %s", n.Node, visible(line, ""))
+		}
+	}
 }

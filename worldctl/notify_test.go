@@ -41,6 +41,7 @@ func TestServeTellsWhatWaits(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(body), &at))
 	status, body := s.ask("POST", "/api/worlds/w/proposals", `{"patch": {"base_manifest_hash": "`+at.Manifest.Hash+`", "ops": [], "new_version": 2}, "reason": "a new number"}`)
 	require.Equal(t, http.StatusCreated, status, body)
+	require.Contains(t, s.await("proposal waits: p1"), "world=w")
 	m := <-got
 	require.Equal(t, "w: 1 proposal waits\n"+s.url+"/ui/#/w/inbox", m.Text)
 	require.Equal(t, "p1", m.New[0].Proposal)

@@ -150,11 +150,6 @@ func list[T any](c *cli, name, key string, items iter.Seq2[T, error], in columns
 }
 
 func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
-	t := c.newTable()
-	if !c.verbose && !in.plain {
-		t.Style().Size.WidthMax = c.origin.Width // a line that wraps is hard to read
-	}
-	t.AppendHeader(in.header)
 	rows := []table.Row{in.header}
 	n := 0
 	for item, err := range items {
@@ -171,12 +166,14 @@ func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 	switch {
 	case n == 0 && in.none != "":
 		c.note("%s", in.none)
-	case n > 0 && in.line == nil:
-		if in.plain {
-			c.unbox(t, rows, in.whole)
-		}
+	case n > 0 && in.line == nil && in.plain:
+		t := c.newTable()
+		t.AppendHeader(in.header)
+		c.unbox(t, rows, in.whole)
 		t.AppendRows(rows[1:])
 		t.Render()
+	case n > 0 && in.line == nil:
+		c.rows(rows)
 	}
 	return nil
 }
@@ -211,25 +208,36 @@ func (c *cli) unbox(t table.Writer, rows []table.Row, whole bool) {
 // as long as the longest, and states may have texts of megabytes.
 const boxColumns = 1000
 
-// facts prints names and values, one pair a line: in a box, or where a line is too long for
-// one as they are.
+// facts prints names and values, one pair a line: in a box, wrapped to a terminal, or where a word
+// or a line is too long for one as they are.
 func (c *cli) facts(pairs ...[2]any) {
 	t := c.newTable()
-	names, longest := 0, 0
+	names, longest, word := 0, 0, 0
 	for _, p := range pairs {
 		t.AppendRow(table.Row{p[0], p[1]})
 		names = max(names, len(fmt.Sprint(p[0])))
 		for line := range strings.Lines(fmt.Sprint(p[1])) {
 			longest = max(longest, len(line))
 		}
+		for w := range strings.FieldsSeq(fmt.Sprint(p[1])) {
+			word = max(word, len(w))
+		}
 	}
-	if longest <= boxColumns {
+	left := c.origin.Width - names - 7 // borders, and a gap on both sides
+	if left > 0 && longest > left {
+		t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: left, WidthMaxEnforcer: wrapped}})
+		longest = left
+	}
+	if longest <= boxColumns && (c.origin.Width == 0 || word <= left) {
 		t.Render()
 		return
 	}
 	for _, p := range pairs {
 		name := fmt.Sprint(p[0])
 		for line := range strings.SplitSeq(fmt.Sprint(p[1]), "\n") {
+			if c.origin.Width > 0 && strings.Contains(line, " ") { // what has no spaces is copied whole
+				line = strings.ReplaceAll(wrapped(line, left+5), "\n", "\n"+strings.Repeat(" ", names+2))
+			}
 			fmt.Fprintln(c.stdout, strings.TrimRight(fmt.Sprintf("%-*s  %s", names, name, line), " "))
 			name = ""
 		}

@@ -35,7 +35,7 @@ func (c *cli) own(ctx context.Context, use func(lw *local.World) error) error {
 	if err != nil {
 		return err
 	}
-	lw, err := local.Open(at, c.in(dir, c.options()))
+	lw, err := c.opened(at, c.in(dir, c.options()), local.Open)
 	if err != nil {
 		return notOpened(dir, err)
 	}

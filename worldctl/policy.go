@@ -65,7 +65,10 @@ func (c *cli) evalPolicies(ctx context.Context, lw *local.World, file string, hi
 	if history {
 		s.last = math.MaxInt64 // so many records follow no snapshot
 	}
-	r, err := c.shadowed(lw, &s, func(cfg world.ShadowConfig) (*governance.Report, error) { return lw.Rehearse(ctx, next, nil, cfg) })
+	r, err := c.shadowed(lw, &s, func(cfg world.ShadowConfig) (*governance.Report, error) {
+		cfg.Governed = true
+		return lw.Rehearse(ctx, next, nil, cfg)
+	})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -11,8 +12,8 @@ import (
 type gauge struct {
 	report func(done uint64)
 	name   func(what string) // names the work anew, in text that is spelled out
+	log    func(line string) // a line above it; nil: it is not shown
 	stop   func()            // before anything else is printed
-	shown  bool              // false: there is no terminal, and nothing is
 }
 
 // progress shows on a terminal how far long work has come. total 0 is unknown.
@@ -33,6 +34,9 @@ func (c *cli) newGauge(what string, total uint64) gauge {
 	if !c.plain() {
 		bar.Style().Colors = progress.StyleColorsExample
 	}
+	if total == 0 {
+		bar.Style().Visibility.Percentage = false // of what nobody knows it would say ???
+	}
 	tracker := &progress.Tracker{Message: what, Total: int64(total)}
 	bar.AppendTracker(tracker)
 	var done sync.WaitGroup
@@ -44,6 +48,15 @@ func (c *cli) newGauge(what string, total uint64) gauge {
 			tracker.MarkAsDone()
 			done.Wait()
 		},
-		shown: true,
+		log: func(line string) { bar.Log("%s", visible(line, "")) }, // past the door
 	}
+}
+
+// say prints a line while the gauge may be shown.
+func (g *gauge) say(c *cli, line string) {
+	if g.log != nil {
+		g.log(line)
+		return
+	}
+	fmt.Fprintln(c.stderr, line)
 }

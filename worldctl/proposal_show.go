@@ -88,7 +88,15 @@ func (c *cli) showProposal(a *view.Proposal) {
 	}
 	c.showApprovals(a)
 	if a.Ended == nil {
+		c.warnOfCandidate(a)
 		c.showOutlook(a)
+	}
+}
+
+// warnOfCandidate tells what a candidate hardly means.
+func (c *cli) warnOfCandidate(a *view.Proposal) {
+	for _, says := range a.Warnings {
+		c.note("warning: %s", visible(says, ""))
 	}
 }
 

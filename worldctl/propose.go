@@ -110,7 +110,14 @@ func (c *cli) proposeChange(ctx context.Context, lw *local.World, x *proposeFlag
 	if err != nil {
 		return notProposed(err, name)
 	}
+	ofFile := x.patch == "" && c.isFile(name)
+	if ofFile {
+		c.warnOf(name)
+	}
 	return answer(c, "proposal", func(a *view.Proposal) {
+		if !ofFile {
+			c.warnOfCandidate(a)
+		}
 		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
 			a.Record, a.Proposal, authorship(&a.ProposalLine), newVersion(a), a.Candidate, a.Base)
 		c.showChanges(&a.ManifestChanges, a.Code)

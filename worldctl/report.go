@@ -24,7 +24,7 @@ func (c *cli) showShadow(of string, r *governance.Report, m *view.Migration) {
 	if c.verbose {
 		most = 0
 	}
-	for _, s := range append(view.Sections(r, most), m.Section(most)) {
+	for _, s := range append(view.Sections(r, most), m.Section(most), m.Stops(most)) {
 		if s.Total > 0 {
 			c.showSection(&s)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/recording"
 )
 
 // airlineHalfWay returns a world of the recorded runs that has a snapshot half
@@ -16,7 +18,7 @@ import (
 func airlineHalfWay(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "airline")
-	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", dir)
+	worldctl(t, nil, "import", "chat", recording.Shared(t, recording.Airline), "-w", dir)
 	worldctl(t, nil, "-w", dir, "run", "--ticks", "20")
 	worldctl(t, nil, "-w", dir, "snapshot", "create", "half")
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -100,6 +101,10 @@ func newRootCommand(c *cli) *cobra.Command {
 
 A world is a directory with a world.yaml and its journal under .world/, or lies in
 a store on PostgreSQL, with --store. Data goes to stdout, everything else to stderr.
+
+Ctrl-C, SIGTERM and SIGHUP end any verb in order: effects under way have 10s to end.
+Others within a second count as the same one. The next one ends it at once, or names the
+effects that this would leave in doubt, and then one more does.
 
 Exit codes: 0 ok, 1 failed or cells are parked, 2 usage (what was typed does not read,
 or names a file, a world, a moment, a cell or an intent that is not there), 3
@@ -225,7 +230,21 @@ func args(least, most int) cobra.PositionalArgs {
 		if least <= len(args) && len(args) <= most {
 			return nil
 		}
-		return usagef("type "+cmd.CommandPath()+" --help", "%d arguments do not fit: %s", len(args), cmd.UseLine())
+		_, takes, _ := strings.Cut(cmd.Use, " ")
+		text := fmt.Sprintf("%s takes %s, and ", cmd.CommandPath(), cmp.Or(takes, "no argument"))
+		switch {
+		case len(args) == 0:
+			text += "there is none"
+		case len(args) < least:
+			text += fmt.Sprintf("there is only %q", args[len(args)-1])
+		default:
+			text += fmt.Sprintf("%q is one too many", args[most])
+		}
+		example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+		if most == 0 || example == "" {
+			return usagef("type "+cmd.CommandPath()+" --help", "%s", text)
+		}
+		return usagef("such as "+example, "%s", text)
 	}
 }
 
@@ -265,7 +284,7 @@ func (c *cli) using(opts local.Options, use func(lw *local.World) error) error {
 	if c.placed != nil && c.reads {
 		open = local.Look
 	}
-	lw, err := open(dir, c.in(dir, opts))
+	lw, err := c.opened(dir, c.in(dir, opts), open)
 	if err != nil {
 		return ownedIn(dir, err)
 	}
@@ -291,8 +310,8 @@ func (c *cli) options() local.Options {
 	return local.Options{
 		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
 		Paranoid: c.paranoid, Workers: c.workers, Memory: int(c.memory), Effects: c.effects, Passphrase: c.ask, Bounds: c.bounds,
-		Missed: c.noteMissed,
-		Fatal:  func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
+		Missed: c.noteMissed, UnderWay: c.opts.interrupts.underWay,
+		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // Pebble cannot go on
 	}
 }
 
@@ -339,6 +358,9 @@ func notOpened(dir string, err error) error {
 	}
 	if errors.Is(err, local.ErrNoWorld) {
 		return hinted(err, "worldctl init %s", shellWord(dir))
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return hinted(err, "-w names the directory of a world: -w %s", shellWord(filepath.Dir(dir)))
 	}
 	return err
 }

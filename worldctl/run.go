@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/notify"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -23,7 +26,7 @@ func newStepCommand(c *cli) *cobra.Command {
 		Short: "Run the next tick, or N of them",
 		Long: `Run the next tick, or N of them, whether or not there is anything to do. Every
 receipt is awaited at the barrier of its round. The ticks of a world whose clock is real
-come by themselves: worldctl run.
+come by themselves: worldctl run. Ctrl-C ends it as it ends a run.
 
 Exit code 6 when effects in doubt need a decision, 1 when cells are parked.`,
 		Example: `  worldctl step
@@ -58,9 +61,12 @@ func newRunCommand(c *cli) *cobra.Command {
 		Long: `Run ticks until the world is idle: no event, no timer and no effect is left. Ticks
 in which nothing can happen are jumped over. A world whose clock is real runs a tick
 when the wall clock has reached it, first of all those that have fallen due since it was
-run last, and goes on until Ctrl-C; --until-idle ends it. Ctrl-C stops between two steps of
-cells, a second one at once; what was done is durable, and the next run goes on from there. Other
-processes can be used on the world meanwhile.
+run last, and goes on until Ctrl-C; --until-idle ends it. On stderr it says what newly waits for a
+person, halts or is denied, at most eleven lines a second. Ctrl-C stops between two steps of
+cells, or 2s later amid one, which is thrown away; effects under way have 10s to end. What was
+done is durable, and the next run goes on from there. A second Ctrl-C, a second or more later, ends it at once: unless effects are under
+way, which would be in doubt. Then it names them, and a third one does. Other processes can be
+used on the world meanwhile.
 
 With --effects recorded:DIR nothing outside is touched: the receipts of the world
 in DIR answer, and where they have no answer the run stops and says so.
@@ -120,6 +126,9 @@ func recordedIn(effects string) (string, error) {
 		return "", nil
 	case recorded && dir != "":
 		at, err := local.Find(dir)
+		if named, _ := filepath.Abs(dir); errors.Is(err, local.ErrStrangersWorld) && at == named {
+			err = nil
+		}
 		if err != nil {
 			err = hinted(err, "--effects recorded:DIR names the directory of another world")
 		}
@@ -134,7 +143,7 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 	return c.own(ctx, func(lw *local.World) error {
 		course := courseOf(lw)
 		c.noteEdited(lw)
-		c.noteOrLive(lw)
+		c.noteLive(lw)
 		unconfirmed := c.confirmed(ctx, lw)
 		// What is parked stays out of the way; what nobody could look at does not.
 		if unconfirmed != nil && (errors.Is(unconfirmed, world.ErrUnconfirmed) || !errors.Is(unconfirmed, world.ErrConfirmationRequired)) {
@@ -142,8 +151,8 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		}
 		bar := c.newGauge("ticks", course.Ticks)
 		course.Ticked = bar.report
-		if bar.shown {
-			course.Waits = nameWaits(bar.name)
+		if bar.log != nil {
+			course.Waits = func(w *world.Moment) { bar.name(underWay(w.InFlight())) }
 		}
 		if c.verbose {
 			course.Ticked = func(uint64) {
@@ -151,8 +160,10 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 				c.note("tick %d: #%d, %d events pending", s.Time, s.Head.ID, s.EventsPending)
 			}
 		}
-		course.Behind = c.noteBehind
+		course.Behind, course.Last = c.noteBehind, c.owned == nil
+		told := c.tellNews(ctx, lw, &course, &bar)
 		done, err := lw.Drive(ctx, course)
+		told()
 		bar.stop()
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return c.notRecorded(err)
@@ -166,6 +177,31 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		err = errors.Join(err, parkedCells(recordsOf(lw), done.Status.Parked))
 		return errors.Join(answer(c, verb, func(a view.Course) { c.showCourse(lw, a) })(recordsOf(lw).Course(&done)), err)
 	})
+}
+
+// tellNews tells on stderr of a world that goes by the wall clock, or waits for others, until
+// what it returns is called. Of any other the answer tells at the end.
+func (c *cli) tellNews(ctx context.Context, lw *local.World, course *local.Course, bar *gauge) (end func()) {
+	if c.quiet || !course.Stay && !lw.IsReal() {
+		return func() {}
+	}
+	begin := "world " + lw.Status().World + " runs until "
+	switch {
+	case !course.Stay:
+		begin += "nothing is left to wait for"
+	case !course.Until.IsZero():
+		begin += course.Until.UTC().Format(time.RFC3339)
+	default:
+		begin += "Ctrl-C"
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	on := notify.Follow(lw, begin, func(line string) { bar.say(c, time.Now().UTC().Format(time.RFC3339)+" "+line) })
+	telling.Go(func() { on(ctx) })
+	return func() {
+		stop()
+		telling.Wait()
+	}
 }
 
 // errParked says that cells wait for a person, because a step of theirs failed.
@@ -186,18 +222,6 @@ func parkedCells(j view.Journal, n int) error {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return fmt.Errorf("%w: %s", errParked, text)
-}
-
-// nameWaits has progress name the effects under way, as often as a person can read.
-func nameWaits(name func(string)) func(*world.Moment) {
-	var last time.Time
-	return func(w *world.Moment) {
-		if time.Since(last) < 100*time.Millisecond {
-			return
-		}
-		last = time.Now()
-		name(underWay(w.InFlight()))
-	}
 }
 
 // underWay names effects in flight, the oldest of them first.
@@ -224,15 +248,15 @@ func (c *cli) notRecorded(err error) error {
 		return err
 	}
 	if local.IsPast(miss.File) {
-		return hinted(err, "make another fork when its parent has asked for the same, or one with --effects live, which performs it. Nothing was done outside")
+		return hinted(err, "make another fork when its parent has asked for the same, or one with --live %s, which performs it. Nothing was done outside", miss.Kind)
 	}
 	return hinted(err, "let the world in %[1]s go on until it has asked for the same, then run this one again; "+
-		"or worldctl -w %[1]s fork DIR --effects live makes one that performs it. Nothing was done outside", miss.File)
+		"or worldctl -w %[1]s fork DIR --live %[2]s makes one that performs it. Nothing was done outside", miss.File, miss.Kind)
 }
 
-// noteOrLive says, before anything is, which effects of a fork are performed for real.
-func (c *cli) noteOrLive(lw *local.World) {
-	from := lw.OrLive()
+// noteLive says, before anything is, which effects of a fork are performed for real.
+func (c *cli) noteLive(lw *local.World) {
+	from := lw.LiveBeside()
 	if from == "" {
 		return
 	}
@@ -276,6 +300,9 @@ func (c *cli) showCourse(lw *local.World, a view.Course) {
 	c.notePerformed(a.Performed)
 	for _, d := range a.DeniedBy {
 		c.note("denied: %d by %s; worldctl intent list --state denied tells why", d.Intents, visible(d.By, ""))
+	}
+	for _, x := range a.Expired {
+		c.note("%s expired at tick %d", view.Number(uint64(x.Approvals), "approval"), x.Time)
 	}
 	for _, key := range a.Uncompensated {
 		c.note("not compensated: the compensation of %s came to nothing; worldctl intent show %s", view.Short(key), view.Short(key))

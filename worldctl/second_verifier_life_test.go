@@ -57,6 +57,16 @@ func lived(t *testing.T, seed uint64, loaded *source.Loaded, actions int) *life 
 		m.Effects = l.liveEffects()
 		m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.d"`, Decide: manifest.DecideRequireApproval})
 	}
+	if seed%8 == 5 { // answers say that they used more than they may: the capability rests
+		m.Caps, m.Effects = maps.Clone(m.Caps), maps.Clone(m.Effects)
+		tools := m.Caps["tools"]
+		tools.Budget.Tokens = 1 << 40
+		m.Caps["tools"] = tools
+		for kind, e := range m.Effects { // order cannot show: all alike
+			e.MaxCost.Tokens = new(uint64(5))
+			m.Effects[kind] = e
+		}
+	}
 	l.w = worldtest.New(t, m, loaded.Contents, o)
 	l.live(actions)
 	if l.rng.IntN(3) == 0 {

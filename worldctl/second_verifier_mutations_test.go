@@ -51,6 +51,7 @@ var editsOfRecords = []edit{
 	{name: "a receipt that was edited", do: receiptEdited},
 	{name: "a receipt of another world", do: receiptSigned("elsewhere")},
 	{name: "a receipt signed with another key", do: receiptSigned(""), due: agreement},
+	{name: "an approval bound to something else", do: boundToOther, doubted: true, past: true},
 	{name: "a state hash", do: stateHash, due: kernelsRefusal},
 	{name: "a bit of a record", do: flipAny(aRecord), due: agreement},
 	{name: "a bit of a payload", do: bitOfPayload, due: agreement},
@@ -60,6 +61,19 @@ var editsOfRecords = []edit{
 	{name: "two records changed places", do: swapAny, due: agreement},
 	{name: "a record cut short", do: cutRecord},
 	{name: "a bit of a blob", do: flipAny(aBlob)},
+}
+
+// boundToOther has an approval be bound to another effect, capability or rule than the manifest has.
+func boundToOther(f *counterfeit) bool {
+	at := f.pick(journal.KindParked)
+	if at < 0 {
+		return false
+	}
+	b := f.body(at).(*journal.IntentParked)
+	hashes := []*journal.Hash{&b.Seen.Effect, &b.Seen.Cap, &b.Seen.Rules}
+	hashes[f.rng.IntN(len(hashes))][f.rng.IntN(32)] ^= 1
+	f.say(at, b)
+	return true
 }
 
 // remove takes an item out, and with a record the blobs that only it needs.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	faults "github.com/worldkernel/worldkernel/internal/fault"
+	"github.com/worldkernel/worldkernel/internal/recording"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -25,11 +26,11 @@ import (
 // airlineOf makes a world of the first runs of the recording, and lets it run.
 func airlineOf(t *testing.T, runs int) (dir string) {
 	t.Helper()
-	data, err := os.ReadFile(recording(t, "airline/runs.json"))
+	data, err := os.ReadFile(recording.Any(t, recording.Airline))
 	require.NoError(t, err)
 	var all []json.RawMessage
 	require.NoError(t, json.Unmarshal(data, &all))
-	some, err := json.Marshal(all[:runs])
+	some, err := json.Marshal(all[:min(runs, len(all))])
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "runs.json")
 	require.NoError(t, os.WriteFile(file, some, 0o600))
@@ -43,10 +44,8 @@ func airlineOf(t *testing.T, runs int) (dir string) {
 func villeOf(t *testing.T, moves int) (dir string) {
 	t.Helper()
 	var some bytes.Buffer
-	for lines := bufio.NewReader(villeMoves(t)); moves > 0; moves-- {
-		line, err := lines.ReadBytes('\n')
-		require.NoError(t, err)
-		some.Write(line)
+	for lines := bufio.NewScanner(villeMoves(t, recording.Any)); moves > 0 && lines.Scan(); moves-- {
+		some.Write(append(lines.Bytes(), '\n'))
 	}
 	dir = filepath.Join(t.TempDir(), "ville")
 	worldctl(t, nil, "init", dir, "--template", "ville")

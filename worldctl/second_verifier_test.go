@@ -359,7 +359,7 @@ func mutantsOf(t *testing.T, g good, n int, rng *rand.Rand, turn func() craft) (
 // SEED and SIM_RUNS are as for the simulations in world/worldtest.
 func TestSimulationOfForgedBundles(t *testing.T) {
 	t.Parallel()
-	const few, ofEach = 5, 50
+	const few, ofEach = 5, 53
 	first, runs := faults.Seeds(t, few, 60)
 	worlds, trust := owners(t)
 	s := secondVerifier(t, worlds, trust...)

@@ -41,7 +41,9 @@ with "at": TICK or TIME, or "in": DURATION, and "to": CELL where wanted; --at, -
 it stops, and says which one it was and how many were accepted before it.
 
 With --key the same can be sent again when nobody knows whether it was accepted: it is
-submitted once, and lines that broke off go on where they did.`,
+submitted once, and lines that broke off go on where they did. Other lines need another
+KEY, also those that were corrected since: leave out what was accepted before the one
+that was refused, and send the rest under another.`,
 		Example: `  worldctl send ticket.opened '{"customer": "ada", "amount": 30}'
   worldctl send ticket.opened @ticket.json --at 10
   worldctl send market.closes --at 2026-12-24T18:00Z
@@ -110,9 +112,6 @@ func (c *cli) submission(args []string, to string, when world.When) (world.Submi
 		return s, nil
 	}
 	data, err := c.parseData("data", args[1])
-	if errors.Is(err, world.ErrBadData) {
-		return s, hinted(err, "data is one JSON value with finite numbers: worldctl send %s '{\"field\": 1}'", s.Name)
-	}
 	if err != nil {
 		return s, err
 	}
@@ -162,7 +161,7 @@ func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, when wo
 	accepted, err := submit(ctx, c.stdin, cell, when, report)
 	stop()
 	if err != nil {
-		return notAll(err, lw, accepted)
+		return notAll(err, lw, accepted, key)
 	}
 	answer := struct {
 		Accepted uint64       `json:"accepted"`
@@ -182,15 +181,21 @@ func (c *cli) nextRun() {
 }
 
 // notAll says where lines ended, and what was accepted before.
-func notAll(err error, lw *local.World, accepted uint64) error {
+func notAll(err error, lw *local.World, accepted uint64, key string) error {
 	var at *local.LineError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return hinted(fmt.Errorf("after %d accepted events: %w", accepted, err), "go on with the lines after these")
 	case !errors.As(err, &at):
 		return err
+	case errors.Is(err, world.ErrKeyReused):
+		return hinted(fmt.Errorf("%w; none of these lines was accepted", at.Err), "of lines that were corrected, leave out what was accepted, and send the rest with another --key")
 	}
-	return fmt.Errorf("line %d: %w; %d events before it were accepted", at.Line, refusedLine(at, lw), accepted)
+	err = fmt.Errorf("line %d: %w; %d events before it were accepted", at.Line, refusedLine(at, lw), accepted)
+	if key != "" && accepted > 0 {
+		err = fmt.Errorf("%w, and stay so: when it is corrected, send it and what comes after it with another --key", err)
+	}
+	return err
 }
 
 // refusedLine adds to the error of a line what a person can do about it.
@@ -207,7 +212,11 @@ func refused(err error, lw *local.World, event string) error {
 	lw.View(func(w *world.Moment) { m = w.Manifest() })
 	switch {
 	case errors.Is(err, world.ErrUnknownEvent):
-		return hinted(err, "the world's events are %s", strings.Join(slices.Sorted(maps.Keys(m.Events)), ", "))
+		names, meant := slices.Sorted(maps.Keys(m.Events)), ""
+		if like := manifest.Nearest(event, names); like != "" {
+			meant = "did you mean " + like + "? "
+		}
+		return hinted(err, "%sthe world's events are %s", meant, strings.Join(names, ", "))
 	case errors.Is(err, world.ErrSchema):
 		return hinted(err, "the schema of %s is in %s", event, m.Events[event].File)
 	case errors.Is(err, world.ErrNoRoute):
@@ -219,6 +228,8 @@ func refused(err error, lw *local.World, event string) error {
 		return hinted(err, "send less, or where to find the rest; world.yaml sets limits.payload when a world is made")
 	case errors.Is(err, world.ErrMailboxFull):
 		return hinted(err, "let the cell work first: worldctl run")
+	case errors.Is(err, world.ErrNoTick):
+		return hinted(err, "a clock has the years 1678 to 2261: send it for a tick of theirs")
 	case errors.Is(err, world.ErrBadTick):
 		return hinted(err, "worldctl status shows the time: %s", view.Journal{Local: lw}.Tick(lw.Status().Time))
 	}

@@ -28,7 +28,8 @@ type serving struct {
 	forks  string   // the directory in which forks are made; empty: none are
 	manual bool
 	remote bool
-	page   bool // also where other machines reach it
+	trust  string // the trust file; empty: see trusts
+	page   bool   // also where other machines reach it
 	notify notifying
 	idle   time.Duration // after which a node lets go of a world that rests
 	look   *looker       // somebody looks at the worlds in a browser; nil: whoever asks has a token
@@ -45,20 +46,15 @@ type servedWorld struct {
 	Dir string `json:"dir"`
 }
 
-func newServeCommand(c *cli) *cobra.Command {
-	var s serving
-	cmd := &cobra.Command{
-		Use:   "serve [DIR...]",
-		Short: "Run worlds and serve them over HTTP",
-		Long: `Run worlds and serve them over HTTP, until Ctrl-C: the API of docs/api.md, which
+const serveHelp = `Run worlds and serve them over HTTP, until Ctrl-C: the API of docs/api.md, which
 GET /api/openapi.yaml describes, and on a loopback address, or with --ui, the page of
-worldctl ui under /ui/. The URL is printed to stdout, the log to stderr: with
--o json as JSON lines, with -v a line for every request, with -q errors only. Other
-commands can be used on the worlds meanwhile.
+worldctl ui under /ui/. The URL is printed to stdout, the log to stderr: what newly waits for a
+person, halts or is denied, with -v a line for every request, with -q errors only, and with
+-o json all of it as JSON lines. Other commands can be used on the worlds meanwhile.
 
 Every world runs by itself, as under run --until-idle=false; with --manual only POST
 /api/worlds/ID/step moves it. A world that cannot go on is not served any more, and
-/healthz says 503; the others go on.
+/healthz says why; the others go on.
 
 In a store, without any world named, it is a node: it runs whatever worlds of the store have
 something to do and no owner, gives worlds to other nodes until each has about as many, and
@@ -68,6 +64,14 @@ once. Give each its own --copies where several run on one machine. worldctl node
 shows them. Each answers for all worlds of the store; --advertise is where others reach it.
 With --store several times it is a node of each of them, and serves their worlds as if they
 lay in one; a store that is gone stops no world of the others.
+
+What is performed for the worlds, whatever rules are put in force over HTTP, is in the file of
+--trust, which is one of worldctl worker --help. Without it, effects of worlds in directories
+are performed as they are when serve starts, and as worldctl apply puts them in force
+meanwhile; of others, and of worlds in a store, those that need no secret, no program and no
+file. An apply over HTTP that brings any other is refused, and where one is in force already its
+intents wait: the log says for what. With --remote-workers workers have a file of their own,
+and this one is about verifiers.
 
 Whoever asks needs a token (worldctl token new). Without --token-file one with all
 scopes is made at the start and printed to stderr, once; that is for loopback addresses
@@ -83,9 +87,17 @@ docs/api.md says what, and how to check it.
 No token and no world takes all of the server: docs/api.md lists the limits of what is
 under way at once. A problem names the one that is reached, and --limit sets it.
 
-Ctrl-C and SIGTERM end it: requests and effects that are under way get some seconds to
-finish, unless Ctrl-C comes twice. Exit code 130 after Ctrl-C, 0 after SIGTERM, and that
-of the world's error where one could not go on.`,
+Ctrl-C and SIGTERM end it, and SIGHUP without --token-file: requests and effects that are under
+way get 10s to finish. A second signal, a second or more later, ends it at once, but for effects
+under way: it names those, which would be in doubt, and a third one does. Exit code 130 after
+Ctrl-C, 0 after SIGTERM, and that of the world's error where one could not go on.`
+
+func newServeCommand(c *cli) *cobra.Command {
+	var s serving
+	cmd := &cobra.Command{
+		Use:   "serve [DIR...]",
+		Short: "Run worlds and serve them over HTTP",
+		Long:  serveHelp,
 		Example: `  worldctl serve town
   worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
   worldctl serve town --limit requests=128 --limit requests.token=64
@@ -100,6 +112,7 @@ of the world's error where one could not go on.`,
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.page, "ui", false, "serve the page also where other machines reach it")
 	c.addNode(f, &s.idle)
+	f.StringVar(&s.trust, "trust", "", "`FILE` that says which effects are performed for the worlds, see above")
 	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
 	c.addBounds(cmd)
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
@@ -139,6 +152,9 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 	if s.page || addr.IP.IsLoopback() {
 		cfg.Page = ui.Handler()
 	}
+	if s.tokens != "" {
+		c.opts.interrupts.leave(syscall.SIGHUP)
+	}
 	log := c.logger()
 	cfg.Log = log.requests
 	v := &api.Service{
@@ -148,6 +164,9 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		Hint:   func(err error) string { _, hint := judge(err); return c.inWorld(hint) },
 	}
 	v.Options.Remote = s.remote
+	if err := c.trusts(v, s); err != nil {
+		return err
+	}
 	if err := c.placeAll(v, s, dirs); err != nil {
 		return err
 	}
@@ -160,7 +179,7 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		}
 		return s.look.begin(ctx, c, url)
 	}
-	if err := v.Open(ctx, dirs...); err != nil {
+	if err := c.unlocked(func() error { return v.Open(ctx, dirs...) }, func() bool { return false }); err != nil {
 		return c.notServed(err, typed)
 	}
 	for _, w := range v.Worlds() {
@@ -174,6 +193,14 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		return err
 	}
 	return ended
+}
+
+// trusts says what is performed for the worlds. Who starts it on directories has seen what they do. What comes later over
+// HTTP, or is in a store that others write to, nobody has.
+func (c *cli) trusts(v *api.Service, s *serving) (err error) {
+	v.Options.Trust, err = readTrust(s.trust)
+	v.Options.TrustFound = s.trust == "" && c.storeURL() == ""
+	return err
 }
 
 // notServed says which world was not opened, and why.
@@ -201,19 +228,6 @@ func (s *serving) listen(ctx context.Context, v *api.Service, addr *net.TCPAddr)
 		v.Again = again
 	}
 	return v.Serve(ctx, listener)
-}
-
-// untilTerm works until ctx ends, and returns what that comes to: nothing after
-// SIGTERM, by which servers are ended.
-func untilTerm(ctx context.Context, work func() error) (ended, err error) {
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
-	err = work()
-	signal.Stop(term) // after which one that ended ctx is there
-	if len(term) > 0 {
-		return nil, err
-	}
-	return ctx.Err(), err
 }
 
 // servedDirs returns the directories of the worlds that are meant.

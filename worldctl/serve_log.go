@@ -25,7 +25,9 @@ func (c *cli) logger() serviceLog {
 	case c.verbose:
 		requests = slog.LevelInfo
 	}
-	return serviceLog{Logger: slog.New(above{h, own}), requests: slog.New(above{h, requests})}
+	log := serviceLog{Logger: slog.New(above{h, own}), requests: slog.New(above{h, requests})}
+	c.opts.interrupts.tell(func(text string) { log.Warn(text) })
+	return log
 }
 
 // above writes what has at least a level. Two of them can share a Handler, whose

@@ -219,11 +219,13 @@ func TestWorldThatCannotGoOnIsServedNoMoreAndTheOthersAre(t *testing.T) {
 	require.NoError(t, err, "who follows it is told the end")
 	require.NoError(t, res.Body.Close())
 
-	status, _ = s.ask("GET", "/healthz", "")
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	status, answer = s.ask("GET", "/healthz", "")
+	require.Equal(t, http.StatusOK, status, "it is nobody else's 503")
+	require.Contains(t, answer, "1 of the worlds cannot go on")
 	status, answer = s.ask("GET", "/api/worlds/mute", "")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Contains(t, answer, "urn:worldkernel:problem:ended")
+	require.Contains(t, answer, "has no answer for cell asker/one")
 	s.count("w")
 	require.Equal(t, exitFailed, s.end(), "that is what became of it")
 }

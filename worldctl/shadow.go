@@ -39,7 +39,8 @@ func newShadowCommand(c *cli) *cobra.Command {
 		Short: "Run other rules on what really happened, and show what would have been different",
 		Long: `Run other rules on what really happened, and show what would have been different:
 decisions, cells, effects asked for, events, steps that fail, and what apply would make
-of the states of cells now, where the code migrates them. The recorded inputs
+now of the states of cells, where the code migrates them, and of the intents that are not
+begun: which it would stop. The recorded inputs
 come when they came, recorded receipts answer the effects, and nothing is performed
 or changed. Where the history has no answer, that is what is said.
 

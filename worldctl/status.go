@@ -3,6 +3,8 @@ package worldctl
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,14 +85,24 @@ func counts(n view.IntentCounts) string {
 }
 
 func (c *cli) showStatus(s *world.Status, a *view.Status, date string) {
-	c.facts([2]any{"world", s.World}, [2]any{"id", s.ID},
-		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, date)},
-		[2]any{"head", fmt.Sprintf("#%d %s", a.Head.ID, a.Head.Root)},
-		[2]any{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
-		[2]any{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
-		[2]any{"events pending", s.EventsPending}, [2]any{"timers", s.Timers}, [2]any{"snapshots", s.Snapshots},
-		[2]any{"intents", counts(a.Intents)}, [2]any{"idle", s.Idle},
-		[2]any{"anchor", fmt.Sprintf("#%d, ok: %t", a.Anchor.ID, a.Anchor.OK)})
+	facts := [][2]any{
+		{"world", s.World},
+		{"id", s.ID},
+		{"time", fmt.Sprintf("tick %d, %s", s.Time, date)},
+		{"head", fmt.Sprintf("#%d %s", a.Head.ID, a.Head.Root)},
+		{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
+		{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
+		{"events pending", s.EventsPending},
+		{"timers", s.Timers},
+		{"snapshots", s.Snapshots},
+		{"intents", counts(a.Intents)},
+		{"idle", s.Idle},
+		{"anchor", fmt.Sprintf("#%d, ok: %t", a.Anchor.ID, a.Anchor.OK)},
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Resting)) {
+		facts = append(facts, [2]any{"rests", fmt.Sprintf("capability %s, since #%d: what is asked for under it waits for a person", name, a.Resting[name])})
+	}
+	c.facts(facts...)
 }
 
 // noteNext says what to type next.

@@ -54,13 +54,11 @@ type storedWorld struct {
 }
 
 func newStoreCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "store", Short: "Make, look at, migrate and check a store of worlds on PostgreSQL"},
+	return group(&cobra.Command{Use: "store", Short: "Make, look at and check a store of worlds on PostgreSQL"},
 		c.storeVerb("store", "init", "Make a store in a database that has none",
 			"Make a store: the schema worldkernel, in a database that is there. One that is made\nalready stays as it is.", c.initStore),
 		c.storeVerb("store", "status", "Show server, schema and worlds of a store",
 			"Show the server's version and those of its settings that decide what is durable, the\nstore's schema, and its worlds with owner and head. It shows a store that other verbs\nrefuse, too.", c.showStore),
-		c.storeVerb("store", "migrate", "Bring a store of an earlier program to this one's schema",
-			"Bring a store of an earlier program to the schema of this one. It may be typed again\nafter it was interrupted. Programs of before refuse the store then.", c.migrateStore),
 		c.storeVerb("store", "check", "Tell what of a store is not as it must be",
 			"Tell all that is not as it must be: settings of the server with which something\nacknowledged may be lost, the schema, and worlds of which frames or parts of an image are\nmissing. What needs a world's keyring, its seal, is checked when the world is opened.\nExit code 0: nothing; 3: a world is damaged; else that of what is refused.", c.checkStore),
 	)
@@ -89,17 +87,6 @@ func (c *cli) initStore(ctx context.Context, url string) error {
 	if err := pglog.Init(ctx, url); err != nil {
 		return err
 	}
-	return c.tellSchema(ctx, url)
-}
-
-func (c *cli) migrateStore(ctx context.Context, url string) error {
-	if err := pglog.Migrate(ctx, url); err != nil {
-		return err
-	}
-	return c.tellSchema(ctx, url)
-}
-
-func (c *cli) tellSchema(ctx context.Context, url string) error {
 	st, err := pglog.ReadStatus(ctx, url)
 	if err != nil {
 		return err

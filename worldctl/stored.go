@@ -89,6 +89,7 @@ func (c *cli) openStore() (_ *shared.Store, err error) {
 		if err != nil {
 			return nil, err
 		}
+		defer c.opts.interrupts.opening()()
 		c.stored, err = shared.Open(context.Background(), c.storeURL(), opts)
 		if err != nil {
 			return nil, err
@@ -101,12 +102,16 @@ func (c *cli) storeOptions() (shared.Options, error) {
 	if c.lease < 0 || c.lease > 0 && c.lease < minLease {
 		return shared.Options{}, usagef("type --lease 10s", "--lease %v: %v is the least: a process that is slow for a moment would lose its worlds", c.lease, minLease)
 	}
-	return shared.Options{
+	o := shared.Options{
 		Copies: c.path(c.copies), Take: c.take, Node: c.node, URL: c.advertise, Lease: c.lease, Version: version().Version,
 		Asks: func(node string) {
 			c.note("node %s has the world, and is asked for it: it gives it up when effects under way have ended", node)
 		},
-	}, nil
+	}
+	if c.advertise != "" {
+		o.Passphrase = c.ask
+	}
+	return o, nil
 }
 
 func (c *cli) closeStore() {
@@ -165,8 +170,10 @@ func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 	if err != nil {
 		return err
 	}
-	v.Options.Passphrase = sync.OnceValues(v.Options.Passphrase) // worlds are opened side by side
+	v.Options.Passphrase = sync.OnceValues(v.Options.Passphrase) // worlds and stores are opened side by side
+	opts.Passphrase = v.Options.Passphrase
 	n := &node.Nodes{Service: v, Idle: s.idle, Events: v.Events}
+	defer c.opts.interrupts.opening()()
 	if err := n.Open(context.Background(), c.storeURLs(), opts); err != nil {
 		return notOfStores(err)
 	}

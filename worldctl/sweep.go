@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/experiment"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -27,6 +28,7 @@ var errRunsFailed = errors.New("runs have failed")
 func newSweepCommand(c *cli) *cobra.Command {
 	var o experiment.Options
 	var effects string
+	var live manifest.Live
 	cmd := &cobra.Command{
 		Use:   "sweep FILE [--out DIR] [--runs N] [--jobs N]",
 		Short: "Run an experiment: one world many times, with other rules, params and seeds",
@@ -35,12 +37,14 @@ all cores. FILE is a YAML document that says which (docs/experiments.md). All of
 checked before the first run.
 
 Of each run are kept its measures, seed and params, its execution hash and its state root, in
-the directory of results. Ctrl-C, which waits for the steps under way unless it comes twice,
-or a kill loses the runs under way; the same command goes on with those that are missing.
+the directory of results. Ctrl-C, which waits for steps and effects under way, or a kill loses the runs under way; the same command goes on with those that are missing.
 Where all have ended, the tables are the same byte for byte, however it came to that:
 runs.csv and ticks.csv, .jsonl and .parquet, with dictionary.json.
 
-Nothing outside is touched unless the experiment, or --effects live, says so.
+Nothing outside is touched unless --live KIND says so, whatever the experiment says: then
+effects of that kind that nothing has recorded are performed, for real, within the budget of
+the experiment. model.* names all that begin so, but for those of class destructive, which
+are named exactly.
 
 Exit code 1 if runs have failed, each with its run, seed and tick; 6 if effects are in doubt.`,
 		Example: `  worldctl sweep sir.yaml
@@ -48,7 +52,7 @@ Exit code 1 if runs have failed, each with its run, seed and tick; 6 if effects 
   worldctl sweep run 40 --keep ../run40`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := c.sweep(cmd.Context(), args[0], effects, o)
+			err := c.sweep(cmd.Context(), args[0], effects, live, o)
 			if like := suggested(cmd, args[0]); len(like) > 0 && errors.Is(err, fs.ErrNotExist) {
 				return usagef("did you mean "+cmd.CommandPath()+" "+like[0]+"?", "%w", err)
 			}
@@ -57,30 +61,31 @@ Exit code 1 if runs have failed, each with its run, seed and tick; 6 if effects 
 	}
 	cmd.Flags().StringVar(&o.Dir, "out", defaultResults, "the `DIR` of results")
 	cmd.Flags().Uint64Var(&o.Runs, "runs", 0, "only the first `N` runs; 0 is all")
-	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "`N` runs at once; 0 is one a core")
+	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "`N` runs at once; 0 is one a core, and 32 where effects are live")
 	cmd.Flags().StringSliceVar(&o.Formats, "format", experiment.Formats(), "write tables in these `FORMATS`")
 	cmd.Flags().StringVar(&effects, "effects", "", "`WHO` answers effects: stub, recorded or live; what the experiment says if not given")
+	addLive(cmd, &live)
 	cmd.AddCommand(newSweepRunCommand(c), newSweepReportCommand(c))
 	return cmd
 }
 
 // loadExperiment reads an experiment, and says what to do about its faults.
-func (c *cli) loadExperiment(file, effects string) (*experiment.Spec, error) {
+func (c *cli) loadExperiment(file, effects string, live manifest.Live) (*experiment.Spec, error) {
 	if info, err := os.Stat(c.path(file)); err == nil && info.IsDir() {
 		return nil, usagef("name the document in it, such as "+shellWord(filepath.Join(file, "experiment.yaml")), "%s is a directory", file)
 	}
-	s, err := experiment.Load(c.path(file), experiment.LoadOptions{Worlds: c.options(), Effects: effects})
+	s, err := experiment.Load(c.path(file), experiment.LoadOptions{Worlds: c.options(), Effects: effects, Live: live})
 	if errors.As(err, new(*source.Error)) {
 		err = &fault{err: err, code: exitUsage, hint: "correct the file, then type the same again: no run was made; docs/experiments.md has every key"}
 	}
 	return s, err
 }
 
-func (c *cli) sweep(ctx context.Context, file, effects string, o experiment.Options) error {
+func (c *cli) sweep(ctx context.Context, file, effects string, live manifest.Live, o experiment.Options) error {
 	if err := checkSweep(effects, &o); err != nil {
 		return err
 	}
-	s, err := c.loadExperiment(file, effects)
+	s, err := c.loadExperiment(file, effects, live)
 	if err != nil {
 		return err
 	}

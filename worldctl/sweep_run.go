@@ -51,7 +51,11 @@ func (c *cli) sweepRun(ctx context.Context, id experiment.RunID, out, keep strin
 	if uint64(id) > plan.Runs() {
 		return usagef(fmt.Sprintf("it has runs 1 to %d", plan.Runs()), "the experiment %s has no run %d", plan.Experiment, id)
 	}
-	s, err := c.loadExperiment(plan.File, plan.Mode)
+	mode := plan.Mode
+	if mode == experiment.EffectsLive { // what was recorded answers
+		mode = experiment.EffectsRecorded
+	}
+	s, err := c.loadExperiment(plan.File, mode, nil)
 	if err != nil {
 		return err
 	}

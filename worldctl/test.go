@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/scenario"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // formJUnit is a form of the answer of test alone.
@@ -72,6 +74,9 @@ JUnit XML.`,
 }
 
 // test plays the scenarios of files, and prints what came of them.
+// readScenarios reads a file of scenarios, which may be somebody else's.
+func readScenarios(path string) ([]byte, error) { return file.ReadRegular(path, source.MaxWorldBytes) }
+
 func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) error {
 	dir, err := c.testedDir(files)
 	if err != nil {
@@ -89,7 +94,7 @@ func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) erro
 	var answer testAnswer
 	known := 0
 	for _, file := range files {
-		data, err := os.ReadFile(file) //nolint:gosec // the person's own
+		data, err := readScenarios(file)
 		if err != nil {
 			return usagef("worldctl test takes files of scenarios", "%w", err)
 		}

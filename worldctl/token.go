@@ -19,6 +19,7 @@ type tokenAnswer struct {
 	Token  string      `json:"token,omitempty"` // printed once: the file betrays none
 	Scopes []api.Scope `json:"scopes,omitempty"`
 	Worlds []string    `json:"worlds,omitempty"` // ids; none: all
+	Ahead  string      `json:"ahead,omitempty"`  // how far ahead it may submit; empty: nothing is said
 	Line   string      `json:"line,omitempty"`   // for a token file
 	File   string      `json:"file,omitempty"`   // that has it; empty: none
 }
@@ -31,7 +32,8 @@ func newTokenCommand(c *cli) *cobra.Command {
 }
 
 func newTokenNewCommand(c *cli) *cobra.Command {
-	var scopes, worlds []string
+	var scopes []string
+	var line api.TokenLine
 	var file string
 	cmd := &cobra.Command{
 		Use:   "new NAME",
@@ -46,36 +48,44 @@ The scopes, of which none implies another:
   admin    step, look after snapshots, roll back, propose and apply rules
   work     perform effects
 
+A simulated clock jumps to what falls due. So events of a token with submit, and without
+admin, fall due less than the world's approval_ttl ahead, and at once while anything waits
+for approval. --ahead says how far instead: 0 is at once only.
+
 Without --file the line for a token file goes to stderr.`,
 		Example: `  worldctl token new ada --scope read,submit --file tokens
   worldctl token new prometheus --scope read --file tokens
-  worldctl token new worker-1 --scope work --world-id 5f2c7d10a9b34e68 --file tokens`,
+  worldctl token new worker-1 --scope work --world-id 5f2c7d10a9b34e68 --file tokens
+  worldctl token new calendar --scope submit --ahead 720h --file tokens`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error { return c.newToken(args[0], scopes, worlds, file) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			line.Name = args[0]
+			for _, s := range scopes {
+				line.Scopes = append(line.Scopes, api.Scope(s))
+			}
+			return c.newToken(line, file)
+		},
 	}
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "what its bearer may do: `SCOPE,...`")
-	cmd.Flags().StringSliceVar(&worlds, "world-id", nil, "only in the worlds with these `ID,...`; all if not given")
+	cmd.Flags().StringVar(&line.Ahead, "ahead", "", "how far ahead of now its events may fall due: `TICKS` or a duration")
+	cmd.Flags().StringSliceVar(&line.Worlds, "world-id", nil, "only in the worlds with these `ID,...`; all if not given")
 	cmd.Flags().StringVar(&file, "file", "", "add the token's line to this `FILE`, which is made if it is not there")
 	return cmd
 }
 
-func (c *cli) newToken(name string, names, worlds []string, file string) error {
-	var scopes []api.Scope
-	for _, s := range names {
-		scopes = append(scopes, api.Scope(s))
-	}
-	if len(scopes) == 0 {
-		return usagef("worldctl token new "+name+" --scope read,submit", "token new needs --scope: what its bearer may do")
+func (c *cli) newToken(of api.TokenLine, file string) error {
+	if len(of.Scopes) == 0 {
+		return usagef("worldctl token new "+of.Name+" --scope read,submit", "token new needs --scope: what its bearer may do")
 	}
 	if c.world != "" {
 		return usagef("type --world-id ID, which worldctl -w "+shellWord(c.world)+" status -o json tells as world_id", "-w does not say for which worlds a token is")
 	}
 	secret, hash := api.NewToken()
-	line := api.TokenLine{Name: name, Scopes: scopes, Worlds: worlds}.Text(hash)
+	line := of.Text(hash)
 	if _, err := api.ParseTokens([]byte(line)); err != nil {
 		return usagef("type worldctl token new --help", "%w", err)
 	}
-	a := tokenAnswer{Name: name, Token: secret, Scopes: scopes, Worlds: worlds, Line: line, File: file}
+	a := tokenAnswer{Name: of.Name, Token: secret, Scopes: of.Scopes, Worlds: of.Worlds, Ahead: of.Ahead, Line: line, File: file}
 	if file != "" {
 		if err := inTokenFile(file, api.AddToken(c.path(file), line)); err != nil {
 			return err
@@ -102,9 +112,9 @@ func newTokenListCommand(c *cli) *cobra.Command {
 				return err
 			}
 			return list(c, "tokens", "tokens", all(tokens.Lines()), columns[api.TokenLine]{
-				header: table.Row{"name", "scopes", "worlds"},
+				header: table.Row{"name", "scopes", "worlds", "ahead"},
 				row: func(t api.TokenLine) table.Row {
-					return table.Row{t.Name, t.ScopeList(), cmp.Or(strings.Join(t.Worlds, ","), "all")}
+					return table.Row{t.Name, t.ScopeList(), cmp.Or(strings.Join(t.Worlds, ","), "all"), t.Ahead}
 				},
 				none: "no token is taken",
 			})

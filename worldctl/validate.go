@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ func newValidateCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a world.yaml and all that it names",
-		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column; what adapters say of their configs comes when the rest is\nright.\n\nWhat is allowed and hardly meant is a warning, and leaves the exit code 0: an event\nthat code emits by name and no route takes, a program of exec or mcp that is not there.",
+		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column; what adapters say of their configs comes when the rest is\nright.\n\nWhat is allowed and hardly meant is a warning, and leaves the exit code 0: an event\nthat code emits by name and no route takes, an effect that it asks for and nobody\ndeclares, or that no grant fits or a budget denies, an option that a module does not\nhave, a schema whose checks multiply with each level of the data, a secret that is\nmissing, a program of exec or mcp that cannot run.",
 		Example: `  worldctl validate
   worldctl validate town/world.yaml -o json`,
 		Args: args(0, 1),
@@ -53,7 +54,11 @@ func (c *cli) validate(file string) error {
 		if errors.As(err, &at) {
 			err = fmt.Errorf("%s: %w", file, at.Err)
 		}
-		return hinted(err, "name the file: worldctl validate DIR/world.yaml")
+		dir := "DIR"
+		if at, failed := os.Stat(file); failed == nil && at.IsDir() {
+			dir = file
+		}
+		return hinted(err, "name the file: worldctl validate %s", shellWord(filepath.Join(dir, local.ManifestFile)))
 	}
 	var m *manifest.Manifest
 	var warnings []local.Warning
@@ -70,9 +75,7 @@ func (c *cli) validate(file string) error {
 	return errors.Join(c.object("validate", answer, func() {
 		if answer.OK {
 			fmt.Fprintf(c.stdout, "%s is valid: world %s, manifest %s\n", file, answer.World, answer.Hash)
-			for _, w := range answer.Warnings {
-				c.note("warning: %s: %s", w.Place(), w.Message)
-			}
+			c.warn(answer.Warnings)
 		}
 	}), err)
 }
@@ -88,4 +91,18 @@ func toCorrect(err error, file string) error {
 // correctable reports whether an error is about what a world file says.
 func correctable(err error) bool {
 	return errors.As(err, new(*source.Error)) && !errors.As(err, new(*manifest.NoAdapterError))
+}
+
+// warn tells what is hardly meant.
+func (c *cli) warn(warnings []local.Warning) {
+	for _, w := range warnings {
+		c.note("warning: %s: %s", w.Place(), w.Message)
+	}
+}
+
+// warnOf tells what a valid world file hardly means.
+func (c *cli) warnOf(file string) {
+	if loaded, err := c.readWorld(file); err == nil {
+		c.warn(local.Warnings(file, loaded))
+	}
 }

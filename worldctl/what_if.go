@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -21,12 +20,45 @@ type question struct {
 	patch     string // a file: a patch or a world file
 	keep      string // the fork's directory; empty: a temporary one
 	only      bool
-	effects   string  // recorded, or recorded-or-live
-	seed      *uint64 // nil: the world's
+	decisions string        // recorded, or none
+	live      manifest.Live // the kinds that are performed where nothing recorded answers
+	seed      *uint64       // nil: the world's
 	untilIdle bool
 	ticks     uint64 // 0: no bound
 	limit     uint64 // of the cells that are told of
 }
+
+const whatIfLong = `Fork the world at a moment of its past, change something, run the fork, and show how
+it differs from what really was. The world does not change, and nothing outside is
+touched: what was recorded answers the fork's effects. One that nothing recorded
+answers is left open, and all else runs on: the cell that asks for it and whoever
+hangs on that are unknown, which is said with the reason, and left out of what is
+compared.
+
+An answer that was recorded while the rules had another adapter, config or schema for that
+kind answers nothing: how many there are is said, and what asks for the same is unknown.
+
+--live KIND has effects of that kind performed, for real, where nothing recorded answers
+them: by the adapters of the fork, in its directory, with the world's secrets. No other kind
+is, whatever the effects are that follow from it. model.* names all that begin so, but for
+those of class destructive, which are named exactly. Which kinds that can be is said before,
+and how many it were after. What the world has asked for under the same rules is never
+performed: not what it waits for, either. --keep says where the record of what was done
+stays.
+
+--send takes JSON lines as worldctl send - does. --patch takes a patch of the manifest
+in force at that moment, as JSON, or a whole world.yaml to put in its place; cells keep
+their states. --seed has randomness come from another number. The events that the world got after the moment are sent again, in the
+ticks in which they came, unless --only says that they are not.
+
+What a person decided about a parked intent is decided again where the same cell asks for
+the same, and a person is asked about it under the same policies, capability and effect.
+--decisions none leaves it to wait. What persons decided besides is not repeated.
+
+The fork runs until it is idle if the world is, else up to the tick at which the world
+is. --keep leaves it in a directory of your choice.
+
+`
 
 func newWhatIfCommand(c *cli) *cobra.Command {
 	var q question
@@ -34,27 +66,7 @@ func newWhatIfCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "what-if --at MOMENT [--send FILE] [--patch FILE] [--seed N]",
 		Short: "Fork, change, run with recorded effects, and show what comes of it",
-		Long: `Fork the world at a moment of its past, change something, run the fork, and show how
-it differs from what really was. The world does not change, and nothing outside is
-touched: what was recorded answers the fork's effects. Where nothing recorded does,
-what follows is unknown: the run ends there, says which effect it was, and compares
-the two up to the tick before.
-
-With --effects recorded-or-live such effects are performed, for real: by the adapters of
-the fork, in its directory, with the world's secrets. Which kinds that can be is said
-before, and how many it were after. What the world has asked for is never performed: not
-what it waits for, either. --keep says where the record of what was done stays.
-
---send takes JSON lines as worldctl send - does. --patch takes a patch of the manifest
-in force at that moment, as JSON, or a whole world.yaml to put in its place; cells keep
-their states. --seed has randomness come from another number. The events that the world got after the moment are sent again, in the
-ticks in which they came, unless --only says that they are not. What persons decided
-is not repeated.
-
-The fork runs until it is idle if the world is, else up to the tick at which the world
-is. --keep leaves it in a directory of your choice.
-
-` + diffCodes,
+		Long:  whatIfLong + diffCodes,
 		Example: `  worldctl what-if --at t5 --send refund.jsonl
   worldctl what-if --at before-lunch --patch stricter.yaml
   echo '{"event": "ticket.opened", "data": {"customer": "ada", "amount": 9}}' |
@@ -65,6 +77,9 @@ is. --keep leaves it in a directory of your choice.
 			defer cancel()
 			if cmd.Flags().Changed("seed") {
 				q.seed = &seed
+			}
+			if err := checkDecisions(q.decisions); err != nil {
+				return err
 			}
 			err := c.whatIf(ctx, q)
 			if errors.Is(err, context.Canceled) {
@@ -77,7 +92,8 @@ is. --keep leaves it in a directory of your choice.
 	cmd.Flags().StringVar(&q.send, "send", "", "send the events in this `FILE` of JSON lines; - is stdin")
 	addPatch(cmd, &q.patch)
 	addSeed(cmd, &seed)
-	cmd.Flags().StringVar(&q.effects, "effects", string(journal.ForkRecorded), "`WHO` performs the fork's effects: recorded or recorded-or-live")
+	addLive(cmd, &q.live)
+	addDecisions(cmd, &q.decisions)
 	cmd.Flags().BoolVar(&q.only, "only", false, "do not send what the world got after the moment")
 	cmd.Flags().StringVar(&q.keep, "keep", "", "make the fork in this `DIR` and leave it there")
 	cmd.Flags().BoolVar(&q.untilIdle, "until-idle", false, "run on until the fork is idle, also where the world is not")
@@ -95,12 +111,33 @@ func (q *question) check() error {
 		return usagef("worldctl what-if --at t5 --send FILE", "it is not said when: --at MOMENT")
 	case q.send == "" && q.patch == "" && q.seed == nil && !q.only:
 		return usagef("--send FILE, --patch FILE, --seed N, or --only, without what came after the moment", "it is not said what would be different")
-	case q.effects != string(journal.ForkRecorded) && q.effects != string(journal.ForkRecordedOrLive):
-		return usagef("type --effects recorded or --effects recorded-or-live", "%q does not say who performs effects", q.effects)
-	case q.effects == string(journal.ForkRecordedOrLive) && q.keep == "":
+	case len(q.live) > 0 && q.keep == "":
 		return usagef("--keep DIR says where", "what is performed has to stay on record")
 	case q.untilIdle && q.ticks > 0:
 		return usagef("type one of them", "--until-idle and --ticks do not go together")
+	}
+	return nil
+}
+
+// addLive adds the flag of verbs that perform effects where a world is only tried.
+func addLive(cmd *cobra.Command, live *manifest.Live) {
+	cmd.Flags().StringSliceVar((*[]string)(live), "live", nil, "perform effects of this `KIND`, for real; several, or a pattern such as model.*, which covers none of class destructive")
+}
+
+// decisionsNone says that nothing is decided as a person did; decisionsRecorded, that it is.
+const (
+	decisionsNone     = "none"
+	decisionsRecorded = "recorded"
+)
+
+// addDecisions adds the flag of verbs that live a past again.
+func addDecisions(cmd *cobra.Command, decisions *string) {
+	cmd.Flags().StringVar(decisions, "decisions", decisionsRecorded, "`WHO` decides about what is parked: recorded, as a person did about the same, or none")
+}
+
+func checkDecisions(decisions string) error {
+	if decisions != decisionsNone && decisions != decisionsRecorded {
+		return usagef("type --decisions recorded or --decisions none", "%q does not say who decides", decisions)
 	}
 	return nil
 }
@@ -140,7 +177,7 @@ func (c *cli) readAmendment(file string) (world.Amendment, error) {
 		}
 		return loaded.Amend, nil
 	}
-	data, err := os.ReadFile(c.path(file))
+	data, err := c.read(file)
 	if err != nil {
 		return nil, err
 	}

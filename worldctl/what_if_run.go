@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
@@ -20,7 +24,7 @@ import (
 func (c *cli) whatIfOf(q *question, temporary string) (w local.WhatIf, closeEvents func(), err error) {
 	w = local.WhatIf{
 		At:    func(past *local.World) (journal.Seq, error) { return recordsOf(past).At(q.at) },
-		Alone: q.only, Seed: q.seed, OrLive: q.effects == string(journal.ForkRecordedOrLive), Ticks: q.ticks, UntilIdle: q.untilIdle, Dir: c.path(q.keep),
+		Alone: q.only, Undecided: q.decisions == decisionsNone, Seed: q.seed, Live: q.live, Ticks: q.ticks, UntilIdle: q.untilIdle, Dir: c.path(q.keep),
 	}
 	if q.keep == "" {
 		w.Dir = filepath.Join(temporary, "fork")
@@ -75,7 +79,7 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 		return unmade(err, w.Amend)
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	x.Opened = c.noteOrLive
+	x.Opened = c.noteLive
 	opts := c.options()
 	if c.placed != nil {
 		opts = c.in(c.placed.Dir, opts)
@@ -100,8 +104,11 @@ func (c *cli) concludeWhatIf(q *question, x *local.Supposed) error {
 	if err := c.object("what-if", a, func() { c.showWhatIf(a) }); err != nil {
 		return err
 	}
-	if !a.Same {
+	switch {
+	case !a.Difference.Same:
 		return errDifferent
+	case len(a.Unknown) > 0:
+		return fmt.Errorf("it cannot be told whether they differ: what is known is the same, and %s unknown", cellsAre(len(a.Unknown)+a.UnknownMore))
 	}
 	return nil
 }
@@ -124,6 +131,7 @@ func (c *cli) showWhatIf(a *view.WhatIf) {
 	c.showComparison(a.Difference, a.Was, a.Is)
 	fmt.Fprintf(c.stdout, "events sent: %d, sent again: %d; effects answered by what was recorded: %d, without an answer: %d\n",
 		a.Sent, a.Again.Events, a.Answered, a.Unanswered)
+	c.noteOtherwise(a.Otherwise)
 	c.notePerformed(a.Performed)
 	c.noteAgain(&a.Again)
 	if a.Forked.Dir != "" {
@@ -131,17 +139,63 @@ func (c *cli) showWhatIf(a *view.WhatIf) {
 	}
 }
 
-// showUnknown says which effect is the first that nothing answers, if one is.
+// noteOtherwise says how many recorded answers answer nothing, for the rules are others.
+func (c *cli) noteOtherwise(by map[string]uint64) {
+	for _, kind := range slices.Sorted(maps.Keys(by)) {
+		c.note("%s recorded under another config of %s, and no answer under this one; --live %s asks anew", wereRecorded(by[kind]), kind, kind)
+	}
+}
+
+func wereRecorded(n uint64) string {
+	if n == 1 {
+		return "1 answer was"
+	}
+	return fmt.Sprintf("%d answers were", n)
+}
+
+// cellsAre counts cells, before what they are.
+func cellsAre(n int) string {
+	if n == 1 {
+		return "1 cell is"
+	}
+	return fmt.Sprintf("%d cells are", n)
+}
+
+// showUnknown says which cells are unknown, from where on and why.
 func (c *cli) showUnknown(a *view.WhatIf) {
-	u := a.Unknown
-	if u == nil {
+	if len(a.Unknown) == 0 {
 		return
 	}
-	fmt.Fprintf(c.stdout, "unknown beyond tick %d: in tick %d %s asks for %s %s (occurrence %d), and nothing recorded answers it\n",
-		u.Tick-1, u.Tick, u.Cell, u.Kind, view.Describer{Full: c.verbose}.Data(u.Params), u.Occurrence)
-	c.note("%s", visible(u.Nearest, ""))
-	if u.Differs != "" {
-		c.note("they differ first %s", visible(u.Differs, ""))
+	fmt.Fprintf(c.stdout, "%s unknown, and left out of what is compared:\n", cellsAre(len(a.Unknown)+a.UnknownMore))
+	t := c.newTable()
+	t.AppendHeader(table.Row{"cell", "after", "tick", "because"})
+	for i := range a.Unknown {
+		x := &a.Unknown[i]
+		t.AppendRow(table.Row{x.Cell, fmt.Sprintf("#%d", x.Since), x.Tick, c.because(x)})
+	}
+	t.Render()
+	if a.UnknownMore > 0 {
+		c.note("unknown cells besides these: %d", a.UnknownMore)
+	}
+	first := &a.Unknown[0].Effect
+	c.note("%s", visible(first.Nearest, ""))
+	if first.Differs != "" {
+		c.note("they differ first %s", visible(first.Differs, ""))
+	}
+}
+
+// because says why a cell is unknown.
+func (c *cli) because(x *view.UnknownCell) string {
+	switch x.Why {
+	case local.WhyTold:
+		return x.Of + " tells it something"
+	case local.WhyWaits:
+		return "it waits for " + x.Of
+	case local.WhyRoom:
+		return "what it asks for has no room beside what " + x.Of + " asks for"
+	default:
+		e := &x.Effect
+		return fmt.Sprintf("nothing recorded answers %s %s (occurrence %d)", e.Kind, view.Describer{Full: c.verbose}.Data(e.Params), e.Occurrence)
 	}
 }
 
@@ -150,11 +204,14 @@ func (c *cli) noteAgain(a *view.Again) {
 	if f := a.FirstRefused; f != nil {
 		c.note("events that the fork did not take: %d, the first is #%d %s: %s", a.Refused, f.Record, f.Event, f.Reason)
 	}
+	if a.Decided > 0 {
+		c.note("decided as a person did about the same: %s", view.Count(a.Decided, "parked intent", ""))
+	}
 	if len(a.LeftOut) > 0 {
 		var kinds []string
 		for _, x := range a.LeftOut {
 			kinds = append(kinds, fmt.Sprintf("%d %s", x.Records, x.Kind))
 		}
-		c.note("what persons decided is not repeated: %s", strings.Join(kinds, ", "))
+		c.note("what persons decided and is not repeated: %s", strings.Join(kinds, ", "))
 	}
 }

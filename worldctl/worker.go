@@ -3,9 +3,6 @@ package worldctl
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -20,9 +17,6 @@ const tokenEnv = "WORLDCTL_TOKEN"
 
 // maxTokenBytes tells a token from a file that is none.
 const maxTokenBytes = 1024
-
-// maxTrustBytes is likewise for a trust file.
-const maxTrustBytes = 1 << 20
 
 const workerHelp = `Perform the live effects of worlds that worldctl serve --remote-workers serves
 elsewhere, until Ctrl-C. Any number of workers can work for one world, each with a
@@ -49,8 +43,9 @@ Without a file it takes what needs no secret, no program and no file.
 
 The token needs the scope work. It is read from --token-file, or from ` + tokenEnv + `.
 
-Ctrl-C and SIGTERM end it: it asks for nothing more, and what it performs gets some
-seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTERM.`
+Ctrl-C, SIGTERM and SIGHUP end it: it asks for nothing more, and what it performs gets 10s
+to finish and to be handed in. A second signal, a second or more later, names what it would
+leave in doubt, and a third one ends it. Exit code 130 after Ctrl-C, 0 after SIGTERM.`
 
 func newWorkerCommand(c *cli) *cobra.Command {
 	var cfg worker.Config
@@ -77,10 +72,10 @@ func newWorkerCommand(c *cli) *cobra.Command {
 			if cfg.Token, err = workerToken(tokenFile); err != nil {
 				return err
 			}
-			if cfg.Trust, err = workerTrust(trustFile); err != nil {
+			if cfg.Trust, err = readTrust(trustFile); err != nil {
 				return err
 			}
-			cfg.Adapters, cfg.Log = c.opts.Adapters, c.logger().Logger
+			cfg.Adapters, cfg.Log, cfg.UnderWay = c.opts.Adapters, c.logger().Logger, c.opts.interrupts.underWay
 			return work(cmd.Context(), cfg)
 		},
 	}
@@ -110,36 +105,6 @@ func work(ctx context.Context, cfg worker.Config) error {
 		return hinted(ended, "what it has and the server has not is handed in by the next worker in %s", cfg.Dir)
 	}
 	return err
-}
-
-// workerTrust reads what a worker may do, which nobody else may write.
-func workerTrust(file string) (*worker.Trust, error) {
-	if file == "" {
-		return &worker.Trust{}, nil
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Mode().Perm()&0o022 != 0:
-		return nil, hinted(fmt.Errorf("%s: others can write it", file), "chmod go-w %s", file)
-	case info.Size() > maxTrustBytes:
-		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is too large for a trust file")}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxTrustBytes))
-	if err != nil {
-		return nil, err
-	}
-	trust, err := worker.ParseTrust(data)
-	if err != nil {
-		return nil, hinted(fmt.Errorf("%s: %w", file, err), "worldctl worker --help has an example")
-	}
-	return trust, nil
 }
 
 // workerToken reads a worker's token, which nobody else may read.

@@ -174,7 +174,7 @@ func (o *overheard) Write(b []byte) (int, error) {
 // nothing can happen before a person has decided.
 func (s *shop) progress(effects int) bool {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Minute)
 	defer cancel()
 	for goal := s.lw.Status().Intents[receipt.StateCommitted] + effects; ; {
 		head := s.lw.Head().ID
@@ -200,7 +200,7 @@ func (s *shop) settleDoubts(all []*workerProcess, random *rand.Rand) (doubts int
 		}
 		h.stopped = false
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		// What was open goes to nobody, and waits until the workers are back.
@@ -378,7 +378,7 @@ func TestKilledServerAndWorkersLoseNothing(t *testing.T) {
 	}
 	for range kills {
 		more := len(w.sink.arrived) + 1 + random.IntN(cells*effects/kills)
-		require.Eventually(t, func() bool { return len(w.sink.arrived) >= more || idle() }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(w.sink.arrived) >= more || idle() }, 10*time.Minute, 10*time.Millisecond)
 		if len(w.sink.arrived) < more {
 			decide()
 		}
@@ -391,7 +391,7 @@ func TestKilledServerAndWorkersLoseNothing(t *testing.T) {
 		serve()
 	}
 	for {
-		require.Eventually(t, idle, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, idle, 10*time.Minute, 10*time.Millisecond)
 		if decide() == 0 {
 			break
 		}
@@ -424,7 +424,7 @@ func TestAWorkerSaysWhatItNeeds(t *testing.T) {
 
 func TestCtrlCEndsAWorkerCleanly(t *testing.T) {
 	w := newSinkWorld(t, newSink(t), 2, 2, 8, "external_key: per_attempt", "")
-	s := newShop(t, w, time.Second)
+	s := newShop(t, w, time.Minute)
 	t.Setenv("WORLDCTL_TOKEN", s.token)
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan int, 1)

@@ -60,7 +60,7 @@ func TestWorkerKeepsItsSecretFromTheWorldsOwner(t *testing.T) {
 	dir, touched := filepath.Join(t.TempDir(), "w"), filepath.Join(t.TempDir(), "touched")
 	makeWorld(t, dir, map[string]string{"world.yaml": fmt.Sprintf(ownersManifest, owner.URL, touched), "cell.star": ownersReducer})
 	worldctl(t, nil, "-w", dir, "send", "cell.begun", `{"to": "a"}`)
-	s := newShop(t, &sinkWorld{t: t, dir: dir}, time.Second)
+	s := newShop(t, &sinkWorld{t: t, dir: dir}, time.Minute)
 	t.Setenv("WORLDCTL_TOKEN", s.token)
 
 	// work has a worker with this trust file perform so many effects; empty: without one.

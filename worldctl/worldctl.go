@@ -6,15 +6,17 @@ package worldctl
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"syscall"
+	"time"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
@@ -30,6 +32,8 @@ type Options struct {
 	Adapters  map[string]host.Factory         // by the names that world.yaml calls them: see host/llm and host/mcp
 	Verifiers map[string]host.VerifierFactory // by the names of adapters
 
+	interrupts *interrupts // nil: the process has none, as in a test
+
 	program string // as hints and --help name it; empty: worldctl
 }
 
@@ -40,15 +44,31 @@ func Main(opts Options) {
 		debug.SetGCPercent(collectorPercent)
 	}
 	opts.program = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal kills
-	code := run(ctx, opts, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx, end := context.WithCancelCause(context.Background())
+	opts.interrupts = newInterrupts(end)
+	opts.interrupts.listen()
+	os.Exit(run(ctx, opts, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
+
+// endBy ends the process by a signal, so that whoever started it sees that.
+func endBy(s os.Signal) {
+	signal.Reset(s)
+	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(s) == nil {
+		<-time.After(together) // it comes, unless who started the process had it ignored
+	}
+	os.Exit(exitInterrupted)
+}
+
+// fewestDescriptors is how many files and connections a process has to be allowed to have open:
+// with fewer a store that is being opened waits for one, and who asked for it for long.
+const fewestDescriptors = 128
 
 // run is the program, without the process: it returns the exit code.
 func run(ctx context.Context, opts Options, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if n := file.Descriptors(); n < fewestDescriptors {
+		fmt.Fprintf(stderr, "error: the process may have %d files open, and needs %d at least\nhint: ulimit -n %d\n", n, fewestDescriptors, fewestDescriptors)
+		return exitFailed
+	}
 	c := &cli{
 		opts: opts, args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
 		origin: owner.Origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != "", Program: opts.program},

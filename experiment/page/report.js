@@ -47,7 +47,14 @@
   const figure = (grid, column, options, note) => {
     const f = element("figure");
     f.append(element("h3", column.name), element("figcaption", note || column.description));
-    f.append(Plot.plot({ width, height: 270, marginTop: 34, marginLeft: 62, marginBottom: 40, style: { fontSize: "12px", background: "none" }, ...options }));
+    const plot = Plot.plot({ width, height: 270, marginTop: 34, marginLeft: 62, marginBottom: 40, style: { fontSize: "12px", background: "none" }, ...options });
+    // To somebody who hears the page a plot is one picture; its numbers are in the tables.
+    plot.querySelectorAll("[aria-label]").forEach((e) => e.removeAttribute("aria-label"));
+    for (const svg of plot.matches("svg") ? [plot] : plot.querySelectorAll("svg")) {
+      svg.setAttribute("role", "img");
+      svg.setAttribute("aria-label", `plot of ${column.name}`);
+    }
+    f.append(plot);
     grid.append(f);
   };
   const grid = (s) => {
@@ -56,14 +63,33 @@
     return g;
   };
   const columns = data.columns || [];
+  const pointName = (p) => data.params.map((name, i) => `${name} = ${data.points[p][i]}`).join(", ");
+  // Draws what is of one point of the params, which a reader chooses where there are several: runs
+  // under other params are another population.
+  const byPoint = (s, draw) => {
+    const select = element("select");
+    data.points.forEach((_, p) => select.add(new Option(pointName(p), p)));
+    const g = element("div", undefined, "grid");
+    const show = () => {
+      g.replaceChildren();
+      draw(g, Number(select.value));
+    };
+    if (data.points.length > 1) {
+      const label = element("label", "at ");
+      label.append(select);
+      s.append(label);
+      select.onchange = show;
+    }
+    s.append(g);
+    show();
+  };
 
   // Lines over ticks.
   if (data.lines && data.lines.length) {
-    const s = section("Over time", "The mean of all runs of a variant. The darker band is the 95 % interval of the mean, the lighter one holds the middle 80 % of the runs.");
+    const s = section("Over time", "The mean of the runs of a variant. The darker band is the 95 % interval of the mean, the lighter one holds the middle 80 % of the runs.");
     s.append(legend());
-    const g = grid(s);
-    columns.forEach((column, m) => {
-      const lines = data.lines.filter((l) => l.m === m);
+    byPoint(s, (g, p) => columns.forEach((column, m) => {
+      const lines = data.lines.filter((l) => l.m === m && l.p === p);
       const marks = [Plot.ruleY([0], { strokeOpacity: 0.2 })];
       const rows = (l) => l.t.map((t, i) => ({ t, mean: l.mean[i], low: l.low[i], high: l.high[i], p10: l.p10[i], p90: l.p90[i] })).filter((d) => d.mean !== null);
       for (const l of lines) {
@@ -74,7 +100,7 @@
       for (const l of lines) marks.push(Plot.lineY(rows(l), { x: "t", y: "mean", stroke: colour(l.v), strokeWidth: 2, strokeDasharray: dash(l.v) }));
       const all = lines.flatMap((l) => rows(l).flatMap((d) => [0, d.mean, d.low ?? d.mean, d.high ?? d.mean, d.p10, d.p90]));
       figure(g, column, { x: { label: "tick" }, y: { label: column.name, grid: true, ...over(all) }, marks });
-    });
+    }));
   }
 
   // Differences of pairs.
@@ -101,10 +127,9 @@
   // Distributions at the end.
   if (columns.length) {
     const s = section("Distributions", "What the runs have come to at their ends. The line is the mean.");
-    const g = grid(s);
-    columns.forEach((column, m) => {
+    byPoint(s, (g, p) => columns.forEach((column, m) => {
       const d = [];
-      for (const e of data.ends) if (e.m === m) for (const x of e.x) if (x !== null) d.push({ variant: data.variants[e.v], v: e.v, x });
+      for (const e of data.ends) if (e.m === m && e.p === p) for (const x of e.x) if (x !== null) d.push({ variant: data.variants[e.v], v: e.v, x });
       if (!d.length) return;
       const n = data.variants.length;
       const [low, high] = d3.extent(d, (x) => x.x);
@@ -117,7 +142,7 @@
           Plot.ruleY([0]),
         ],
       });
-    });
+    }));
   }
 
   // One param: lines over it. Two or more: heat maps over the first two.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 	"net/http"
 	"net/http/httptrace"
@@ -71,9 +72,9 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 		code, reason := providerError(x.status, data)
 		r.Payload = fault(code, reason, x.status)
 		r.Cost.Tokens, r.Cost.Micros = cost(data, price)
-		r.Exact = r.Cost.Tokens == 0 // it was refused, and no usage is named
+		r.Exact = string(item(data, "usage")) == canon.Null // it was refused, and no usage is named
 		if a.setup.Effect.Idempotent && (x.status == http.StatusTooManyRequests || x.status >= 500) {
-			r.Class, r.RetryAfter = receipt.OutcomeRetryableFailure, retryAfter(x.header)
+			r.Class, r.RetryAfter = receipt.OutcomeRetryableFailure, host.RetryAfter(x.header, time.Now())
 		}
 	case len(x.body) > maxResponseBytes: // it was made, and nobody can tell what it used
 		r.Class = receipt.OutcomeCompensatable
@@ -113,6 +114,9 @@ func completion(data canon.Raw, ignored []string) (canon.Raw, bool) {
 		"message": message, "finish_reason": item(choice, "finish_reason"),
 		"usage": item(data, "usage"), "model": item(data, "model"),
 	}
+	if fault, err := canon.Lookup(choice, "error"); err == nil && string(fault) != canon.Null {
+		fields["error"] = fault
+	}
 	if len(ignored) > 0 {
 		names := canon.AppendArray(nil, len(ignored))
 		for _, name := range ignored {
@@ -123,14 +127,22 @@ func completion(data canon.Raw, ignored []string) (canon.Raw, bool) {
 	return encode(fields), true
 }
 
-// cost returns tokens and micro-units of money, rounded up; too much of either
-// is the greatest there is.
+// cost returns tokens and micro-units of money, rounded up; too much of either is the greatest
+// there is. What a server does not say, or not in natural numbers, nobody knows: it is 0, and
+// the kernel charges max_cost for it, unless the receipt is exact. Names of numbers are those
+// of chat completions, and those of responses.
 func cost(data canon.Raw, price governance.LLMPrice) (tokens, micros uint64) {
-	prompt, answer := number(data, "usage", "prompt_tokens"), number(data, "usage", "completion_tokens")
-	if tokens = number(data, "usage", "total_tokens"); tokens == 0 {
-		if tokens = prompt + answer; tokens < prompt {
-			tokens = math.MaxUint64
-		}
+	prompt, okPrompt := count(data, "prompt_tokens", "input_tokens")
+	answer, okAnswer := count(data, "completion_tokens", "output_tokens")
+	total, okTotal := count(data, "total_tokens")
+	if !okPrompt || !okAnswer || !okTotal {
+		return 0, 0
+	}
+	if tokens = prompt + answer; tokens < prompt {
+		tokens = math.MaxUint64
+	}
+	if tokens = max(tokens, total); prompt == 0 || tokens > prompt && answer == 0 {
+		return tokens, 0 // what is priced how is not told
 	}
 	hi, lo := bits.Mul64(prompt, price.Prompt)
 	hi2, lo2 := bits.Mul64(answer, price.Completion)
@@ -143,6 +155,37 @@ func cost(data canon.Raw, price governance.LLMPrice) (tokens, micros uint64) {
 	hi += carry
 	micros, _ = bits.Div64(hi, lo, 1000)
 	return tokens, micros
+}
+
+// count returns the greatest of the numbers that the usage has under some names, where one of
+// more than 64 bits is the greatest there is; false: there is one that is no natural number.
+func count(data canon.Raw, names ...string) (most uint64, ok bool) {
+	for _, name := range names {
+		raw := item(data, "usage", name)
+		if string(raw) == canon.Null {
+			continue
+		}
+		r := canon.NewReader(raw)
+		n := r.Uint()
+		if r.Err() != nil {
+			if !beyond64(raw) {
+				return 0, false
+			}
+			n = math.MaxUint64
+		}
+		most = max(most, n)
+	}
+	return most, true
+}
+
+// beyond64 reports whether a value is a number of more than 64 bits, and not below zero.
+func beyond64(raw canon.Raw) bool {
+	v, err := canon.Decode(raw)
+	if n, ok := v.(*big.Int); ok {
+		return err == nil && n.Sign() > 0
+	}
+	f, ok := v.(float64)
+	return err == nil && ok && f >= math.MaxUint64
 }
 
 // providerError returns the provider's word and sentence for what went wrong,
@@ -162,18 +205,6 @@ func providerError(status int, data canon.Raw) (code, reason string) {
 		}
 	}
 	return code, fmt.Sprintf("the server answered %d %s without a completion", status, http.StatusText(status))
-}
-
-func retryAfter(header http.Header) time.Duration {
-	value := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0
-	}
-	return max(0, time.Until(at))
 }
 
 func fault(code, reason string, status int) canon.Raw {
@@ -209,10 +240,4 @@ func item(data canon.Raw, path ...string) canon.Raw {
 func text(data canon.Raw, path ...string) string {
 	r := canon.NewReader(item(data, path...))
 	return r.Text()
-}
-
-// number returns the natural number at path, or 0.
-func number(data canon.Raw, path ...string) uint64 {
-	r := canon.NewReader(item(data, path...))
-	return r.Uint()
 }

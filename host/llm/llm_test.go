@@ -99,6 +99,14 @@ func at(t testing.TB, payload canon.Raw, path ...string) string {
 	return string(out)
 }
 
+func TestAnErrorInThePlaceOfAnAnswerIsInThePayload(t *testing.T) {
+	broken := strings.Replace(answer, `"finish_reason":"stop"`, `"finish_reason":"error","error":{"code":502,"message":"overloaded"}`, 1)
+	s := serve(t, canned(200, broken))
+	got, err := adapterFor(t, s.URL, "", manifest.Effect{}).Perform(t.Context(), callOf(t, `{"messages":[]}`))
+	require.NoError(t, err)
+	require.Equal(t, `"overloaded"`, at(t, got.Payload, "error", "message"))
+}
+
 func TestRequestIsWhatTheGateJudged(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-environment")
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/elsewhere")
@@ -278,14 +286,6 @@ func TestAnsweredFailures(t *testing.T) {
 	}
 }
 
-func TestRetryAfterADate(t *testing.T) {
-	header := http.Header{"Retry-After": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}
-	require.InDelta(t, time.Hour, retryAfter(header), float64(time.Minute))
-	for _, value := range []string{"", "soon", "-3", "1e9"} {
-		require.Zero(t, retryAfter(http.Header{"Retry-After": {value}}), value)
-	}
-}
-
 // closedPort returns the address of a port that nobody listens on.
 func closedPort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -300,7 +300,7 @@ func TestUnsent(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never says hello
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // may be late: nothing answers, however long
 	t.Cleanup(cancel)
 	for _, c := range []struct {
 		name, url string
@@ -414,6 +414,20 @@ func TestCostIsExactAndBounded(t *testing.T) {
 		{`{"usage":{"prompt_tokens":1,"completion_tokens":1}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 2, 1},
 		{`{"usage":{"prompt_tokens":-5,"total_tokens":1.5}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
 		{`{}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
+		{`{"usage":{"input_tokens":1000,"output_tokens":1000}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 2000, 10},
+		{`{"usage":{"prompt_tokens":1000,"completion_tokens":1000,"total_tokens":1}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 2000, 10},
+		{`{"usage":{"prompt_tokens":1000,"completion_tokens":-1000}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":1e30}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, math.MaxUint64, 1},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":99999999999999999999999}}`, governance.LLMPrice{}, math.MaxUint64, 0},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":-99999999999999999999999}}`, governance.LLMPrice{}, 0, 0},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":-1e30}}`, governance.LLMPrice{}, 0, 0},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":"1"}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":[1]}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":99999999999999999999999}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, math.MaxUint64, 129127208515966862},
+		{`{"usage":{"total_tokens":1000}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 1000, 0},
+		{`{"usage":{"prompt_tokens":10,"total_tokens":1000}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 1000, 0},
+		{`{"usage":"NaN"}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
+		{`{"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
 		{most, governance.LLMPrice{Prompt: 3, Completion: 7}, math.MaxUint64, 184467440737095517},
 		{most, governance.LLMPrice{Prompt: math.MaxUint64, Completion: 7}, math.MaxUint64, math.MaxUint64},
 	} {

@@ -2,8 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"net/http"
 	"os"
 	"strconv"
@@ -12,22 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/recording"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
-
-// recordings are real conversations of agents with tools, in the OpenAI shape.
-const recordings = "../../../shared/data/airline/runs.json"
 
 type run struct {
 	Messages []json.RawMessage `json:"traj"`
 }
 
 func readRuns(t *testing.T) []run {
-	data, err := os.ReadFile(recordings)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("there are no recordings: %v", err)
-	}
+	t.Helper()
+	data, err := os.ReadFile(recording.Shared(t, recording.Airline))
 	require.NoError(t, err)
 	var runs []run
 	require.NoError(t, json.Unmarshal(data, &runs))
@@ -69,9 +63,9 @@ func replay(runs []run) http.HandlerFunc {
 	}
 }
 
-// TestRecordedConversationsComeThroughExactly asks for every message of an
+// TestAirlineComesThroughExactly asks for every message of an
 // assistant with what the adapter itself gave for the ones before it.
-func TestRecordedConversationsComeThroughExactly(t *testing.T) {
+func TestAirlineComesThroughExactly(t *testing.T) {
 	runs := readRuns(t)
 	s := serve(t, replay(runs))
 	a := adapterFor(t, s.URL, `,"model":"recorded"`, manifest.Effect{})

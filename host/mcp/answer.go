@@ -20,9 +20,9 @@ import (
 
 // result is what came of a call that failed with err, or did not.
 // asked is what the server asked during it, or nil.
-func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, asked *receipt.InputRequest, err error) (host.Result, error) {
+func (a *adapter) result(ctx context.Context, x *exchange, tool *Tool, asked *receipt.InputRequest, err error) (host.Result, error) {
 	response := x.reply()
-	repeatable := a.setup.Effect.Idempotent || a.setup.Effect.Class == "" && tool != nil && describe(tool).Idempotent
+	repeatable := a.setup.Effect.Idempotent || a.setup.Effect.Class == "" && tool != nil && tool.Idempotent
 	status := int(x.status.Load())
 	if err == nil && response == nil {
 		err = errors.New("the SDK took an answer that was not seen")
@@ -76,8 +76,12 @@ func answered(result json.RawMessage) host.Result {
 	if r, asks := inputRequired(data); asks {
 		return r
 	}
-	if _, err := canon.Lookup(data, "content"); err != nil {
-		return permanent(false, "not_a_result", "the answer has no content")
+	content, err := canon.Lookup(data, "content")
+	if err != nil {
+		if canon.NewReader(item(data, "structuredContent")).Kind() != canon.KindMap {
+			return permanent(false, "not_a_result", "the answer has no content")
+		}
+		content = canon.AppendArray(nil, 0) // some servers have nothing beside it
 	}
 	isError := canon.NewReader(item(data, "isError"))
 	r := host.Result{Status: receipt.StatusOK}
@@ -86,7 +90,7 @@ func answered(result json.RawMessage) host.Result {
 		r.Status = receipt.StatusError
 	}
 	r.Payload = encode(map[string]canon.Raw{
-		"content": item(data, "content"), "structured": item(data, "structuredContent"), "is_error": canon.AppendBool(nil, failed),
+		"content": content, "structured": item(data, "structuredContent"), "is_error": canon.AppendBool(nil, failed),
 	})
 	return r
 }

@@ -22,6 +22,7 @@ type exchange struct {
 	begun    atomic.Bool // the request is made; others in its context are about it, not it
 	response atomic.Pointer[jsonrpc.Response]
 
+	missing  atomic.Bool // the server does not know the session any more, and did nothing
 	tooLarge atomic.Bool // the HTTP response, which is there and was not read to its end
 
 	method  string                       // of its request; empty: methodCall
@@ -69,22 +70,19 @@ func (x *exchange) reply() *jsonrpc.Response {
 	if r := x.response.Load(); r != nil {
 		return r
 	}
+	if x.missing.Load() {
+		return nil
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if r := decodeResponse(x.tape); r != nil {
 		return r
 	}
-	// Server-sent events: data in one line or several, then an empty one.
-	var data []byte
-	for line := range bytes.Lines(append(x.tape[:len(x.tape):len(x.tape)], "\n\n"...)) {
-		line = bytes.TrimRight(line, "\r\n")
-		if text, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			data = append(append(data, text...), '\n')
-		} else if len(line) == 0 {
-			if r := decodeResponse(data); r != nil {
+	for line := range bytes.Lines(x.tape) { // of events: see messages
+		if text, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			if r := decodeResponse(text); r != nil {
 				return r
 			}
-			data = data[:0]
 		}
 	}
 	return nil
@@ -99,25 +97,20 @@ func decodeResponse(data []byte) *jsonrpc.Response {
 	return r
 }
 
-// taped is the body of an HTTP response, bounded and copied to an exchange.
-type taped struct {
+// bounded is the body of an HTTP response.
+type bounded struct {
 	io.ReadCloser
-	x    *exchange // nil: not copied
+	x    *exchange // which hears of the bound, or nil
 	size int
 }
 
-func (b *taped) Read(p []byte) (int, error) {
+func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.size += n; b.size > maxMessageBytes {
 		if b.x != nil {
 			b.x.tooLarge.Store(true)
 		}
 		return 0, errTooLarge
-	}
-	if b.x != nil {
-		b.x.mu.Lock()
-		b.x.tape = append(b.x.tape, p[:n]...)
-		b.x.mu.Unlock()
 	}
 	return n, err
 }

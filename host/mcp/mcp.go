@@ -115,15 +115,15 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 			return permanent(true, "no_such_tool", fmt.Sprintf("the server has no tool %q", target.Tool)), nil
 		}
 		x := &exchange{answers: call.Permit.Inputs}
-		if s.calls.runsAsTask(target.Tool, target.Task) {
+		if tool != nil && s.calls.runsAsTask(tool.task, target.Task) {
 			x.rewrite = asTask
 		}
 		var asked *receipt.InputRequest
 		if err == nil {
 			asked, err = s.call(ctx, x, params)
 		}
-		unsent := err != nil && !x.sent.Load() && ctx.Err() == nil
-		if unsent || errors.Is(err, mcp.ErrConnectionClosed) {
+		unsent := err != nil && (!x.sent.Load() || x.missing.Load()) && ctx.Err() == nil
+		if unsent || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) {
 			a.drop(s)
 		}
 		if unsent && again { // the session may have broken before this call
@@ -141,6 +141,9 @@ func (s *session) call(ctx context.Context, x *exchange, params *mcp.CallToolPar
 		return nil, err
 	}
 	_, err := s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
+	if x.missing.Load() {
+		err = mcp.ErrSessionMissing
+	}
 	asked, perhaps := s.calls.end(x, x.reply() != nil)
 	if perhaps != nil && err != nil {
 		err = fmt.Errorf("%w; meanwhile the server asked %q, and several calls were under way", err, perhaps.Message)

@@ -47,7 +47,7 @@ func installed(t *testing.T, name string) string {
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), name) //nolint:usetesting // it is renamed, on one file system
 	require.NoError(t, err)
 	defer os.RemoveAll(fresh) //nolint:errcheck // a cache
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	run := func(args ...string) ([]byte, error) { return exec.CommandContext(ctx, npm, args...).CombinedOutput() }
 	out, err := run("install", "--prefix", fresh, "--no-audit", "--no-fund", "--ignore-scripts", npmScope+name+"@"+npmVersion)

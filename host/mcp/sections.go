@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/schema"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -17,6 +21,8 @@ type Sections struct {
 	Effects  map[string]SectionEffect `yaml:"effects" json:"effects"`
 	Caps     map[string]SectionCap    `yaml:"caps" json:"caps"`
 	Policies []SectionPolicy          `yaml:"policies" json:"policies"`
+
+	Warnings []string `yaml:"-" json:"warnings,omitempty"` // about schemas, and tools that are left out for theirs
 }
 
 // What is in Sections.
@@ -42,12 +48,12 @@ type (
 	}
 )
 
-// Import asks a server for its tools: the one at url, or the one that command starts.
+// Import asks a server for its tools: the one at url, or the one that command starts in dir.
 // It makes an effect for each, whose class and idempotent are what the server's
 // annotations say of it, and whose name begins with prefix; a capability that names
 // them; and a policy that has a person approve each call. What a server calls
 // harmless is its word: see AllowReads for who takes it.
-func Import(ctx context.Context, url string, command []string, prefix string) (*Sections, error) {
+func Import(ctx context.Context, dir, url string, command []string, prefix string) (*Sections, error) {
 	server, config := url, map[string]any{"url": url}
 	if url == "" {
 		server, config = command[0], map[string]any{"command": command}
@@ -56,7 +62,7 @@ func Import(ctx context.Context, url string, command []string, prefix string) (*
 	if err != nil {
 		return nil, err
 	}
-	tools, err := Describe(ctx, host.Setup{Kind: "import", Config: data, Dir: "."})
+	tools, err := Describe(ctx, host.Setup{Kind: "import", Config: data, Dir: dir})
 	if err != nil {
 		return nil, err
 	}
@@ -67,46 +73,110 @@ func Import(ctx context.Context, url string, command []string, prefix string) (*
 var ErrSameName = errors.New("two tools would be one effect")
 
 func sectionsOf(server, prefix string, config map[string]any, tools []Tool) (*Sections, error) {
-	effects := make(map[string]SectionEffect, len(tools))
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
+	out := &Sections{Effects: make(map[string]SectionEffect, len(tools))}
+	names := make([]string, 0, len(tools))
+	for _, t := range tools {
 		kind := prefix + "." + effectName(t.Name)
-		if other, taken := effects[kind]; taken {
+		effect, notes, err := effectOf(kind, config, t)
+		if err != nil {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("tool %.100q is left out: %v", t.Name, err))
+			continue
+		}
+		if other, taken := out.Effects[kind]; taken {
 			return nil, fmt.Errorf("mcp: %w: %q and %q are %s", ErrSameName, other.Config["tool"], t.Name, kind)
 		}
-		fixed := map[string]any{"tool": t.Name}
-		for key, value := range config {
-			fixed[key] = value
+		for _, note := range notes {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("tool %.100q: %s", t.Name, note))
 		}
-		params, err := paramsOf(t)
-		if err != nil {
-			return nil, fmt.Errorf("mcp: tool %s: its schema: %w", t.Name, err)
-		}
-		effects[kind] = SectionEffect{
-			Adapter: manifest.CapMCP, Params: params, Config: fixed, Class: t.Class, Idempotent: t.Idempotent,
+		names = append(names, t.Name)
+		out.Effects[kind] = effect
+	}
+	if len(names) == 0 && len(out.Warnings) > 0 {
+		return nil, fmt.Errorf("mcp: no tool can be used: %s", out.Warnings[0])
+	}
+	out.Caps = map[string]SectionCap{prefix: {Type: manifest.CapMCP, Params: map[string][]string{"servers": {server}, "tools": names}}}
+	out.Policies = []SectionPolicy{{
+		Name: prefix + ": a person approves", Decide: manifest.DecideRequireApproval,
+		When: fmt.Sprintf("intent.kind.startsWith(%q)", prefix+"."),
+	}}
+	return out, validate(manifest.Manifest{Caps: capOf(prefix, server, names...)})
+}
+
+// effectOf returns the effect that calls a tool, with what is to be said of it. The error says why
+// no world.yaml could have it.
+func effectOf(kind string, config map[string]any, t Tool) (effect SectionEffect, notes []string, err error) {
+	if t.Fault != nil {
+		return effect, nil, t.Fault
+	}
+	fixed := maps.Clone(config)
+	fixed["tool"] = t.Name
+	params, err := paramsOf(t)
+	var growth string
+	if err == nil {
+		growth, err = growthOf(params)
+	}
+	if err != nil {
+		return effect, nil, fmt.Errorf("its schema: %w", err)
+	}
+	if notes = t.Dropped; growth != "" {
+		notes = append(slices.Clone(notes), "its schema: "+growth)
+	}
+	e := manifest.Effect{Adapter: manifest.CapMCP, Class: t.Class, Idempotent: t.Idempotent}
+	if e.Config, err = canon.Marshal(fixed); err == nil {
+		_, err = governance.ParseMCPConfig(e.Config)
+	}
+	if err != nil {
+		return effect, nil, err
+	}
+	effect = SectionEffect{Adapter: e.Adapter, Params: params, Config: fixed, Class: e.Class, Idempotent: e.Idempotent}
+	return effect, notes, validate(manifest.Manifest{Effects: map[string]manifest.Effect{kind: e}, Caps: capOf("tool", "server", t.Name)})
+}
+
+func capOf(name, server string, tools ...string) map[string]manifest.Cap {
+	return map[string]manifest.Cap{name: {Type: manifest.CapMCP, Params: manifest.CapParams{Servers: []string{server}, Tools: tools}}}
+}
+
+// validate says why no manifest has such effects and capabilities, or nil.
+func validate(m manifest.Manifest) error {
+	m = m.WithDefaults()
+	for _, f := range m.Validate() {
+		if strings.HasPrefix(f.Path, "/effects") || strings.HasPrefix(f.Path, "/caps") {
+			return fmt.Errorf("%s: %s", f.Path, f.Msg)
 		}
 	}
-	return &Sections{
-		Effects: effects,
-		Caps:    map[string]SectionCap{prefix: {Type: manifest.CapMCP, Params: map[string][]string{"servers": {server}, "tools": names}}},
-		Policies: []SectionPolicy{{
-			Name: prefix + ": a person approves", Decide: manifest.DecideRequireApproval,
-			When: fmt.Sprintf("intent.kind.startsWith(%q)", prefix+"."),
-		}},
-	}, nil
+	return nil
+}
+
+// growthOf says why the params of an effect can cost much to check; "": they cannot.
+func growthOf(params map[string]any) (string, error) {
+	data, err := canon.Marshal(params)
+	if err != nil {
+		return "", err
+	}
+	text, err := canon.ToJSON(data)
+	if err != nil {
+		return "", err
+	}
+	s, err := schema.Compile(text)
+	if err != nil {
+		return "", err
+	}
+	return s.Growth(canon.MaxDepth - 2), nil
 }
 
 // paramsOf returns the JSON Schema of the params of an effect that calls a tool: its
-// description is the tool's, and its arguments are as the server says.
+// description is the tool's, and its arguments are as the server says, in today's words.
 func paramsOf(t Tool) (map[string]any, error) {
+	if len(t.Schema) == 0 {
+		return nil, errors.New("the server says none")
+	}
 	decoded, err := canon.Decode(t.Schema)
 	if err != nil {
 		return nil, err
 	}
-	arguments, ok := decoded.(map[string]any)
-	if !ok {
-		return nil, errors.New("it is no JSON object")
+	arguments, err := schema.Modernize(decoded)
+	if err != nil {
+		return nil, err
 	}
 	if text, err := canon.ToJSON(t.Schema); err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -17,15 +19,20 @@ import (
 
 // Bounds of a server.
 const (
-	maxMessageBytes = 16 << 20        // of one message, or one response to a request
-	maxTools        = 10_000          // that a server may list
-	startTimeout    = 2 * time.Minute // of the beginning of a session: the program may have to be fetched first
+	maxMessageBytes = 16 << 20         // of one message, or one response to a request
+	maxTools        = 10_000           // that a server may list
+	startTimeout    = 2 * time.Minute  // of the beginning of a session: the program may have to be fetched first
+	pageTimeout     = 10 * time.Second // of a part of the list of tools
 )
 
 // Why there is no session.
 var (
 	errClosed   = errors.New("the adapter is closed")
 	errTooMany  = fmt.Errorf("the server lists more than %d tools", maxTools)
+	errSilent   = fmt.Errorf("the server has not answered tools/list for %s", pageTimeout)
+	errNoList   = errors.New("the server's answer to tools/list is no list of tools")
+	errKept     = errors.New("the SDK has kept the list, so there is nothing new")
+	errTwice    = errors.New("the server lists two tools of this name, which differ")
 	errTooLarge = fmt.Errorf("the server's answer is larger than %d bytes", maxMessageBytes)
 )
 
@@ -198,8 +205,9 @@ type session struct {
 	opening *opening
 	calls   *calls
 
-	mu    sync.Mutex
-	tools map[string]*mcp.Tool
+	mu      sync.Mutex
+	tools   map[string]*Tool
+	unnamed []Tool // that nobody can call
 }
 
 func open(ctx context.Context, client *mcp.Client, under *calls, t mcp.Transport, stop func(), explain func(error) error) (*session, error) {
@@ -222,7 +230,7 @@ func (s *session) end() { _ = s.Close() }
 
 // tool returns what the server says of a tool, asking it again where it did not
 // know the tool before; nil: there is none.
-func (s *session) tool(ctx context.Context, name string) (*mcp.Tool, error) {
+func (s *session) tool(ctx context.Context, name string) (*Tool, error) {
 	for again := true; ; again = false {
 		s.mu.Lock()
 		tool := s.tools[name]
@@ -237,17 +245,68 @@ func (s *session) tool(ctx context.Context, name string) (*mcp.Tool, error) {
 }
 
 func (s *session) list(ctx context.Context) error {
-	tools := map[string]*mcp.Tool{}
-	for tool, err := range s.Tools(ctx, nil) {
+	tools, unnamed := map[string]*Tool{}, []Tool(nil)
+	came := map[string]bool{}
+	for cursor := ""; !came[cursor]; { // one that came before leads in a circle
+		came[cursor] = true
+		listed, next, err := s.page(ctx, cursor)
+		if errors.Is(err, errKept) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if tools[tool.Name] = tool; len(tools) > maxTools {
+		for _, data := range listed {
+			switch tool := readTool(data); {
+			case errors.Is(tool.Fault, errNoName):
+				unnamed = append(unnamed, *tool)
+			case tools[tool.Name] == nil:
+				tools[tool.Name] = tool
+			case !bytes.Equal(tools[tool.Name].Schema, tool.Schema):
+				tools[tool.Name].Fault = errTwice
+			}
+		}
+		if len(tools)+len(unnamed) > maxTools || len(came) > maxTools {
 			return errTooMany
+		}
+		if cursor = next; cursor == "" {
+			break
 		}
 	}
 	s.mu.Lock()
-	s.tools = tools
+	s.tools, s.unnamed = tools, unnamed
 	s.mu.Unlock()
 	return nil
+}
+
+// page asks for a part of the list of tools, and where the next begins. Who has begun a
+// session answers it at once. It is read from its bytes: see readTool.
+func (s *session) page(ctx context.Context, cursor string) (tools []json.RawMessage, next string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, pageTimeout, errSilent)
+	defer cancel()
+	x := &exchange{method: methodListTools}
+	_, err = s.ListTools(context.WithValue(ctx, exchangeKey{}, x), &mcp.ListToolsParams{Cursor: cursor})
+	r := x.reply()
+	switch cause := context.Cause(ctx); {
+	case x.missing.Load():
+		return nil, "", mcp.ErrSessionMissing
+	case r == nil && errors.Is(cause, errSilent):
+		return nil, "", cause
+	case r == nil && err == nil:
+		return nil, "", errKept
+	case r == nil || r.Error != nil:
+		return nil, "", err
+	}
+	var said struct {
+		Tools      json.RawMessage `json:"tools"`
+		NextCursor json.RawMessage `json:"nextCursor"`
+	}
+	if err := json.Unmarshal(r.Result, &said); err != nil {
+		return nil, "", fmt.Errorf("%w: %w", errNoList, err)
+	}
+	if err := json.Unmarshal(said.Tools, &tools); err != nil {
+		return nil, "", fmt.Errorf("%w: %w", errNoList, err)
+	}
+	_ = json.Unmarshal(said.NextCursor, &next) // what is no text leads nowhere
+	return tools, next, nil
 }

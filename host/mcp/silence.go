@@ -44,10 +44,11 @@ func bearSilence(next mcp.MethodHandler) mcp.MethodHandler {
 // probed returns the response to a discovery, or, where it is none, one that has
 // the SDK go on with a session: it gives up the connection at another.
 func probed(resp *http.Response) *http.Response {
-	x, body := &exchange{}, resp.Body
-	b := &taped{ReadCloser: body, x: x}
+	x := &exchange{}
+	normalize(resp, x)
+	body := resp.Body
 	for piece := make([]byte, 4<<10); x.reply() == nil; {
-		if _, err := b.Read(piece); err != nil {
+		if _, err := body.Read(piece); err != nil {
 			break
 		}
 	}
@@ -57,9 +58,11 @@ func probed(resp *http.Response) *http.Response {
 		resp.Body, resp.ContentLength = http.NoBody, 0
 		return resp
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(x.tape), body), body}
+	}{io.MultiReader(bytes.NewReader(bytes.Clone(x.tape)), body), body}
 	return resp
 }

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +62,9 @@ func (sv *server) start() (*process, error) {
 	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.tail(maxStderrBytes)}
 	p.stop = sync.OnceFunc(p.end)
 	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, p.stderr, grace
+	if err := host.Enclose(); err != nil {
+		return nil, err
+	}
 	p.cmd.Env = []string{"PATH=" + programPath, "LANG=C.UTF-8"}
 	for name, value := range sv.target.Env { // order does not matter: a map has no name twice
 		if strings.HasPrefix(value, "secret://") {
@@ -147,22 +152,57 @@ func (p *process) explain(err error) error {
 
 // Connect is for mcp.Client.
 func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
-	c, err := (&mcp.IOTransport{Reader: (*reader)(p), Writer: (*writer)(p), MaxLineLength: maxMessageBytes}).Connect(ctx)
+	from := &reader{process: p, lines: bufio.NewReader(p.output)}
+	c, err := (&mcp.IOTransport{Reader: from, Writer: (*writer)(p), MaxLineLength: maxMessageBytes}).Connect(ctx)
 	return &connection{Connection: c, process: p}, err
 }
 
 // reader and writer are the two ends of a process.
 type (
-	reader process
+	reader struct {
+		*process
+		lines *bufio.Reader
+		rest  []byte // of a line that is a message
+	}
 	writer process
 )
 
+// Read returns the messages of a program. Other lines, such as banners and logs, which many
+// programs print beside them, are kept with what it complains of.
 func (r *reader) Read(b []byte) (int, error) {
-	n, err := r.output.Read(b)
-	if err != nil {
-		close(r.eof) // the SDK reads no further
+	for len(r.rest) == 0 {
+		line, err := r.line()
+		if err != nil {
+			close(r.eof) // the SDK reads no further
+			return 0, err
+		}
+		if len(line) > maxMessageBytes {
+			r.rest = line // which the SDK refuses
+		} else if messages := plain(line); messages != nil {
+			r.rest = append(bytes.Join(messages, []byte("\n")), '\n')
+		} else if stray := bytes.TrimSpace(line); len(stray) > 0 {
+			fmt.Fprintf(r.stderr, "not a message, on stdout: %.500q\n", stray)
+		}
 	}
-	return n, err
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// line returns the next line, with its end, or so much of it that it is too long. What
+// a program has not ended with a line feed before it ended is no message.
+func (r *reader) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.lines.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil || len(line) > maxMessageBytes {
+			return line, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+	}
 }
 
 func (r *reader) Close() error {

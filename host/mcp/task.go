@@ -128,18 +128,12 @@ func asTask(r *jsonrpc.Request) error {
 // taskSupport is what a server says of tasks: see sees.
 type taskSupport struct {
 	calls, cancel bool
-	tools         map[string]string // execution.taskSupport, by the names of tools
 }
 
-// runs reports whether a tool is to run as a task, which it must where that is required.
-func (s *taskSupport) runs(tool string, wanted bool) bool {
-	return s.calls && (s.tools[tool] == taskRequired || wanted && s.tools[tool] == taskOptional)
-}
-
-// sees is middleware of a client: it reads what the SDK leaves out of two answers.
+// sees is middleware of a client: it reads what the SDK leaves out of the answer to initialize.
 func (c *calls) sees(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if method != methodInitialize && method != methodListTools {
+		if method != methodInitialize {
 			return next(ctx, method, req)
 		}
 		x := &exchange{method: method}
@@ -151,7 +145,7 @@ func (c *calls) sees(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// note takes what an answer to initialize or to tools/list says of tasks.
+// note takes what an answer to initialize says of tasks.
 func (c *calls) note(result json.RawMessage) {
 	var said struct {
 		Capabilities struct {
@@ -164,12 +158,6 @@ func (c *calls) note(result json.RawMessage) {
 				} `json:"requests"`
 			} `json:"tasks"`
 		} `json:"capabilities"`
-		Tools []struct {
-			Name      string `json:"name"`
-			Execution struct {
-				TaskSupport string `json:"taskSupport"`
-			} `json:"execution"`
-		} `json:"tools"`
 	}
 	if json.Unmarshal(result, &said) != nil {
 		return
@@ -178,21 +166,13 @@ func (c *calls) note(result json.RawMessage) {
 	defer c.mu.Unlock()
 	c.tasks.calls = c.tasks.calls || said.Capabilities.Tasks.Requests.Tools.Call != nil
 	c.tasks.cancel = c.tasks.cancel || said.Capabilities.Tasks.Cancel != nil
-	for _, tool := range said.Tools {
-		if c.tasks.tools == nil {
-			c.tasks.tools = make(map[string]string)
-		}
-		if len(c.tasks.tools) < maxTools {
-			c.tasks.tools[tool.Name] = tool.Execution.TaskSupport
-		}
-	}
 }
 
-// runsAsTask reports whether a call of a tool is to be a task.
-func (c *calls) runsAsTask(tool string, wanted bool) bool {
+// runsAsTask reports whether a call is to be a task, which it must where the tool requires it.
+func (c *calls) runsAsTask(support string, wanted bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tasks.runs(tool, wanted)
+	return c.tasks.calls && (support == taskRequired || wanted && support == taskOptional)
 }
 
 // cancelsTasks reports whether the server takes back tasks.
@@ -214,6 +194,9 @@ func (s *session) ask(ctx context.Context, tool, method, id string) (*jsonrpc.Re
 		return nil
 	}}
 	_, err = s.CallTool(context.WithValue(ctx, exchangeKey{}, x), &mcp.CallToolParams{Name: tool})
+	if x.missing.Load() {
+		return nil, mcp.ErrSessionMissing
+	}
 	if r := x.reply(); r != nil {
 		return r, nil
 	}

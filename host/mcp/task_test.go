@@ -307,11 +307,17 @@ func TestServerThatCannotBeAskedIsAskedAgain(t *testing.T) {
 }
 
 func TestAskingEndsWithItsContext(t *testing.T) {
-	_, url := serveTasks(t)
+	s, url := serveTasks(t)
 	a := adapterOf(t, setupOf(t, `{"url":"`+url+`"}`, manifest.Effect{}))
 	call := taskOn(t, a, "never")
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		for s.count("tasks/get") < 2 {
+			<-time.After(time.Millisecond)
+		}
+		cancel()
+	}()
 	got, err := ask(ctx, a, call)
 	require.NoError(t, err)
 	require.Equal(t, receipt.OutcomeAccepted, got.Class)
@@ -325,7 +331,7 @@ func TestTaskThatNobodyWantsIsCancelled(t *testing.T) {
 	a := adapterOf(t, setupOf(t, `{"url":"`+url+`"}`, manifest.Effect{}))
 	call := taskOn(t, a, "never")
 	call.Permit.Unwanted = true
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got, err := ask(ctx, a, call)
 	require.NoError(t, err)

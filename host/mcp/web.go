@@ -13,6 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// sessionHeader names the session of a request.
+const sessionHeader = "Mcp-Session-Id"
+
 // web returns the transport to a server over HTTP.
 func (sv *server) web() mcp.Transport {
 	return &mcp.StreamableClientTransport{
@@ -22,7 +25,7 @@ func (sv *server) web() mcp.Transport {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		DisableStandaloneSSE: true,                // nobody here listens to it
-		MaxEventSize:         2 * maxMessageBytes, // never reached: see taped
+		MaxEventSize:         2 * maxMessageBytes, // never reached: see bounded
 	}
 }
 
@@ -69,13 +72,16 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if probe, _ := req.Context().Value(probeKey{}).(bool); probe {
-		resp = probed(resp)
-	}
 	if x != nil && req.Method == http.MethodPost {
 		x.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	}
-	resp.Body = &taped{ReadCloser: resp.Body, x: x}
+	if probe, _ := req.Context().Value(probeKey{}).(bool); probe {
+		return probed(resp), nil
+	}
+	normalize(resp, x)
+	if x != nil && resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "" {
+		x.lost(resp)
+	}
 	return resp, nil
 }
 

@@ -5,6 +5,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -222,6 +223,83 @@ func TestHTTPSessionForgotten(t *testing.T) {
 	got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusOK, got.Status)
+}
+
+// TestCallThatASessionWasLostForIsMadeInAnother: the server did not take it, and says so with 404.
+func TestCallThatASessionWasLostForIsMadeInAnother(t *testing.T) {
+	for name, of := range map[string]struct {
+		body string
+		code string // empty: the call is made again
+	}{
+		"text":             {"session not found", ""},
+		"nothing":          {"", ""},
+		"error of none":    {`{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`, ""},
+		"error of another": {`{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"}}`, ""},
+		"its own answer":   {`{"jsonrpc":"2.0","error":{"code":-32602,"message":"no such tool"},"id":ID}`, `"jsonrpc_-32602"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, nil)
+			w.old.Store(true)
+			a := w.adapter(t)
+			got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+			require.NoError(t, err)
+			require.Equal(t, receipt.StatusOK, got.Status)
+			forgets := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				var msg struct{ ID json.RawMessage }
+				_ = json.NewDecoder(r.Body).Decode(&msg)
+				w.onCall.Store(nil)
+				answerWith(404, strings.ReplaceAll(of.body, "ID", string(msg.ID)), "Content-Type", "application/json")(rw, r)
+			})
+			w.onCall.Store(&forgets)
+			got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
+			require.NoError(t, err)
+			if of.code == "" {
+				require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+				require.EqualValues(t, 3, w.calls.Load())
+			} else {
+				require.Equal(t, of.code, at(t, got.Payload, "code"))
+				require.EqualValues(t, 2, w.calls.Load())
+			}
+		})
+	}
+}
+
+// TestAnswersOverHTTPThatLookOddAreRead: of any line ends, among what is no answer, under a text for an id.
+func TestAnswersOverHTTPThatLookOddAreRead(t *testing.T) {
+	const result = `"result":{"content":[{"type":"text","text":"fine"}]}`
+	const events, plain = "text/event-stream", "application/json"
+	for name, of := range map[string][2]string{
+		"CR":                {events, "event: message\rdata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\r\r"},
+		"CRLF":              {events, "event: message\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\r\n\r\n"},
+		"BOM":               {events, "\ufeffdata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
+		"comments":          {events, ": ping\n\n:\nretry: 100\n\ndata\n\ndata:{\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\nfoo\n\n"},
+		"several lines":     {events, "data: {\"jsonrpc\":\ndata: \"2.0\",\ndata:\ndata: \"id\":ID,\ndata: " + result + "}\n\n"},
+		"empty data":        {events, "id:\ndata:\n\ndata: \n\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
+		"other events":      {"Text/Event-Stream; charset=", "event: ping\ndata: {}\n\ndata: hello\n\ndata: [1\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
+		"no empty line":     {events, "data: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}"},
+		"text id in events": {events, "data: {\"jsonrpc\":\"2.0\",\"id\":\"ID\"," + result + "}\n\n"},
+		"text id":           {plain, "{\"jsonrpc\":\"2.0\",\"id\":\"ID\"," + result + "}"},
+		"BOM before JSON":   {"application/json; charset=", "\ufeff\n{\"jsonrpc\":\"2.0\",\n\"id\":ID," + result + "}\n"},
+		"a batch":           {plain, "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"},{\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}]"},
+		"JSON as text":      {"text/plain", "{\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, nil)
+			odd := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				var msg struct{ ID json.RawMessage }
+				_ = json.NewDecoder(r.Body).Decode(&msg)
+				answerWith(200, strings.ReplaceAll(of[1], "ID", string(msg.ID)), "Content-Type", of[0])(rw, r)
+			})
+			w.onCall.Store(&odd)
+			a := w.adapter(t)
+			for range 2 {
+				got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+				require.NoError(t, err)
+				require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+				require.JSONEq(t, `[{"type":"text","text":"fine"}]`, at(t, got.Payload, "content"))
+			}
+		})
+	}
 }
 
 // TestToolIsNamedOnceWhereverTheServerReadsIt: the protocol has it in a header,

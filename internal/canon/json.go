@@ -19,7 +19,7 @@ const MaxDigits = 4096
 // FromJSON returns the canonical bytes of one JSON value. A number without '.'
 // and 'e' is an integer of up to MaxDigits, any other is a float; -0.0 is 0.0.
 // Errors name the path of the fault, as in "$.items[3].price: …"; duplicate keys
-// and text that is not UTF-8 are faults, an escaped lone surrogate becomes U+FFFD.
+// text that is not UTF-8, and an escaped surrogate without its other half are faults.
 func FromJSON(data []byte) (Raw, error) {
 	b, err := fromJSON(data, MaxDigits)
 	if at := (*jsonError)(nil); errors.As(err, &at) {
@@ -35,8 +35,8 @@ func FromJSON(data []byte) (Raw, error) {
 func FromPrintedJSON(data []byte) (Raw, error) { return fromJSON(data, math.MaxInt) }
 
 func fromJSON(data []byte, maxDigits int) (Raw, error) {
-	if !utf8.Valid(data) {
-		return nil, notUTF8(data)
+	if err := CheckText(data); err != nil {
+		return nil, err
 	}
 	r := newJSONReader(data, maxDigits)
 	err := r.value(MaxDepth)
@@ -54,8 +54,17 @@ func fromJSON(data []byte, maxDigits int) (Raw, error) {
 	return bytes.Clone(r.out), nil // without the room that it grew into
 }
 
-// notUTF8 says where a text is not UTF-8, which it is not.
-func notUTF8(text []byte) error {
+// CheckText returns an error that names the first byte of a text that is not UTF-8, or
+// its byte order mark, which editors add and no reader in here takes.
+func CheckText(text []byte) error {
+	switch {
+	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
+		return &SyntaxError{Reason: "text is UTF-16; save it as UTF-8"}
+	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
+		return &SyntaxError{Reason: "text begins with a byte order mark; save it as UTF-8 without one"}
+	case utf8.Valid(text):
+		return nil
+	}
 	i := 0
 	for size := 0; i < len(text); i += size {
 		var r rune

@@ -13,6 +13,9 @@ import (
 // errNotRead says that a jsonReader cannot read a text; faultOf says why.
 var errNotRead = errors.New("not JSON")
 
+// errHalf is of an escape such as \ud800 without the other one of its pair.
+var errHalf = errors.New("is half of a surrogate pair")
+
 // jsonReader writes the canonical bytes of one JSON value as it reads it, into one
 // buffer: what a value costs is in proportion to its bytes, however many small items it
 // is made of.
@@ -225,9 +228,9 @@ func (r *jsonReader) escaped() error {
 		c = r.in[r.at]
 		r.at++
 		if c == 'u' {
-			u, ok := r.unicode()
-			if !ok {
-				return errNotRead
+			u, err := r.unicode()
+			if err != nil {
+				return err
 			}
 			s = utf8.AppendRune(s, u)
 			continue
@@ -241,26 +244,26 @@ func (r *jsonReader) escaped() error {
 	return errNotRead
 }
 
-// unicode reads what follows the u of an escape, and the second escape of a pair. A
-// surrogate without its other is U+FFFD.
-func (r *jsonReader) unicode() (rune, bool) {
+// unicode reads what follows the u of an escape, and the second escape of a pair. Half of
+// a pair is no character: two texts that differ in it must not become one.
+func (r *jsonReader) unicode() (rune, error) {
 	u, ok := r.hex(r.at)
 	if !ok {
-		return 0, false
+		return 0, errNotRead
 	}
 	r.at += 4
 	if !utf16.IsSurrogate(u) {
-		return u, true
+		return u, nil
 	}
 	if bytes.HasPrefix(r.in[r.at:], []byte(`\u`)) {
 		if low, ok := r.hex(r.at + 2); ok {
 			if whole := utf16.DecodeRune(u, low); whole != utf8.RuneError {
 				r.at += 6
-				return whole, true
+				return whole, nil
 			}
 		}
 	}
-	return utf8.RuneError, true
+	return 0, fmt.Errorf(`\u%04x %w, near byte %d`, u, errHalf, r.at)
 }
 
 // hex reads the four digits at a place.

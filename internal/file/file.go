@@ -21,6 +21,9 @@ var ErrSize = errors.New("too large")
 // ErrIrregular says that something is no regular file, such as a directory or a pipe.
 var ErrIrregular = errors.New("it is not a regular file")
 
+// ErrNoDir says that something is no directory, such as a link to one.
+var ErrNoDir = errors.New("it is not a directory")
+
 // ErrLocked says that somebody else has locked a file.
 var ErrLocked = errors.New("somebody else has locked it")
 
@@ -32,11 +35,16 @@ func Read(path string, most int64) ([]byte, error) {
 
 // ReadRegular is Read for regular files, ErrIrregular otherwise: it waits for nobody.
 func ReadRegular(path string, most int64) ([]byte, error) {
-	// Opening a pipe would wait for its writer.
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrIrregular}
+	f, err := OpenRegular(path)
+	if err != nil {
+		return nil, err
 	}
-	return read(path, most, regular)
+	defer f.Close() //nolint:errcheck // only read
+	data, err := ReadFrom(f, most)
+	if at := (*fs.PathError)(nil); err != nil && !errors.As(err, &at) {
+		err = &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data, err
 }
 
 func regular(mode fs.FileMode) error {

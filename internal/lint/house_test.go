@@ -25,8 +25,8 @@ type house struct {
 // ours is the house of architecture.md.
 var ours = house{
 	floors: [][]string{
-		{"internal/canon", "internal/chunk"},              // 0
-		{"receipt", "manifest", "snapshot", "checkpoint"}, // 1
+		{"internal/canon", "internal/chunk", "internal/schema"}, // 0
+		{"receipt", "manifest", "snapshot", "checkpoint"},       // 1
 		{"reducer"}, // between 1 and 2: what engines implement
 		{"reducer/star", "reducer/kit", "governance", "journal"}, // 2
 		{"world"},                // 3
@@ -34,6 +34,7 @@ var ours = house{
 		{"internal/testrace"},    // likewise: which tests the race detector looks on
 		{"internal/fault"},       // likewise: the faults that simulations strike with
 		{"internal/attack"},      // likewise: what attacks share, for tests
+		{"internal/recording"},   // likewise: where the recordings of tests are
 		{"internal/sshkey"},      // likewise: the key files of approvers
 		{"journal/pglog/pgtest"}, // likewise: a PostgreSQL for tests
 		{"journal/logtest"},      // likewise: what tests of logs share
@@ -143,6 +144,7 @@ func (h *house) check(rooms []*room) []fault {
 	for _, r := range rooms {
 		h.checkFloors(r)
 		h.checkShape(r)
+		checkTests(r)
 		if floor, ok := h.floor(r.path); ok && floor < h.pure {
 			checkPurity(r)
 		}

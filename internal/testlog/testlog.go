@@ -69,7 +69,7 @@ func start() (err error) {
 	if os.Getenv(Env) != "postgres" {
 		return nil
 	}
-	if server, err = pgtest.Run(inMemory()); err != nil {
+	if server, err = pgtest.Run(pgtest.InMemory()); err != nil {
 		return err
 	}
 	url, err := server.Database()
@@ -80,15 +80,6 @@ func start() (err error) {
 		err = os.Setenv(Env, url)
 	}
 	return err
-}
-
-// inMemory is a directory of the machine's memory; empty: none is there.
-func inMemory() string {
-	const shm = "/dev/shm"
-	if info, err := os.Stat(shm); err != nil || !info.IsDir() {
-		return ""
-	}
-	return shm
 }
 
 // of is inlog.Of: whoever opens a world is one more process that means to have it.

@@ -101,6 +101,23 @@ func TestASeriesHasAllThatAPartOfTheJournalHas(t *testing.T) {
 	require.Empty(t, none.Ticks)
 }
 
+// TestASeriesBeginsWhereAWorldBegan: one with a real clock was made at tick 0, which is the epoch, and
+// all that it did is fifty years later.
+func TestASeriesBeginsWhereAWorldBegan(t *testing.T) {
+	s := paying(100)
+	for i := range s.records[1:] {
+		s.records[1+i].Time = manifest.Tick(1_800_000_000 + i)
+	}
+	s.records[0].Time = 0
+	x := New(s)
+	require.NoError(t, x.Extend(t.Context(), 100))
+	got, err := x.Series(1, 100, 10, 10)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(got.Ticks), 10)
+	require.Greater(t, len(got.Ticks), 5, "what it did is told apart")
+	require.Equal(t, []manifest.Tick{0, 0, s.records[1].Time}, []manifest.Tick{got.Ticks[0].From, got.Ticks[0].To, got.Ticks[1].From})
+}
+
 func TestIntentsAreFoundByTheBeginningOfTheirKeys(t *testing.T) {
 	x := New(paying(100))
 	require.NoError(t, x.Extend(t.Context(), 100))

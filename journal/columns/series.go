@@ -124,7 +124,20 @@ func (x *Index) ticks(from, to journal.Seq, stretches int) (*Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := (ends-began)/manifest.Tick(stretches) + 1
+	begins, err := x.begins(from, to, began, ends, stretches)
+	if err != nil {
+		return nil, err
+	}
+	width := (ends-begins)/manifest.Tick(stretches) + 1
+	if begins > began { // the first tick has a stretch of its own
+		width = (ends-begins)/manifest.Tick(stretches-1) + 1
+	}
+	stretchOf := func(t manifest.Tick) manifest.Tick {
+		if t < begins {
+			return began
+		}
+		return begins + (t-begins)/width*width
+	}
 	var whats words
 	var sum bucket
 	end := func() {
@@ -132,6 +145,9 @@ func (x *Index) ticks(from, to journal.Seq, stretches int) (*Series, error) {
 			return
 		}
 		t := Ticks{From: sum.from, To: min(sum.from+width-1, ends), Counts: make(map[string]uint64, len(sum.counts))}
+		if t.From < begins {
+			t.To = t.From
+		}
 		for _, c := range sum.counts {
 			t.Counts[whats.list[c.what]] = uint64(c.n)
 		}
@@ -147,15 +163,37 @@ func (x *Index) ticks(from, to journal.Seq, stretches int) (*Series, error) {
 		}
 		for i := range p.rows {
 			r := &p.rows[i]
-			if len(sum.counts) == 0 || r.time >= sum.from+width {
+			if from := stretchOf(r.time); len(sum.counts) == 0 || from != sum.from {
 				end()
-				sum.from = began + (r.time-began)/width*width
+				sum.from = from
 			}
 			sum.add(numbers[r.what], 1)
 		}
 	}
 	end()
 	return s, nil
+}
+
+// begins returns the tick from which on stretches are of one length: the second in which
+// something happened, where the first is farther from that than all the rest is long, as it is
+// of a world that was made at the epoch of a real clock; else the first.
+func (x *Index) begins(from, to journal.Seq, began, ends manifest.Tick, stretches int) (at manifest.Tick, err error) {
+	if stretches == 1 {
+		return began, nil
+	}
+	later := sort.Search(int(to-from)+1, func(i int) bool {
+		t, failed := x.timeOf(from + journal.Seq(i))
+		err = cmp.Or(err, failed)
+		return t > began
+	})
+	if err != nil || later > int(to-from) {
+		return began, err
+	}
+	next, err := x.timeOf(from + journal.Seq(later))
+	if err != nil || next-began <= ends-next {
+		return began, err
+	}
+	return next, nil
 }
 
 // timeOf returns the tick of a record that has been read.

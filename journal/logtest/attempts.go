@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"time"
 
@@ -33,15 +34,18 @@ func (l *memory) KeptAttempts(context.Context) (all []receipt.KeptAttempt, err e
 }
 
 // ChangeAttempts implements host.Attempts.
-func (l *memory) ChangeAttempts(_ context.Context, changes *receipt.AttemptChanges) (begun []bool, err error) {
+func (l *memory) ChangeAttempts(_ context.Context, changes *receipt.AttemptChanges) (is receipt.AttemptsChanged, err error) {
 	err = l.own(func(c *contents) error {
-		begun = c.change(changes)
+		is = receipt.AttemptsChanged{Begun: c.change(changes, l.server.Lease), Lease: cmp.Or(l.server.Lease, untilTheNext)}
 		return nil
 	})
-	return begun, err
+	return is, err
 }
 
-func (c *contents) change(changes *receipt.AttemptChanges) (begun []bool) {
+// untilTheNext is longer than any test lasts.
+const untilTheNext = 1000 * time.Hour
+
+func (c *contents) change(changes *receipt.AttemptChanges, lease time.Duration) (begun []bool) {
 	if c.attempts == nil {
 		c.attempts = make(map[attemptID]attempt)
 	}
@@ -51,7 +55,11 @@ func (c *contents) change(changes *receipt.AttemptChanges) (begun []bool) {
 		was, there := c.attempts[at]
 		ok := !there || was.Run == k.Run && was.Receipt == nil
 		if ok {
-			c.attempts[at] = attempt{k, now.Add(k.Lease)}
+			until := now.Add(k.Lease)
+			if k.Worker == "" {
+				until = now.Add(lease)
+			}
+			c.attempts[at] = attempt{k, until}
 		}
 		begun = append(begun, ok)
 	}

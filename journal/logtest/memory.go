@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/worldkernel/worldkernel/journal"
 )
@@ -20,6 +21,10 @@ import (
 // concurrent use.
 type Server struct {
 	Beside func(id string) journal.Movable // another world of the same store; nil: there is none yet
+
+	// Lease is how long an owner lives after anything that it says. 0: until the next one owns the
+	// world, which is sure that it has died.
+	Lease time.Duration
 
 	mu sync.Mutex // guards what follows
 	contents
@@ -49,7 +54,7 @@ func (s *Server) Log() journal.Log { return &memory{server: s} }
 func (s *Server) Backup() *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &Server{contents: s.clone()}
+	return &Server{Lease: s.Lease, contents: s.clone()}
 }
 
 // Restore puts a backup in the place of all that is there: what came after it is lost.

@@ -18,7 +18,7 @@ import (
 type Attempts interface {
 	journal.Log
 	KeptAttempts(ctx context.Context) ([]receipt.KeptAttempt, error)
-	ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) (begun []bool, err error)
+	ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) (receipt.AttemptsChanged, error)
 }
 
 // RunAttempts holds a log to what host.Attempts promises. World is as in Run.
@@ -56,9 +56,9 @@ func (o *owner) attempts() Attempts { return o.Log.(Attempts) }
 // change makes changes, and returns which attempts are begun.
 func (o *owner) change(c receipt.AttemptChanges) []bool {
 	o.story.Helper()
-	begun, err := o.attempts().ChangeAttempts(o.story.Context(), &c)
+	is, err := o.attempts().ChangeAttempts(o.story.Context(), &c)
 	require.NoError(o.story, err)
-	return begun
+	return is.Begun
 }
 
 func (o *owner) starts(all ...receipt.KeptAttempt) []bool {
@@ -158,6 +158,18 @@ var attempting = []law{
 		require.Greater(s, o.lease(), leaseInTests)
 		o.change(receipt.AttemptChanges{Renew: []receipt.KeptAttempt{lent(1, 0)}})
 		require.LessOrEqual(s, o.lease(), time.Duration(0))
+	}},
+	{"an attempt is its owner's for as long as that is sure to live", func(s *story) {
+		o := s.own()
+		is, err := o.attempts().ChangeAttempts(s.Context(), &receipt.AttemptChanges{Begin: []receipt.KeptAttempt{attemptOf(1, 1, 1)}})
+		require.NoError(s, err)
+		require.Positive(s, is.Lease)
+		o = s.own()
+		require.LessOrEqual(s, o.lease(), is.Lease)
+		require.Positive(s, o.lease(), "also where another one has the world")
+		_, err = o.attempts().ChangeAttempts(s.Context(), &receipt.AttemptChanges{Renew: []receipt.KeptAttempt{attemptOf(1, 1, 1)}})
+		require.NoError(s, err)
+		require.LessOrEqual(s, o.lease(), time.Duration(0), "nobody performs it")
 	}},
 	{"what a worker had is ended by the next owner", func(s *story) {
 		s.own().starts(lent(1, leaseInTests))

@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/worldkernel/worldkernel/journal"
 )
@@ -11,7 +12,7 @@ func TestMemoryIsALog(t *testing.T) {
 }
 
 func TestMemoryKeepsAttempts(t *testing.T) {
-	RunAttempts(t, func(*testing.T) func() journal.Log { return new(Server).Log })
+	RunAttempts(t, func(*testing.T) func() journal.Log { return (&Server{Lease: time.Minute}).Log })
 }
 
 func TestMemoryIsMovable(t *testing.T) {

@@ -42,12 +42,12 @@ type attemptID struct {
 
 // ChangeAttempts implements host.Attempts. Where an answer is lost the same is asked for again:
 // what is begun by then is this run's, and has been performed by nobody.
-func (w *World) ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) ([]bool, error) {
+func (w *World) ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) (is receipt.AttemptsChanged, err error) {
 	wid, token, err := w.owner()
 	if err != nil {
-		return nil, err
+		return is, err
 	}
-	begun, ours := make(map[attemptID]bool, len(changes.Begin)), false
+	begun, ours, lease := make(map[attemptID]bool, len(changes.Begin)), false, int64(0) // in microseconds
 	args := append([]any{wid, token}, attemptArgs(changes)...)
 	err = w.insist(ctx, func(ctx context.Context) error {
 		clear(begun)
@@ -56,7 +56,7 @@ func (w *World) ChangeAttempts(ctx context.Context, changes *receipt.AttemptChan
 			ours = true
 			var key []byte
 			var number *uint64 // NULL: none is begun
-			err := r.Scan(&key, &number)
+			err := r.Scan(&key, &number, &lease)
 			if number != nil {
 				at := attemptID{number: *number}
 				copy(at.key.Hash[:], key)
@@ -67,15 +67,15 @@ func (w *World) ChangeAttempts(ctx context.Context, changes *receipt.AttemptChan
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return is, err
 	case !ours:
-		return nil, journal.ErrFenced
+		return is, journal.ErrFenced
 	}
-	out := make([]bool, len(changes.Begin))
+	is.Begun, is.Lease = make([]bool, len(changes.Begin)), time.Duration(lease)*time.Microsecond
 	for i := range changes.Begin {
-		out[i] = begun[attemptID{changes.Begin[i].Key, changes.Begin[i].Attempt}]
+		is.Begun[i] = begun[attemptID{changes.Begin[i].Key, changes.Begin[i].Attempt}]
 	}
-	return out, nil
+	return is, nil
 }
 
 // attemptArgs are the run, and the columns of the tables that sqlChangeAttempts reads.

@@ -1,7 +1,7 @@
 // Package pglog keeps the journals of many worlds in one PostgreSQL database: [journal.Log]
 // over pgx. A [Store] is a process' pool of connections to it, and a [World] one world in it.
 //
-// What is kept, in the schema worldkernel (migrations/):
+// What is kept, in the schema worldkernel (schema.sql):
 //
 //	meta        the schema's version, and a name of the store that no other has
 //	node        the processes that own worlds, and until when they are taken to be alive
@@ -27,6 +27,14 @@
 //
 // Who can write to the database, and has not the key,
 // can put a world back to a head or an image that it had, and to no other.
+//
+// A node that others reach seals where that is with a key of the store's nodes, which the database never
+// sees either ([Options]), over
+//
+//	"worldkernel node 1" ‖ 0 ‖ id of the store ‖ 0 ‖ node ‖ 0 ‖ run ‖ until ‖ url
+//
+// with the run as its 16 bytes, and until, the end of the lease by the node's clock in microseconds since
+// 1970, as 8. It is sealed anew with each lease; an older one is believed for a minute more.
 //
 // # What fences
 //

@@ -46,7 +46,7 @@ func contenders(t *testing.T, url string) []*Store {
 	t.Helper()
 	var stores []*Store
 	for i := range owners {
-		stores = append(stores, open(t, url, Options{Node: fmt.Sprintf("node %d", i), Connections: 3, Patience: 20 * time.Second}))
+		stores = append(stores, open(t, url, Options{Node: fmt.Sprintf("node %d", i), Connections: 3, Patience: 2 * time.Minute}))
 	}
 	return stores
 }
@@ -298,7 +298,7 @@ func TestEachFaultOfAnAppendIsSettled(t *testing.T) {
 func moved(t *testing.T, change string) (*World, error) {
 	t.Helper()
 	url := newURL(t)
-	s := open(t, url, Options{Patience: 3 * time.Second})
+	s := open(t, url, Options{Patience: 10 * time.Second})
 	require.NoError(t, s.Create(t.Context(), "w", testKey))
 	w := s.World("w", Claim{Key: testKey})
 	_, err := w.Own(t.Context())

@@ -3,6 +3,7 @@ package pglog
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,8 @@ type Node struct {
 	Name, URL, Version string
 	Lease              time.Duration // how long it is taken to be alive, if it is heard of no more; negative: it is gone
 	Worlds             int           // that it owns
+	Resting            []string      // worlds that cannot go on there, each with the reason
+	Unproven           string        // why nothing is to be sent to URL; empty: a node that has the key gave it
 }
 
 // Alive reports whether the node is taken to be alive.
@@ -27,6 +30,17 @@ func (s *Store) Enter(ctx context.Context) error {
 	return s.beat(ctx)
 }
 
+// Tell has others see which worlds cannot go on in this process, a line each, from the next beat on.
+func (s *Store) Tell(resting string) { s.resting.Store(&resting) }
+
+func (s *Store) told() string {
+	text := s.resting.Load()
+	if text == nil {
+		return ""
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(*text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
 // Name is the node that this process is.
 func (s *Store) Name() string { return s.opts.Node }
 
@@ -37,7 +51,13 @@ func (s *Store) Nodes(ctx context.Context) (all []Node, err error) {
 		return s.rows(ctx, sqlNodes, nil, func(r pgx.Rows) error {
 			var n Node
 			var left int64
-			err := r.Scan(&n.Name, &n.URL, &n.Version, &left, &n.Worlds)
+			var resting string
+			var at address
+			err := r.Scan(&n.Name, &at.run, &at.url, &at.until, &at.seal, &n.Version, &resting, &left, &n.Worlds)
+			n.URL, n.Unproven = at.url, s.unproven(n.Name, &at)
+			if resting != "" {
+				n.Resting = strings.Split(strings.TrimSuffix(resting, "\n"), "\n")
+			}
 			n.Lease = time.Duration(left) * time.Microsecond
 			all = append(all, n)
 			return err
@@ -52,18 +72,26 @@ type Owner struct {
 	Here   bool   // this process does
 	Live   bool
 	Gives  bool   // it is a node, and gives the world up when another wants it
-	URL    string // where a node that lives answers; may be empty
+	URL    string // where a node that lives answers; may be empty, and is where Unproven is not
 	Wanted bool   // another node, which lives, is to have it next
 	To     string // where it was moved; empty: it was not
+
+	Unproven string // why nothing is to be sent to the address that the store has of the node
 }
 
 // Owner looks who owns a world. One that is not there, or not to be used, is refused.
 func (s *Store) Owner(ctx context.Context, id string) (Owner, error) {
 	var o Owner
 	var state journal.State
+	var at address
 	err := s.insist(ctx, func(ctx context.Context) error {
-		return s.row(ctx, sqlOwner, []any{id, s.run, s.opts.Node}, &state, &o.Node, &o.Here, &o.Live, &o.Gives, &o.URL, &o.To, &o.Wanted)
+		return s.row(ctx, sqlOwner, []any{id, s.run, s.opts.Node}, &state, &o.Node, &o.Here, &o.Live, &o.Gives, &at.run, &at.url, &at.until, &at.seal, &o.To, &o.Wanted)
 	})
+	if o.Live && !o.Here && at.url != "" {
+		if o.Unproven = s.unproven(o.Node, &at); o.Unproven == "" {
+			o.URL = at.url
+		}
+	}
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		err = s.World(id, Claim{}).faultOr(ctx, refuse(NoWorld, "%s", id))

@@ -53,7 +53,6 @@ func TestPostgresBehindAPoolerIsALog(t *testing.T) {
 	direct := server.URL(t)
 	through := pooled(t, server, direct)
 	require.NoError(t, Init(t.Context(), through))
-	require.NoError(t, Migrate(t.Context(), through))
 	one, two := open(t, through, Options{}), open(t, through, Options{})
 	worlds := 0
 	logtest.Run(t, func(t *testing.T) func() journal.Log {

@@ -33,8 +33,7 @@ const (
 	OtherEncoding  State = "other-encoding"
 	NoStore        State = "no-store"
 	OtherSchema    State = "other-schema"
-	OldSchema      State = "old-schema"
-	NewSchema      State = "new-schema"
+	OtherVersion   State = "other-version"
 	OtherStore     State = "other-store"
 	BadWorldID     State = "bad-world-id"
 	NoKey          State = "no-key"
@@ -60,7 +59,7 @@ func wordsOf() map[State]words {
 		Full:           {"the server has no connection left", "raise max_connections, or put a pooler in transaction mode between"},
 		Unauthorized:   {"the server does not accept this user", "look at user, password and certificate of the URL, and at pg_hba.conf"},
 		NoDatabase:     {"the database does not exist", "create it with createdb"},
-		Forbidden:      {"the user lacks a privilege in the schema worldkernel", "connect as a role that has it: docs/postgres.md, Roles, has what readers, nodes and migrations need"},
+		Forbidden:      {"the user lacks a privilege in the schema worldkernel", "connect as a role that has it: docs/postgres.md, Roles, has what readers, nodes and who makes a store need"},
 		OldServer:      {"the server is older than PostgreSQL 15", "upgrade it"},
 		Unsynced:       {"fsync is off: what the server acknowledges may be lost", "set fsync = on, and restore from a backup if the machine went down meanwhile"},
 		TornPages:      {"full_page_writes is off: a crash may tear pages", "set full_page_writes = on"},
@@ -70,8 +69,7 @@ func wordsOf() map[State]words {
 		OtherEncoding:  {"the database is not in UTF-8", "create it with createdb -E UTF8 -T template0"},
 		NoStore:        {"there is no store in this database", "make one: worldctl store init"},
 		OtherSchema:    {"the schema worldkernel is not one that a store has made", "use another database, or rename that schema"},
-		OldSchema:      {"the store is of an earlier version of this program", "migrate it: worldctl store migrate"},
-		NewSchema:      {"the store is of a later version of this program", "use that version, or a later one"},
+		OtherVersion:   {"the store is of another version of this program", "use that version, or move the worlds to a store of this one with it"},
 		OtherStore:     {"this is not the store that it was", "look which database the URL leads to now"},
 		BadWorldID:     {"this cannot be the id of a world", "use letters, digits and - _ . / between them, 128 bytes at most"},
 		NoKey:          {"the world's key is missing or too short to seal with", "open its keyring first"},

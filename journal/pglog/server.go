@@ -21,7 +21,7 @@ type serverSettings struct {
 	standby     bool
 	readOnly    bool
 	encoding    string
-	schema      bool  // there is a schema worldkernel, and more in it than a list of migrations
+	schema      bool  // there is a schema worldkernel, and something in it
 	store       *bool // with a store in it; nil: this user may not look
 	storeSchema int   // its version, where there is a store
 	storeID     string
@@ -83,10 +83,8 @@ func (v *serverSettings) refuseSchema() error {
 		return refuse(Forbidden, "USAGE")
 	case !*v.store:
 		return refuse(OtherSchema, "it has no table meta")
-	case v.storeSchema < schemaVersion:
-		return refuse(OldSchema, "schema %d, this program has %d", v.storeSchema, schemaVersion)
-	case v.storeSchema > schemaVersion:
-		return refuse(NewSchema, "schema %d, this program has %d", v.storeSchema, schemaVersion)
+	case v.storeSchema != schemaVersion:
+		return refuse(OtherVersion, "schema %d, this program has %d", v.storeSchema, schemaVersion)
 	}
 	return nil
 }

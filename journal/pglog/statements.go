@@ -1,12 +1,12 @@
 package pglog
 
-// All that is ever asked of the server, but for what migrations/ creates. Each is a transaction
+// All that is ever asked of the server, but for what schema.sql creates. Each is a transaction
 // of its own. Those that change a world have its token in their condition, and answer with a row
 // if they took effect. What is told to be durable was written, even where it was there: a
 // statement that writes nothing waits for no standby.
 const (
 	// sqlServer reads how the server is set up, and whether it holds a store. A schema that is empty
-	// is one that an init was interrupted in, or that was made for it.
+	// was made for one.
 	sqlServer = `
 SELECT current_setting('server_version_num')::int,
        current_setting('fsync') = 'on',
@@ -15,17 +15,12 @@ SELECT current_setting('server_version_num')::int,
        pg_is_in_recovery(),
        current_setting('transaction_read_only') = 'on',
        current_setting('server_encoding'),
-       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace('worldkernel') AND relname NOT LIKE 'migration%'),
+       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace('worldkernel')),
        CASE WHEN to_regnamespace('worldkernel') IS NULL THEN false
             WHEN NOT has_schema_privilege('worldkernel', 'USAGE') THEN NULL
             ELSE to_regclass('worldkernel.meta') IS NOT NULL END`
 
 	sqlMeta = `SELECT version, store::text FROM worldkernel.meta`
-
-	// sqlVersion is set after all migrations.
-	sqlVersion = `UPDATE worldkernel.meta SET version = $1`
-
-	sqlSchema = `CREATE SCHEMA IF NOT EXISTS worldkernel`
 
 	// sqlFault names what of a world's row (w) cannot be so, or is longer than it ever was; NULL: nothing. No
 	// statement sends such a row to who asks. 8192 is maxText.
@@ -97,21 +92,27 @@ WHERE wid = $1 AND token = $2 RETURNING wid`
 
 	// sqlNode enters a run of a node, or prolongs it; without a row another has the name.
 	sqlNode = `
-INSERT INTO worldkernel.node (node, run, lease_until, url, version, gives) VALUES ($1, $2, now() + $3, $5, $6, $7)
+INSERT INTO worldkernel.node (node, run, lease_until, url, version, gives, url_until, seal, resting) VALUES ($1, $2, now() + $3, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (node) DO UPDATE SET run = excluded.run, lease_until = excluded.lease_until, url = excluded.url,
-	version = excluded.version, gives = excluded.gives
+	url_until = excluded.url_until, seal = excluded.seal, version = excluded.version, gives = excluded.gives,
+	resting = excluded.resting
 WHERE node.run = excluded.run OR $4 RETURNING node`
+
+	// sqlAddress is where a node (n) answers, with what proves it; see address.
+	sqlAddress = `n.run, CASE WHEN octet_length(n.url) <= 8192 THEN n.url ELSE '' END, coalesce(n.url_until, 0),
+       CASE WHEN octet_length(n.seal) = 32 THEN n.seal ELSE '' END`
 
 	// sqlNodes lists the nodes, with how long their leases last, and how many worlds they own.
 	sqlNodes = `
-SELECT n.node, CASE WHEN octet_length(n.url) <= 8192 THEN n.url ELSE '' END, CASE WHEN octet_length(n.version) <= 8192 THEN n.version ELSE '' END, (extract(epoch FROM n.lease_until - now()) * 1000000)::bigint,
+SELECT n.node, ` + sqlAddress + `, CASE WHEN octet_length(n.version) <= 8192 THEN n.version ELSE '' END,
+       CASE WHEN octet_length(n.resting) <= 8192 THEN n.resting ELSE '' END, (extract(epoch FROM n.lease_until - now()) * 1000000)::bigint,
        (SELECT count(*) FROM worldkernel.world w WHERE w.node = n.node AND w.run = n.run)
 FROM worldkernel.node n ORDER BY n.node`
 
 	// sqlOwner looks who is to be asked about a world.
 	sqlOwner = `
 SELECT w.state, coalesce(w.node, ''), coalesce(w.run = $2, false), n.run IS NOT NULL, coalesce(n.gives, false),
-       CASE WHEN octet_length(n.url) <= 8192 THEN n.url ELSE '' END,
+       ` + sqlAddress + `,
        CASE WHEN octet_length(w.moved_to) <= 8192 THEN w.moved_to ELSE '' END,
        EXISTS (SELECT FROM worldkernel.node x WHERE x.node = w.wanted AND x.node <> $3 AND x.lease_until > now())
 FROM worldkernel.world w
@@ -331,13 +332,17 @@ FROM worldkernel.attempt WHERE wid = $1`
 
 	// sqlChangeAttempts begins attempts of one run ($3), ends some with results, prolongs leases
 	// and forgets some; none is in it twice. It answers with a row, or with one for each that is
-	// begun: for it writes those anew that the run had begun, and an answer was lost. Its lock
+	// begun: for it writes those anew that the run had begun, and an answer was lost. Each says how
+	// much is left of the lease of the owner's node: what it performs itself has that for its own. Its lock
 	// stops no append; sqlClaim waits for it, or it for that, and then the token is another.
 	sqlChangeAttempts = `
 WITH mine AS (SELECT wid FROM worldkernel.world WHERE wid = $1 AND token = $2 FOR KEY SHARE),
-begun AS (
+lives AS (
+	SELECT n.lease_until FROM worldkernel.world w JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run WHERE w.wid = $1
+), begun AS (
 	INSERT INTO worldkernel.attempt AS a (wid, key, number, nonce, holder, lease_until)
-	SELECT mine.wid, t.key, t.number, $3, t.holder, clock_timestamp() + t.lease * interval '1 microsecond'
+	SELECT mine.wid, t.key, t.number, $3, t.holder,
+	       CASE t.holder WHEN '' THEN (SELECT lease_until FROM lives) ELSE clock_timestamp() + t.lease * interval '1 microsecond' END
 	FROM mine, unnest($4::bytea[], $5::bigint[], $6::text[], $7::bigint[]) AS t (key, number, holder, lease)
 	ON CONFLICT (wid, key, number) DO UPDATE SET lease_until = excluded.lease_until
 	WHERE a.nonce = excluded.nonce AND a.result IS NULL
@@ -356,7 +361,8 @@ begun AS (
 	USING mine, unnest($14::bytea[], $15::bigint[]) AS t (key, number)
 	WHERE a.wid = mine.wid AND a.key = t.key AND a.number = t.number
 )
-SELECT begun.key, begun.number FROM mine LEFT JOIN begun ON true`
+SELECT begun.key, begun.number, coalesce((extract(epoch FROM (SELECT lease_until FROM lives) - clock_timestamp()) * 1000000)::bigint, 0)
+FROM mine LEFT JOIN begun ON true`
 
 	// sqlCheck finds the worlds whose rows cannot be so, whose frames do not reach from the first record to the head,
 	// whose image lacks a part, or that have no keyring.

@@ -44,6 +44,9 @@ type Options struct {
 	// URL is where this process answers for its worlds, and Version which program it is, for other
 	// nodes and for people; both may be empty.
 	URL, Version string
+	// Key returns the key of a store's nodes, which the database does not have: URL is sealed with it, and
+	// so is every URL that others believe. Nil: no URL is believed.
+	Key func(store string) ([]byte, error)
 	// Lease is how long this process is taken to be alive after it was last heard of, so that
 	// nobody takes its worlds over unless told to. It fences nothing.
 	Lease time.Duration
@@ -75,11 +78,13 @@ type Store struct {
 	run  pgtype.UUID   // of this Store, among those of its node
 	id   string        // as Status returns it
 	pack *packer
+	key  func() ([]byte, error) // of the store's nodes
 
-	stats stats
-	gives atomic.Bool  // up what others want
-	lease atomic.Int64 // when it runs out, in nanoseconds since 1970; 0: there is none yet
-	grace atomic.Int64 // until when nobody is taken to be dead; likewise
+	stats   stats
+	gives   atomic.Bool            // up what others want
+	resting atomic.Pointer[string] // see Tell
+	lease   atomic.Int64           // when it runs out, in nanoseconds since 1970; 0: there is none yet
+	grace   atomic.Int64           // until when nobody is taken to be dead; likewise
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -113,6 +118,12 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.id = v.storeID
+	if o.URL != "" && o.Key != nil {
+		if _, err := s.key(); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
 	s.work.Go(s.flush)
 	return s, nil
 }
@@ -150,6 +161,7 @@ func connect(url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opts: o, run: newUUID(), pack: pack, queue: newQueue(), claims: map[string]stand{}}
+	s.key = sync.OnceValues(s.nodesKey)
 	if s.pool, err = pgxpool.NewWithConfig(context.Background(), cfg); err != nil {
 		return nil, fmt.Errorf("pglog: %w", err)
 	}
@@ -211,8 +223,9 @@ func (s *Store) beat(ctx context.Context) error {
 // enter writes the lease of this run of the node; first: in the place of another run's.
 func (s *Store) enter(ctx context.Context, first bool) error {
 	var node string
-	args := []any{s.opts.Node, s.run, s.opts.Lease, first, s.opts.URL, s.opts.Version, s.gives.Load()}
 	asked := time.Now()
+	at := s.ownAddress(asked)
+	args := []any{s.opts.Node, s.run, s.opts.Lease, first, at.url, s.opts.Version, s.gives.Load(), at.until, at.seal, s.told()}
 	err := s.rowBy(ctx, s.own, sqlNode, args, &node)
 	if err == nil {
 		if s.Lapsed() { // the database was away for others, too: they have not been heard again yet

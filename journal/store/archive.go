@@ -70,7 +70,7 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 	// Readers know where the records are before these go.
 	list := append(s.Archived(), a)
 	s.archives.list.Store(&list)
-	if err := commit(s.db, b); err != nil {
+	if err := s.commit(b); err != nil {
 		return Archived{}, s.fail(err)
 	}
 	return a, s.compact(recordKey(1), recordKey(to+1))

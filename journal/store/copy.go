@@ -156,7 +156,7 @@ func (s *Store) adapt(from *Store, end journal.Seq, earlier bool) error {
 		default:
 			b := s.db.NewBatch()
 			setLogState(b, 0, 0) // it has no image yet
-			err = commit(s.db, b)
+			err = s.commit(b)
 		}
 		if err == nil && unsigned {
 			err = s.db.DeleteRange([]byte{signedPrefix}, []byte{signedPrefix + 1}, pebble.Sync)
@@ -213,7 +213,7 @@ func (s *Store) leave(from *Store, end journal.Seq) error {
 	if err := b.Delete(logKey(), nil); err != nil {
 		return err
 	}
-	return commit(s.db, b)
+	return s.commit(b)
 }
 
 // stage makes a copy of Pebble's files beside them, when all that was asked for
@@ -241,7 +241,7 @@ func (s *Store) stage() (journal.Head, error) {
 	if err := s.opts.FS.RemoveAll(s.path(stagedName)); err != nil { // left by a crash
 		return journal.Head{}, err
 	}
-	return s.head, s.db.Checkpoint(s.path(stagedName))
+	return s.head, cmp.Or(s.db.Checkpoint(s.path(stagedName)), s.failed())
 }
 
 // place moves what was staged to where the copy is made, or copies it where that

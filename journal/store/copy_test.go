@@ -402,27 +402,16 @@ func TestCopyToAFullDiskLeavesTheStoreAlone(t *testing.T) {
 			}
 			return nil
 		}))
-		opts := testOptions(files)
-		opts.Fatal = func(err error) { panic(err) }
-		s, err := Create(testDir, opts)
+		s, err := Create(testDir, testOptions(files))
 		require.NoError(t, err)
 		w := &writer{}
 		appendAll(t, s, w.batch("a/1"))
 
-		end := make(chan error, 8)
-		opts = copyOptions(files)
-		opts.Fatal = func(err error) {
-			end <- err
-			select {}
+		c, _, err := s.CopyTo(copyDir, journal.Last, copyOptions(files))
+		if err == nil {
+			err = c.Close()
 		}
-		go func() {
-			c, _, err := s.CopyTo(copyDir, journal.Last, opts)
-			if err == nil {
-				err = c.Close()
-			}
-			end <- err
-		}()
-		if err := <-end; err != nil {
+		if err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC)
 		}
 		appendAll(t, s, w.batch("a/1"))

@@ -105,3 +105,46 @@ func TestNoDescriptorEndsNoProcess(t *testing.T) {
 	_, err = Open(testDir, testOptions(files))
 	require.ErrorIs(t, err, syscall.EMFILE, "who opens a world is told")
 }
+
+// TestADescriptorIsNotWaitedForWithoutEnd: who closes a store does not wait for one for long, and what
+// the process has waited for is told.
+func TestADescriptorIsNotWaitedForWithoutEnd(t *testing.T) {
+	testrace.Here(t)
+	files := &crowdedFS{FS: memFS(t)}
+	said := make(chan string, 100)
+	opts := testOptions(files)
+	opts.Logf = func(format string, args ...any) {
+		select {
+		case said <- fmt.Sprintf(format, args...):
+		default:
+		}
+	}
+	s, err := Create(testDir, opts)
+	require.NoError(t, err)
+	w := resume(s)
+	appendAll(t, s, w.batch("a"))
+	acked := s.Head()
+	files.full.Store(true)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			p, err := s.Append(w.batch(strings.Repeat("x", 2<<10)))
+			if err == nil {
+				err = p.Wait()
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	require.Regexp(t, `^store: w/\.world/store/\S+ waits for a file descriptor, of which the process has none left, for 1m0s at most: raise ulimit -n$`, <-said)
+	_ = s.Close() // it cannot be flushed
+	require.Error(t, <-ended)
+	files.full.Store(false)
+	s, err = Open(testDir, testOptions(files))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, s.Head().ID, acked.ID)
+	require.Len(t, scanAll(t, s, 0), int(s.Head().ID))
+	require.NoError(t, s.Close())
+}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
@@ -240,34 +242,20 @@ func TestCrashInHistoryIsBeforeOrAfter(t *testing.T) {
 	}
 }
 
-// tellUnder tells one chapter over a failing disk, up to its end or that of the
-// process.
-func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, failing errorfs.InjectorFunc) ends {
-	end := make(chan ends, 8)
-	var armed, dead atomic.Bool
-	opts := doersOptions(fault.Disk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if dead.Load() {
-			select {} // Pebble would try again, forever
-		}
+// tellUnder tells one chapter over a failing disk, up to its end.
+func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, failing errorfs.InjectorFunc) error {
+	var armed atomic.Bool
+	a, err := begin(doersOptions(fault.Disk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if !armed.Load() {
 			return nil
 		}
 		return failing(op)
-	})))
-	opts.Fatal = func(err error) {
-		dead.Store(true)
-		end <- ends{err: err, fatal: true}
-		select {}
+	}))), to, false)
+	if err != nil {
+		return err
 	}
-	go func() {
-		a, err := begin(opts, to, false)
-		if err == nil {
-			armed.Store(true)
-			err = errors.Join(chapters()[at].tell(context.Background(), a), a.end())
-		}
-		end <- ends{err: err}
-	}()
-	return <-end
+	armed.Store(true)
+	return errors.Join(chapters()[at].tell(context.Background(), a), a.end())
 }
 
 // A write that fails is an error, and the world that is opened then is before the
@@ -276,7 +264,7 @@ func TestFailingWriteInHistoryIsBeforeOrAfter(t *testing.T) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
 	u := tellUndisturbed(t)
-	kinds := map[ends]int{}
+	kinds := map[bool]int{}
 	for at, c := range chapters() {
 		if c.some {
 			continue
@@ -292,19 +280,19 @@ func TestFailingWriteInHistoryIsBeforeOrAfter(t *testing.T) {
 				return nil
 			})
 			injected = count.Load() >= n
-			if got.err == nil {
+			if got == nil {
 				require.Equal(t, u.before[at+1].status.Head.ID, journal.Seq(to.acked.Load()))
 			}
-			kinds[ends{fatal: got.fatal}]++
+			kinds[got == nil]++
 			s := scene{files: mem.CrashClone(vfs.CrashCloneCfg{}), chapter: at, acked: journal.Seq(to.acked.Load())}
 			name := fmt.Sprintf("%s, operation %d, all after=%v, seed=%d", c.name, n, all, seed)
 			if !t.Run(name, func(t *testing.T) { u.survives(t, s) }) {
-				t.Fatal("ended with", got.err)
+				t.Fatal("ended with", got)
 			}
 		}
 	}
-	require.Positive(t, kinds[ends{}])
-	require.Positive(t, kinds[ends{fatal: true}], "no failing log ended the process")
+	require.Positive(t, kinds[true])
+	require.Positive(t, kinds[false])
 }
 
 // manyCells checkpoints so many cells that leaving them out of a copy fills a log.
@@ -321,7 +309,7 @@ func manyCells(t *testing.T, mem *vfs.MemFS, head journal.Head) {
 
 // TestFailingDiskEndsEveryVerbAndLosesNothing fails operations while records are
 // archived, garbage is collected and copies are made, alone and with all after them. It
-// ends as an error or as the end of the process: nobody waits for ever.
+// ends as an error: nobody waits for ever, and the process goes on.
 func TestFailingDiskEndsEveryVerbAndLosesNothing(t *testing.T) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -344,7 +332,7 @@ func TestFailingDiskEndsEveryVerbAndLosesNothing(t *testing.T) {
 		{"gc", func(s *Store, _ Options) error { _, err := s.Collect(); return err }},
 		{"copy", earlier},
 	} {
-		fatal := map[bool]int{}
+		failed := 0
 		for n, injected := int64(1), true; injected; n += 1 + rng.Int64N(8) {
 			after := rng.IntN(2) == 0
 			files := clone(mem)
@@ -362,9 +350,9 @@ func TestFailingDiskEndsEveryVerbAndLosesNothing(t *testing.T) {
 				return errors.Join(verb.do(s, opts), s.Close())
 			})
 			injected = count.Load() >= n
-			if got.err != nil {
-				require.ErrorIs(t, got.err, syscall.EIO)
-				fatal[got.fatal]++
+			if got != nil {
+				require.ErrorIs(t, got, syscall.EIO)
+				failed++
 			}
 			name := fmt.Sprintf("%s,operation=%d,all after=%v,seed=%d", verb.name, n, after, seed)
 			if !t.Run(name, func(t *testing.T) {
@@ -372,10 +360,43 @@ func TestFailingDiskEndsEveryVerbAndLosesNothing(t *testing.T) {
 				requireJournal(t, s, all)
 				require.NoError(t, s.Close())
 			}) {
-				t.Fatal("ended with", got.err)
+				t.Fatal("ended with", got)
 			}
 		}
-		require.Positive(t, fatal[false])
-		require.Positive(t, fatal[true])
+		require.Positive(t, failed)
 	}
+}
+
+// TestWhatComesAfterAFailureDoesNotReachTheDisk: Pebble goes on in memory, over what is as a process leaves
+// it that ended in that moment.
+func TestWhatComesAfterAFailureDoesNotReachTheDisk(t *testing.T) {
+	mem := memFS(t)
+	var armed, broken atomic.Bool
+	var writes atomic.Int64
+	s, err := Create(testDir, testOptions(fault.Disk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileClose || op.Kind == errorfs.OpFileReadAt || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		if broken.Load() {
+			writes.Add(1)
+		}
+		if armed.Load() && strings.HasSuffix(op.Path, walSuffix) && !broken.Swap(true) {
+			return &vfsError{op, syscall.EIO}
+		}
+		return nil
+	}))))
+	require.NoError(t, err)
+	w := &writer{}
+	appendAll(t, s, w.batch("a"))
+	armed.Store(true)
+	p, err := s.Append(w.batch("b"))
+	require.NoError(t, err)
+	require.ErrorIs(t, p.Wait(), syscall.EIO)
+	before := writes.Load() // of the anchor, which is written while the log is
+	require.NoError(t, s.db.Set([]byte("not there"), nil, pebble.Sync))
+	require.NoError(t, s.db.Flush())
+	require.Equal(t, before, writes.Load())
+	_ = s.Close() // it may say so again
+	require.Equal(t, before, writes.Load())
+	require.NoError(t, reopen(t, mem).Close())
 }

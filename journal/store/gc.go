@@ -34,7 +34,7 @@ func (s *Store) Collect() (Garbage, error) {
 		err = c.collectVersions()
 	}
 	if err == nil {
-		err = commit(s.db, b)
+		err = s.commit(b)
 	}
 	if err == nil {
 		err = s.sweep(&c.found)

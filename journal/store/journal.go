@@ -195,8 +195,6 @@ func (s *Store) acknowledgeAll(group []*pending) {
 	s.syncTook.note(time.Since(began))
 	if err == nil && lead == nil {
 		s.moveAnchor(head, nil)
-	}
-	if err == nil {
 		err = s.failed()
 	}
 	for _, p := range group {
@@ -257,7 +255,7 @@ func (s *Store) syncAll(group []*pending) error {
 			return s.fail(fmt.Errorf("store: %w", p.err))
 		}
 	}
-	return nil
+	return s.failed() // Pebble is told that all went well where the disk fails
 }
 
 // moveAnchor moves the anchor to a head, with what leads there, if the store may not be
@@ -272,7 +270,7 @@ func (s *Store) moveAnchor(head journal.Head, lead []byte) {
 	}
 	s.led.Store(len(lead) > 0)
 	if err != nil {
-		_ = s.fail(fmt.Errorf("store: %w", err))
+		_ = s.fail(s.unwritable(err))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -68,6 +69,9 @@ type DamageError struct {
 // Error leaves out what follows the first line: Pebble's notes to itself.
 func (e *DamageError) Error() string {
 	cause, _, _ := strings.Cut(e.Err.Error(), "\n")
+	if file.NoDescriptor(e.Err) {
+		return fmt.Sprintf("%s cannot be read: %s", e.What, cause)
+	}
 	return fmt.Sprintf("%s is damaged: %s", e.What, cause)
 }
 

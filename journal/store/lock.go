@@ -29,6 +29,9 @@ func (e *LockedError) Error() string {
 
 // Remove removes a world's directory, unless it has an owner (*LockedError).
 func Remove(dir string) error {
+	if err := file.CheckTree(dir, ""); err != nil {
+		return fmt.Errorf("store: remove: %w", err)
+	}
 	lock, err := acquire(vfs.Default, filepath.Join(dir, lockName))
 	if err != nil {
 		return fmt.Errorf("store: remove %s: %w", dir, err)

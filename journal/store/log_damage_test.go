@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -16,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 )
@@ -176,7 +179,7 @@ func TestDamagedCopyIsTheSameWorld(t *testing.T) {
 		for try := 0; ; try++ {
 			require.Less(t, try, 3, "place %d, %s: it is not made anew", place, what)
 			got, ended := openAndLook(files, boot, blobs)
-			if ended.err == nil {
+			if ended == nil {
 				require.True(t, slices.Contains(images, got.image), "place %d, %s: the last image", place, what)
 				requireSeen(t, want, got, fmt.Sprintf("place %d, %s", place, what))
 				if try == 0 {
@@ -186,10 +189,7 @@ func TestDamagedCopyIsTheSameWorld(t *testing.T) {
 				}
 				break
 			}
-			require.True(t, damages(ended.err), "place %d, %s: %v", place, what, ended.err)
-			if ended.fatal {
-				files = clone(files)
-			}
+			require.True(t, damages(ended), "place %d, %s: %v", place, what, ended)
 		}
 	}
 	t.Logf("%d places: the world as it was at once %d times, and opened again %d times", places, healed, anew)
@@ -201,7 +201,7 @@ func damages(err error) bool {
 	return errors.As(err, &damage) || pebble.IsCorruptionError(err)
 }
 
-func openAndLook(files *vfs.MemFS, boot string, blobs []journal.Hash) (got seen, ended ends) {
+func openAndLook(files *vfs.MemFS, boot string, blobs []journal.Hash) (got seen, ended error) {
 	ended = under(files, func(errorfs.Op) error { return nil }, func(opts Options) error {
 		opts.boot = boot
 		s, err := Open(testDir, opts)
@@ -244,11 +244,69 @@ func TestALogOfTheCopyThatIsGoneIsMissed(t *testing.T) {
 			shared = &logtest.Server{}
 			shared.Restore(backup)
 			got, ended := openAndLook(files, boot, blobs)
-			require.NoError(t, ended.err, path)
+			require.NoError(t, ended, path)
 			require.True(t, slices.Contains(images, got.image), "%s: the last image", path)
 			requireSeen(t, want, got, path)
 			missed++
 		}
 	}
 	require.Greater(t, missed, 8, "there was never more than one")
+}
+
+// TestAFullDiskOfACopyEndsItsWorldAlone: it is given up, and others of the process go on. What the
+// log had acknowledged is there when there is room again.
+func TestAFullDiskOfACopyEndsItsWorldAlone(t *testing.T) {
+	for n := int64(1); n < 40; n += 3 {
+		mem, server := memFS(t), &logtest.Server{}
+		var full atomic.Bool
+		var left atomic.Int64
+		left.Store(n)
+		files := fault.Disk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			needsRoom := op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt
+			if full.Load() && needsRoom && left.Add(-1) < 0 {
+				return &vfsError{op, syscall.ENOSPC}
+			}
+			return nil
+		}))
+		opts := func() Options {
+			o := sharedOptions(files, server.Log())
+			o.boot = "this"
+			return o
+		}
+		s, err := Create(testDir, opts())
+		require.NoError(t, err)
+		other, err := Create("w/other", sharedOptions(mem, (&logtest.Server{}).Log()))
+		require.NoError(t, err)
+		w, beside := &writer{}, &writer{}
+		full.Store(true)
+		acked := w.head
+		for err == nil {
+			acked = w.head
+			var p journal.Pending
+			if p, err = s.Append(w.batch(strings.Repeat("b", 1<<10))); err == nil {
+				err = p.Wait()
+			}
+			if w.head.ID%20 == 0 {
+				_ = s.Checkpoint(&journal.Image{Head: w.head})
+			}
+			appendAll(t, other, beside.batch("c"))
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.ErrorContains(t, err, "free space on "+testDir)
+		_ = s.Close() // which may say so again
+		_, free := server.Wake()
+		require.True(t, free, "it is given up")
+		if _, err := Open(testDir, opts()); err != nil { // nothing was freed
+			require.ErrorIs(t, err, syscall.ENOSPC)
+		}
+		appendAll(t, other, beside.batch("c"))
+		require.NoError(t, other.Close())
+		full.Store(false)
+		s, err = Open(testDir, opts())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, s.Head().ID, acked.ID)
+		require.Len(t, scanAll(t, s, 0), int(s.Head().ID))
+		require.Empty(t, damageOf(s))
+		require.NoError(t, s.Close())
+	}
 }

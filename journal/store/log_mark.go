@@ -60,7 +60,7 @@ func (s *Store) setMark(mark string) error {
 // suspect has the copy made anew by whoever opens it next, if err is of damage to it.
 func (s *Store) suspect(err error) error {
 	damage := (*DamageError)(nil)
-	if s.opts.Log != nil && (errors.As(err, &damage) || pebble.IsCorruptionError(err)) && !s.damaged.Swap(true) {
+	if s.opts.Log != nil && !s.severed.Load() && (errors.As(err, &damage) || pebble.IsCorruptionError(err)) && !s.damaged.Swap(true) {
 		s.opts.Logf("store: %s: the copy is made anew by whoever opens it next: %v", s.dir, err)
 		_ = s.setMark(markDamaged) // what cannot be written is not marked as clean either
 	}

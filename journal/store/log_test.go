@@ -355,6 +355,12 @@ func TestOpeningWithoutACopyReadsTheImageAndWhatFollows(t *testing.T) {
 		appended += len(text)
 		require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Core: []byte("core"), Cells: slices.Clone(cells)}))
 		s.settleImages()
+		// A log that takes long is given fewer images, so this one is awaited.
+		require.Eventually(t, func() bool {
+			s.keeping.Lock()
+			defer s.keeping.Unlock()
+			return !s.unkept.Load() || s.grown.Load() < s.imageSize
+		}, time.Minute, time.Millisecond)
 	}
 	require.NoError(t, s.Close())
 	require.Less(t, log.imageBytes, 2*appended)
@@ -364,13 +370,14 @@ func TestOpeningWithoutACopyReadsTheImageAndWhatFollows(t *testing.T) {
 	cold, err := Open(testDir, sharedOptions(memFSOf(t), counted))
 	require.NoError(t, err)
 	require.Equal(t, w.head, cold.Head())
-	require.Less(t, counted.records, 400, "of %d", w.head.ID)
+	// The last image is of the batch whose bytes made it due, or of the one before.
+	require.Less(t, counted.records, 450, "of %d", w.head.ID)
 	got, err := cold.Image(journal.Last)
 	require.NoError(t, err)
 	require.Len(t, got.Cells, 200)
 	require.Equal(t, prose(7, 8<<10), string(got.Cells[7].Bytes))
 	require.Len(t, cellRecords(t, cold, "agent/a", w.head.ID-50), 49)
-	require.Less(t, counted.records, 400, "what is indexed is not read")
+	require.Less(t, counted.records, 450, "what is indexed is not read")
 	require.Len(t, cellRecords(t, cold, "agent/a", 0), 2000)
 	require.NoError(t, cold.Close())
 }

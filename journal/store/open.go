@@ -105,20 +105,17 @@ func (s *Store) makeStore() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(setMeta(db, meta{format: FormatVersion}), db.Close())
+	return cmp.Or(errors.Join(setMeta(db, meta{format: FormatVersion}), db.Close()), s.failed())
 }
 
-// using opens Pebble's files under a name, does work with them and closes them. The
-// work may fill more than a log, so one that fails ends the process.
+// using opens Pebble's files under a name, does work with them and closes them.
 func (s *Store) using(name string, options *pebble.Options, work func() error) (err error) {
 	options.ErrorIfNotExists = true
 	if s.db, err = pebble.Open(s.path(name), options); err != nil {
 		return unreadable(err)
 	}
-	s.logging.Store(true)
 	defer func() {
-		s.logging.Store(false)
-		err = errors.Join(err, s.db.Close())
+		err = cmp.Or(s.failed(), errors.Join(err, s.db.Close()), s.failed())
 		s.db = nil
 	}()
 	return work()
@@ -193,11 +190,13 @@ func (s *Store) own() error {
 	if err := setMeta(s.db, m); err != nil {
 		return err
 	}
-	s.logging.Store(true) // what follows may fill more than a log
 	if err := cmp.Or(s.finishRedactions(found), s.loadArchives()); err != nil {
 		return err
 	}
 	s.epoch = m.epoch
+	if err := s.failed(); err != nil { // the anchor would lead where the store has not come
+		return err
+	}
 	if err := s.anchor.write(s.head, s.epoch); err != nil {
 		return err
 	}
@@ -248,7 +247,7 @@ func (s *Store) follow() error {
 			if err := b.SetRepr(bytes.Clone(lead[4 : 4+n])); err != nil {
 				return err
 			}
-			if err := commit(s.db, b); err != nil {
+			if err := s.commit(b); err != nil {
 				return err
 			}
 			lead = lead[4+n:]

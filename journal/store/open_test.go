@@ -169,6 +169,8 @@ func TestAMissingFileIsDamage(t *testing.T) {
 func TestDamageIsToldInOneLine(t *testing.T) {
 	err := &DamageError{What: "x", Err: errors.New("torn\n<corruption detail carrier>\nstack")}
 	require.Equal(t, "x is damaged: torn", err.Error())
+	err.Err = syscall.EMFILE
+	require.Equal(t, "x cannot be read: too many open files", err.Error(), "nothing is wrong with it")
 }
 
 func TestAnOwnedWorldIsNotRemoved(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/worldkernel/worldkernel/internal/file"
 )
@@ -26,7 +25,7 @@ const memTableBytes = 32 << 20
 // its own may have more files than the process may have, where there are a thousand.
 var tables = sync.OnceValues(func() (*pebble.Cache, *pebble.FileCache) { //nolint:gochecknoglobals // the limit of files is one of the process, too
 	const bytes, most = 16 << 20, 1000
-	return pebble.NewCache(bytes), pebble.NewFileCache(runtime.GOMAXPROCS(0), max(64, min(most, file.Descriptors()/8)))
+	return pebble.NewCache(bytes), pebble.NewFileCache(runtime.GOMAXPROCS(0), max(runtime.GOMAXPROCS(0), 16, min(most, file.Descriptors()/8)))
 })
 
 // pebbleOptions suit one writer of ascending ids that seldom reads: no
@@ -36,7 +35,7 @@ var tables = sync.OnceValues(func() (*pebble.Cache, *pebble.FileCache) { //nolin
 func (s *Store) pebbleOptions() *pebble.Options {
 	blocks, files := tables()
 	o := &pebble.Options{
-		FS:                          &guardFS{FS: descriptorFS{s.opts.FS, &s.opened}, logBroken: s.logBroken, dirBroken: s.fatal, logSyncs: &s.logSyncs, wals: s.wals},
+		FS:                          &guardFS{FS: descriptorFS{s.opts.FS, s}, s: s},
 		Logger:                      logger{s},
 		EventListener:               s.listener(),
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -112,24 +111,14 @@ func (p *patientScheduler) allow() {
 func (s *Store) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if file.NoDescriptor(err) && s.opened.Load() {
+			if file.NoDescriptor(err) && s.opened.Load() && !errors.Is(err, errWaited) {
 				return // Pebble tries again, and there will be some
 			}
-			if s.stalled.Load() || !s.opened.Load() {
-				s.fatal(err)
-			}
-			_ = s.fail(s.unwritable(err)) // the next append says so
+			s.broken(err)
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			_ = s.fail(fmt.Errorf("store: %w", &DamageError{What: info.Path, Err: info.Details}))
 		},
-		WriteStallBegin: func(pebble.WriteStallBeginInfo) {
-			s.stalled.Store(true)
-			if err := s.failed(); err != nil {
-				s.end(err)
-			}
-		},
-		WriteStallEnd: func() { s.stalled.Store(false) },
 	}
 }
 
@@ -149,191 +138,27 @@ func (l logger) Fatalf(format string, args ...any) {
 			cause = err
 		}
 	}
-	l.s.fatal(cause)
-}
-
-// logBroken is told of every error in writing Pebble's log. After one Pebble
-// may have lost a write, and it panics as soon as it changes to another log; so
-// the process ends here. While Pebble opens its files, or closes them again without
-// the world having been opened, it changes to no other, and returns the error. (Where
-// a directory cannot be synced Pebble panics at once, in any goroutine.)
-func (s *Store) logBroken(err error) {
-	if s.logging.Load() {
-		s.fatal(err)
-	}
-}
-
-// fatal ends the process, because err keeps Pebble from going on.
-func (s *Store) fatal(err error) {
-	err = s.unwritable(err)
-	_ = s.fail(err)
-	s.end(err)
-}
-
-func (s *Store) end(err error) {
-	s.opts.Fatal(err)
+	cause = l.s.unwritable(cause)
+	_ = l.s.fail(cause)
+	l.s.opts.Fatal(cause)
 	os.Exit(1) //nolint:forbidigo // Fatal must not return, and Pebble goes on where it does
+}
+
+// broken fails the store because the disk under Pebble does, and keeps Pebble from it: see guardFS.
+func (s *Store) broken(err error) {
+	_ = s.fail(s.unwritable(err)) // first: what Pebble then calls written is not acknowledged
+	s.severed.Store(true)
 }
 
 // unwritable says what can be done about err.
 func (s *Store) unwritable(err error) error {
 	remedy := "check the disk under"
-	if errors.Is(err, syscall.ENOSPC) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		remedy = "free space on"
+	case file.NoDescriptor(err):
+		remedy = "raise ulimit -n of the process that writes"
 	}
 	return fmt.Errorf("store: %s cannot be written: %w; %s %s; then open the world again, nothing acknowledged is lost",
 		s.dir, err, remedy, s.dir)
 }
-
-// walSuffix ends the names of Pebble's logs.
-const walSuffix = ".log"
-
-// guardFS reports errors in writing Pebble's logs and in syncing directories.
-// It also closes a gap: Pebble makes a file, then a marker that names it, and
-// syncs their directory once; a file system might keep the marker alone.
-type guardFS struct {
-	vfs.FS
-
-	logBroken, dirBroken func(error)
-	logSyncs             *atomic.Uint64
-	wals                 *walList // of a copy; or nil
-}
-
-// Unwrap implements vfs.FS.
-func (g *guardFS) Unwrap() vfs.FS { return g.FS }
-
-// Create implements vfs.FS.
-func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if strings.HasPrefix(g.PathBase(name), "marker.") {
-		if err := syncDir(g, g.PathDir(name)); err != nil {
-			return nil, err
-		}
-	}
-	f, err := g.FS.Create(name, category)
-	if strings.HasSuffix(name, walSuffix) && err == nil {
-		g.wals.change(name, "")
-	}
-	return g.guard(name, f, err)
-}
-
-// ReuseForWrite implements vfs.FS.
-func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := g.FS.ReuseForWrite(oldname, newname, category)
-	if strings.HasSuffix(newname, walSuffix) && err == nil {
-		g.wals.change(newname, oldname)
-	}
-	return g.guard(newname, f, err)
-}
-
-// Remove implements vfs.FS.
-func (g *guardFS) Remove(name string) error {
-	if strings.HasSuffix(name, walSuffix) {
-		g.wals.change("", name)
-	}
-	return g.FS.Remove(name)
-}
-
-// OpenDir implements vfs.FS.
-func (g *guardFS) OpenDir(name string) (vfs.File, error) {
-	f, err := g.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
-	}
-	return &guardFile{File: f, broken: g.dirBroken}, nil
-}
-
-func (g *guardFS) guard(name string, f vfs.File, err error) (vfs.File, error) {
-	if !strings.HasSuffix(name, walSuffix) {
-		return f, err
-	}
-	if err != nil {
-		g.logBroken(err)
-		return nil, err
-	}
-	return &guardFile{File: f, broken: g.logBroken, syncs: g.logSyncs}, nil
-}
-
-type guardFile struct {
-	vfs.File
-
-	broken func(error)
-	syncs  *atomic.Uint64 // counts; nil: it is not a log
-
-	size, filled int64 // bytes written, and zeros up to where
-	since, last  int64 // bytes written since the last sync, and between the two before
-}
-
-// Preallocate implements vfs.File. It does nothing: Pebble would set aside a
-// memtable's size for every log, for a world that may hold ten records. Write
-// does it, step by step.
-func (f *guardFile) Preallocate(int64, int64) error { return nil }
-
-// aheadBytes is how far a log is filled with zeros before they are overwritten.
-// Syncing what has its place in the file already takes half the time, or less,
-// of syncing what makes the file longer. Pebble ends reading at zeros. It is as
-// much as the log has already, within bounds; and where much is written between
-// two syncs, nothing: it would be written twice for little.
-func (f *guardFile) aheadBytes() int64 { return min(max(f.size, 4<<10), 128<<10) }
-
-// aheadUpTo is how many bytes between two syncs are not much.
-const aheadUpTo = 32 << 10
-
-func (f *guardFile) report(err error) error {
-	if err != nil {
-		f.broken(err)
-	}
-	return err
-}
-
-// Write implements vfs.File. Of what is guarded only logs are written.
-func (f *guardFile) Write(p []byte) (int, error) {
-	if end := f.size + int64(len(p)); end > f.filled && f.last <= aheadUpTo {
-		from := max(f.filled, end)
-		ahead := f.aheadBytes()
-		if _, err := f.WriteAt(make([]byte, ahead), from); err != nil {
-			return 0, f.report(err)
-		}
-		f.filled = from + ahead
-	}
-	n, err := f.File.Write(p)
-	f.size += int64(n)
-	f.since += int64(n)
-	return n, f.report(err)
-}
-
-// Sync implements vfs.File.
-func (f *guardFile) Sync() error {
-	f.count()
-	return f.report(f.File.Sync())
-}
-
-// SyncData implements vfs.File.
-func (f *guardFile) SyncData() error {
-	f.count()
-	return f.report(f.File.SyncData())
-}
-
-// count counts the syncs of a log. Pebble writes and syncs one from a single
-// goroutine; other files may be synced by several.
-func (f *guardFile) count() {
-	if f.syncs == nil {
-		return
-	}
-	f.syncs.Add(1)
-	f.last, f.since = f.since, 0
-}
-
-// SyncTo implements vfs.File.
-func (f *guardFile) SyncTo(length int64) (bool, error) {
-	full, err := f.File.SyncTo(length)
-	return full, f.report(err)
-}
-
-// Stat implements vfs.File. Pebble asks a log that it is to write over for its size.
-func (f *guardFile) Stat() (vfs.FileInfo, error) {
-	info, err := f.File.Stat()
-	return info, f.report(err)
-}
-
-// Close implements vfs.File.
-func (f *guardFile) Close() error { return f.report(f.File.Close()) }

@@ -74,7 +74,7 @@ func (s *Store) putSealed(key, body []byte) error {
 	}
 	b := s.db.NewBatch()
 	newSealer().set(b, key, body)
-	return commit(s.db, b)
+	return s.commit(b)
 }
 
 // commit makes a batch durable, and all that Pebble was given before it.
@@ -83,6 +83,11 @@ func commit(db *pebble.DB, b *pebble.Batch) error {
 		return err
 	}
 	return errors.Join(b.SyncWait(), b.Close())
+}
+
+// commit is commit of the store's own Pebble, which may say so of what was kept from the disk.
+func (s *Store) commit(b *pebble.Batch) error {
+	return cmp.Or(commit(s.db, b), s.failed())
 }
 
 // redacted returns what is said of a blob that is not there.
@@ -192,7 +197,7 @@ func (s *Store) destroy(found []redaction) error {
 			return err
 		}
 	}
-	if err := commit(s.db, b); err != nil {
+	if err := s.commit(b); err != nil {
 		return err
 	}
 	if err := s.dropMoments(); err != nil {
@@ -223,7 +228,7 @@ func (s *Store) rewrite(prefixes ...byte) error {
 		if err := cmp.Or(b.Delete([]byte{prefix}, nil), b.Delete(last, nil)); err != nil {
 			return err
 		}
-		if err := commit(s.db, b); err != nil {
+		if err := s.commit(b); err != nil {
 			return err
 		}
 		if err := s.compact([]byte{prefix}, []byte{prefix + 1}); err != nil {
@@ -241,7 +246,7 @@ func (s *Store) compact(from, to []byte) error {
 	go func() { compacted <- s.db.Compact(ctx, from, to, false) }()
 	select {
 	case err := <-compacted:
-		return err
+		return cmp.Or(err, s.failed())
 	case <-s.failing: // Pebble would try to flush again, forever
 		cancel()
 		<-compacted //nolint:errcheck // it was told to end
@@ -264,5 +269,5 @@ func (s *Store) finishRedactions(found unfinishedRedactions) error {
 			return err
 		}
 	}
-	return commit(s.db, b)
+	return s.commit(b)
 }

@@ -134,6 +134,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -187,9 +188,8 @@ type Options struct {
 	// Scratch waits for no disk: of a world that is thrown away, and that a crash may take.
 	Scratch bool
 
-	// Fatal ends the process, because the disk under the journal fails and
-	// going on could lose what was acknowledged; also in Create and Open, where
-	// Pebble would otherwise try forever. The error says what to do. It must not
+	// Fatal ends the process, because Pebble cannot go on, and says nothing that the
+	// store could end by itself for, as it does for a disk that fails. It must not
 	// return. Nil: print to stderr and exit with 1.
 	Fatal func(error)
 
@@ -249,10 +249,10 @@ type Store struct {
 	failure  atomic.Pointer[error]
 	failing  chan struct{} // closed when there is a failure
 	opened   atomic.Bool   // it has been; until then somebody waits for what Pebble flushes
-	logging  atomic.Bool   // a failing log ends the process, because Pebble may change to another
+	closing  atomic.Bool   // nobody waits long for a descriptor any more
+	severed  atomic.Bool   // nothing that Pebble writes reaches the disk; see guardFS
 	led      atomic.Bool   // the anchor has a lead
 	lead     []byte        // the last; memory that acknowledge uses again
-	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
 	syncTook              latency
@@ -295,6 +295,9 @@ func Open(dir string, opts Options) (*Store, error) {
 func start(verb, dir string, opts Options, begin func(*Store) error) (*Store, error) {
 	s := &Store{dir: dir, opts: opts.withDefaults(), failing: make(chan struct{})}
 	if err := begin(s); err != nil {
+		if errors.Is(err, syscall.ENOSPC) && s.failed() == nil {
+			err = s.unwritable(err)
+		}
 		_ = s.release() // what matters is why it could not be opened
 		return nil, fmt.Errorf("store: %s %s: %w", verb, dir, err)
 	}
@@ -345,6 +348,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.appended)
 	s.mu.Unlock()
+	s.closing.Store(true)
 	s.done.Wait()
 	given := s.leaveLog()
 	s.released.Store(true)

@@ -103,7 +103,7 @@ func (s *Store) sweep(found *Garbage) error {
 	if err != nil {
 		return errors.Join(err, d.batch.Close())
 	}
-	return commit(s.db, d.batch)
+	return s.commit(d.batch)
 }
 
 // deleter deletes in batches that do not grow too large.

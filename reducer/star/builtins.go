@@ -21,9 +21,7 @@ func (m *meter) predeclared() starlark.StringDict {
 	} {
 		add(op.String(), m.binary(op))
 	}
-	if m.exact {
-		m.addExact(add)
-	}
+	m.addCounted(add)
 	add(syntax.PLUS_EQ.String(), m.addInPlace(m.binary(syntax.PLUS)))
 	add(syntax.PIPE_EQ.String(), m.orInPlace(m.binary(syntax.PIPE)))
 	for _, op := range []syntax.Token{syntax.EQL, syntax.NEQ, syntax.LT, syntax.LE, syntax.GT, syntax.GE} {
@@ -46,12 +44,12 @@ func (m *meter) predeclared() starlark.StringDict {
 	return names
 }
 
-// addExact adds what is checked since version 2.
-func (m *meter) addExact(add func(string, builtin)) {
+// addCounted adds what is charged for in proportion to its work.
+func (m *meter) addCounted(add func(string, builtin)) {
 	for _, op := range []syntax.Token{syntax.SLASH, syntax.SLASHSLASH, syntax.GTGT} {
 		add(op.String(), m.binary(op))
 	}
-	for _, name := range exactMethods() {
+	for _, name := range growing() {
 		add("."+name, m.method(name, reads))
 	}
 	add("hasattr", m.hasAttr)
@@ -129,7 +127,7 @@ func (m *meter) beforeScan(args starlark.Tuple, _ []starlark.Tuple) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if n := starlark.Len(args[0]); m.exact && n > 0 {
+	if n := starlark.Len(args[0]); n > 0 {
 		if n > 20 {
 			if err := m.spend(longNumberSteps); err != nil {
 				return err
@@ -145,10 +143,8 @@ func (m *meter) beforeBytes(args starlark.Tuple, _ []starlark.Tuple) error {
 		return nil
 	}
 	n := max(starlark.Len(args[0]), 0)
-	if m.exact {
-		if err := m.spend(uint64(n) / 2); err != nil {
-			return err
-		}
+	if err := m.spend(uint64(n) / 2); err != nil {
+		return err
 	}
 	return m.fits("bytes value", uint64(n))
 }
@@ -162,7 +158,7 @@ func (m *meter) beforeInt(args starlark.Tuple, kwargs []starlark.Tuple) error {
 	for _, arg := range args {
 		if n := starlark.Len(arg); n > MaxIntBits+8 {
 			return m.exceed("the text of an integer has %d digits; reducers compute with at most %d bits", n, MaxIntBits)
-		} else if m.exact && n > 0 {
+		} else if n > 0 {
 			if err := m.squares(n); err != nil {
 				return err
 			}
@@ -187,10 +183,7 @@ func (m *meter) beforeRange(args starlark.Tuple, _ []starlark.Tuple) error {
 // frame charges for a call of a function of so many nodes.
 func (m *meter) frame(nodes starlark.Value) error {
 	n, _ := nodes.(starlark.Int).Uint64()
-	if m.exact {
-		return m.take(n * slotBytes)
-	}
-	return m.spend(n * slotBytes / bytesMadePerStep)
+	return m.take(n * slotBytes)
 }
 
 // named charges for passing on the entries of a dict.
@@ -199,10 +192,9 @@ func (m *meter) named(v starlark.Value) error {
 	if !ok {
 		return nil // refused by the library
 	}
-	if m.exact { // each name is looked for among the parameters
-		if err := m.spend(uint64(d.Len()) * maxParams / 32); err != nil {
-			return err
-		}
+	// Each name is looked for among the parameters.
+	if err := m.spend(uint64(d.Len()) * maxParams / 32); err != nil {
+		return err
 	}
 	return m.pass(d, d.Len())
 }
@@ -215,10 +207,8 @@ func (m *meter) getAttr(
 	if err := starlark.UnpackPositionalArgs("getattr", args, kwargs, 2, &x, &name, &fallback); err != nil {
 		return nil, err
 	}
-	if m.exact {
-		if err := m.scan(len(name)); err != nil {
-			return nil, err
-		}
+	if err := m.scan(len(name)); err != nil {
+		return nil, err
 	}
 	v, err := m.attr(x, name)
 	switch {

@@ -95,7 +95,7 @@ func (c *cell) Attr(name string) (starlark.Value, error) {
 		}
 		return c.state, nil
 	}
-	return nil, c.e.noField(c, name)
+	return nil, noField(c, name)
 }
 
 // AttrNames returns the names that Attr knows.

@@ -25,7 +25,7 @@ type stepContext struct {
 
 	emit, effect, timer, cancel, random *starlark.Builtin
 
-	params, schemas starlark.Value // frozen; nil before version 3
+	params, schemas starlark.Value // frozen
 }
 
 func (c *stepContext) init(e *engine) {
@@ -68,9 +68,7 @@ func (c *stepContext) Attr(name string) (starlark.Value, error) {
 	}
 	switch name {
 	case "cancel":
-		if c.e.linked {
-			return c.cancel, nil
-		}
+		return c.cancel, nil
 	case "time":
 		return starlark.MakeUint64(uint64(c.in.Time)), nil
 	case "cell":
@@ -78,23 +76,16 @@ func (c *stepContext) Attr(name string) (starlark.Value, error) {
 	case "key":
 		return starlark.String(c.in.Cell.Key), nil
 	}
-	return nil, c.e.noField(c, name)
+	return nil, noField(c, name)
 }
 
-// noField returns the error that lists what an object has, in programs from version 3 on:
-// what those before said of it is in journals.
-func (e *engine) noField(x starlark.HasAttrs, name string) error {
-	if !e.linked {
-		return nil
-	}
+// noField returns the error that lists what an object has.
+func noField(x starlark.HasAttrs, name string) error {
 	return starlark.NoSuchAttrError(fmt.Sprintf("%s has no .%s field or method, only %s", x.Type(), name, strings.Join(x.AttrNames(), ", ")))
 }
 
 // AttrNames returns the names that Attr knows.
 func (c *stepContext) AttrNames() []string {
-	if c.e == nil || !c.e.linked {
-		return []string{"cell", "effect", "emit", "key", "random", "time", "timer"}
-	}
 	return []string{"cancel", "cell", "effect", "emit", "key", "params", "random", "schemas", "time", "timer"}
 }
 
@@ -153,11 +144,7 @@ func (c *stepContext) doTimer(
 	after := ticks{c: c}
 	var name, tag text
 	var data starlark.Value = starlark.None
-	params := []any{"after_ticks", &after, "name", &name, "data?", &data}
-	if c.e.linked {
-		params = append(params, "tag?", &tag)
-	}
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, params...); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "after_ticks", &after, "name", &name, "data?", &data, "tag?", &tag); err != nil {
 		return nil, err
 	}
 	if after.n == 0 {
@@ -263,13 +250,10 @@ func (m *meter) names(names ...text) error {
 	for _, s := range names {
 		n += len(s)
 	}
-	if !m.exact {
-		return nil
-	}
 	return m.walk(n)
 }
 
-// ticks is an argument that says how long: a number of ticks or, since version 3, a
+// ticks is an argument that says how long: a number of ticks or a
 // duration.
 type ticks struct {
 	c     *stepContext
@@ -287,9 +271,6 @@ func (t *ticks) Unpack(v starlark.Value) error {
 		}
 		return nil
 	case starlark.String:
-		if !t.c.e.linked {
-			break
-		}
 		d, err := manifest.ParseDuration(string(v))
 		if err == nil {
 			t.n = t.c.in.Clock.Ticks(d)
@@ -341,7 +322,7 @@ func (v *stepEvent) Attr(name string) (starlark.Value, error) {
 		}
 		return v.data, nil
 	}
-	return nil, v.ctx.e.noField(v, name)
+	return nil, noField(v, name)
 }
 
 // AttrNames returns the names that Attr knows.

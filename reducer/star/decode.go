@@ -119,26 +119,17 @@ func (d *decoder) dict(depth int) (starlark.Value, error) {
 		return nil, err
 	}
 	dict := starlark.NewDict(n)
-	crowd := newCrowd(n)
-	if d.m.exact {
-		crowd = nil // insert counts, and charges
-		if err := d.m.spend(uint64(n)); err != nil {
-			return nil, err
-		}
+	if err := d.m.spend(uint64(n)); err != nil {
+		return nil, err
 	}
 	for range n {
 		b := d.r.TextBytes()
 		if err := d.paid(uint64(len(b))); err != nil {
 			return nil, err
 		}
-		if crowd.add(b) {
-			return nil, d.m.exceed("a map with too many keys of one hash")
-		}
 		key := d.word(b)
-		if d.m.exact {
-			if err := d.m.insert(dict, key); err != nil {
-				return nil, err
-			}
+		if err := d.m.insert(dict, key); err != nil {
+			return nil, err
 		}
 		v, err := d.value(depth + 1)
 		if err != nil {
@@ -164,42 +155,6 @@ func (d *decoder) word(b []byte) starlark.Value {
 		d.words[string(b)] = v
 	}
 	return v
-}
-
-// crowd counts the keys of a map by the bucket that they fall into. The library
-// hashes strings under 12 bytes with FNV-1a, for which anyone can find
-// thousands of keys that share a bucket, and each would be compared with all.
-type crowd []uint8
-
-const (
-	crowdFrom    = 256 // keys; fewer are no burden
-	crowdMost    = 64  // keys in one of n/8 buckets, where 8 are expected
-	hashedSafely = 12  // bytes
-)
-
-func newCrowd(n int) crowd {
-	if n < crowdFrom {
-		return nil
-	}
-	size := 1
-	for size < n/8 {
-		size *= 2
-	}
-	return make(crowd, size)
-}
-
-// add reports whether b fell into a bucket that is too full.
-func (c crowd) add(b []byte) bool {
-	if c == nil || len(b) >= hashedSafely {
-		return false
-	}
-	h := uint32(2166136261)
-	for _, x := range b {
-		h = (h ^ uint32(x)) * 16777619
-	}
-	i := h & uint32(len(c)-1)
-	c[i]++
-	return c[i] > crowdMost
 }
 
 // wideInt is an integer of more than MaxIntBits bits: it can be passed on and

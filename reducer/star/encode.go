@@ -54,10 +54,8 @@ func (e *encoder) encode(buf []byte, what string, v starlark.Value, limit uint64
 	if err != nil {
 		return nil, at(what, err)
 	}
-	if e.m.exact {
-		if err := e.m.spend(e.items / 2); err != nil {
-			return nil, at(what, err)
-		}
+	if err := e.m.spend(e.items / 2); err != nil {
+		return nil, at(what, err)
 	}
 	return e.buf, e.m.take(uint64(len(e.buf) - e.start))
 }

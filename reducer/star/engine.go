@@ -73,9 +73,6 @@ func (e *engine) load(p *Program, limits manifest.ReducerLimits, bounds *reducer
 // settle decodes what the manifest gives. Its size is bounded there, and no step pays
 // for it; only keys that collide cost each step.
 func (e *engine) settle(s Setting, bounds *reducer.Bounds) error {
-	if !e.linked {
-		return nil
-	}
 	e.resetMeter(manifest.ReducerLimits{Gas: math.MaxInt64, Value: math.MaxInt64, Memory: math.MaxInt64}, bounds)
 	for _, given := range []struct {
 		name string
@@ -206,17 +203,10 @@ func (e *engine) failure(err error) error {
 	cause := err
 	var eval *starlark.EvalError
 	if errors.As(err, &eval) {
-		if e.linked {
-			place, chain = callers(eval.CallStack, place)
-		}
-		for _, frame := range eval.CallStack { // outermost first
-			if !e.linked && frame.Pos.Filename() == e.file {
-				place = frame.Pos.String()
-			}
-		}
+		place, chain = callers(eval.CallStack, place)
 		cause = eval.Unwrap()
 	}
-	msg := cause.Error()
+	msg := indexed(cause.Error())
 	if e.over != nil && !errors.Is(cause, reducer.ErrLimit) && !errors.Is(cause, reducer.ErrBound) {
 		cause, msg = e.over, e.over.Error() // the interpreter keeps only its text
 	}
@@ -224,6 +214,16 @@ func (e *engine) failure(err error) error {
 		msg = msg[:maxMessageBytes] + "…"
 	}
 	return &stepError{place: place, msg: strings.ToValidUTF8(msg, "\uFFFD") + chain, err: cause}
+}
+
+// indexed says of an object that has fields what to write, where a program looks in it for an item.
+func indexed(msg string) string {
+	for of, field := range map[string]string{"event": "data", "ctx": "params", "cell": "state"} { // order cannot show: one fits at most
+		if strings.HasPrefix(msg, "unhandled index operation "+of+"[") {
+			return fmt.Sprintf("%s has fields, and no items: write %s.%s, not %s[%q]", of, of, field, of, field)
+		}
+	}
+	return msg
 }
 
 // maxCallers is how many callers of what failed are told.

@@ -12,7 +12,7 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// What version 2 charges besides: every operation in proportion to its work.
+// What is charged in proportion to its work.
 
 // maxFloatBits is how many bits a float has in front of its point.
 const maxFloatBits = 1024
@@ -139,9 +139,6 @@ func (m *meter) kept(v starlark.Value) error {
 // rehearse charges for the keys that the library is about to insert: into a table of
 // their own, so that their chains are seen, and into where they go.
 func (m *meter) rehearse(into starlark.Value, keys []starlark.Value) error {
-	if !m.exact {
-		return nil
-	}
 	alone := starlark.NewSet(0)
 	for _, k := range keys {
 		if err := m.insert(into, k); err != nil {
@@ -196,7 +193,7 @@ func (m *meter) remainder(x starlark.Value, y starlark.Float) error {
 // sliced charges for a slice, whose step nobody knows here: it may have been put
 // together byte by byte.
 func (m *meter) sliced(v starlark.Value) error {
-	if err := m.made(v); err != nil || !m.exact {
+	if err := m.made(v); err != nil {
 		return err
 	}
 	switch v.(type) {
@@ -238,10 +235,10 @@ func (m *meter) comparing(op syntax.Token, x, y starlark.Value) error {
 		if equality := op == syntax.EQL || op == syntax.NEQ; equality && starlark.Len(x) != starlark.Len(y) {
 			return nil
 		}
-		if _, err := m.deep(x); err != nil {
+		if err := m.deep(x); err != nil {
 			return err
 		}
-		if _, err := m.deep(y); err != nil {
+		if err := m.deep(y); err != nil {
 			return err
 		}
 		return m.found(starlark.Len(x))
@@ -257,8 +254,8 @@ func (m *meter) found(n int) error {
 	return m.spend(uint64(n) * (m.heaviest/weightPerStep + 1))
 }
 
-// searching charges for comparing v with all of items.
-func (m *meter) searching(v starlark.Value, items starlark.Indexable) error {
+// search charges for comparing v with all of items.
+func (m *meter) search(v starlark.Value, items starlark.Indexable) error {
 	n := items.Len()
 	if err := m.spend(uint64(n) / 4); err != nil {
 		return err
@@ -338,9 +335,6 @@ func sizeOf(v starlark.Value) int {
 
 // joined charges for the parts of texts.
 func (m *meter) joined(n int) error {
-	if !m.exact {
-		return nil
-	}
 	return m.spend(uint64(n) * pieceSteps)
 }
 

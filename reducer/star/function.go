@@ -45,9 +45,11 @@ func checkFunction(file string, tree *syntax.File, name string, params []string)
 // Instance is a function that can be called. It is not safe for concurrent use.
 type Instance struct{ *engine }
 
-// Instance runs the top level of the program, as [Program.Reducer] does.
-func (f *Function) Instance() (*Instance, error) {
-	e, _, err := f.program.within(nil)
+// Instance runs the top level of the program, as [Program.Reducer] does for a reducer with such limits.
+func (f *Function) Instance(limits manifest.ReducerLimits) (*Instance, error) {
+	p := *f.program
+	p.setting.Limits = limits
+	e, _, err := p.within(nil)
 	if err != nil {
 		return nil, err
 	}

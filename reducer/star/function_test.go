@@ -18,7 +18,7 @@ func functionOf(t testing.TB, source string) *star.Instance {
 	t.Helper()
 	f, err := star.CompileFunction(star.Version, star.Code{File: "m.star", Source: []byte(source)}, "measure", "cells", "tick")
 	require.NoError(t, err)
-	i, err := f.Instance()
+	i, err := f.Instance(manifest.ReducerLimits{})
 	require.NoError(t, err)
 	return i
 }
@@ -101,7 +101,7 @@ def draw(run, n):
     return [run["random"](n), run["random"](n), run["seed"]]
 `)}, "draw", "run", "n")
 	require.NoError(t, err)
-	i, err := f.Instance()
+	i, err := f.Instance(manifest.ReducerLimits{})
 	require.NoError(t, err)
 	run, err := canon.Marshal(map[string]any{"seed": 7})
 	require.NoError(t, err)

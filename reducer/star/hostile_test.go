@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
@@ -159,22 +160,25 @@ func TestHostileReducersFailWithinTheirLimits(t *testing.T) {
 	}
 }
 
-// TestTopLevelHasLimitsOfItsOwn: they are a rule of the engine, and no default of
-// manifests.
-func TestTopLevelHasLimitsOfItsOwn(t *testing.T) {
+// TestTopLevelHasTheLimitsOfAStep: a reducer may raise them for what it computes once. Its tight ones are
+// those of its steps alone.
+func TestTopLevelHasTheLimitsOfAStep(t *testing.T) {
+	raised := manifest.ReducerLimits{Gas: 10_000_000, Value: 64 << 20}
 	for top, limit := range map[string]string{
-		`x = "x" * (1 << 20)`:                 "",
-		`x = "x" * ((1 << 20) + 1)`:           "limits.value is 1048576",
+		`x = "x" * (32 << 20)`:                "",
+		`x = "x" * ((32 << 20) + 1)`:          "limits.value is 33554432",
 		`x = [i for i in range(1000000)]`:     "limits.gas is 1000000 steps",
 		`x = ["x" * 100000 for _ in [1] * 9]`: "",
 	} {
 		p, err := star.Compile(star.Version, "test.star", []byte(top+"\ndef reduce(ctx, state, event):\n    pass\n"))
 		require.NoError(t, err)
-		if _, err = p.Reducer(); limit == "" {
-			require.NoError(t, err)
-			continue
+		for _, limits := range []manifest.ReducerLimits{{}, {Gas: 1, Value: 1}, raised} {
+			if _, err = p.With(star.Setting{Limits: limits}).Reducer(); limit == "" || limits == raised {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorContains(t, err, limit)
 		}
-		require.ErrorContains(t, err, limit)
 	}
 }
 

@@ -118,6 +118,8 @@ func TestErrorsInFunctionsNameTheInnermostLine(t *testing.T) {
 func TestSyntaxErrors(t *testing.T) {
 	ok := "\ndef reduce(ctx, state, event):\n    return None\n"
 	for source, want := range map[string]star.SyntaxError{
+		"\xef\xbb\xbfdef reduce(ctx, state, event):\n  pass\n": {Line: 1, Column: 1, Msg: "text begins with a byte order mark; save it as UTF-8 without one"},
+		"def reduce(ctx, state, event):\n  return \"\xff\"\n":  {Line: 2, Column: 1, Msg: "text is not UTF-8"},
 		"x = ": {Line: 1, Column: 5},
 		"def reduce(ctx, state):\n    return 1\n": {Line: 1, Column: 5},
 		"x = 1\n":                               {Line: 1, Column: 1},

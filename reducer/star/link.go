@@ -1,6 +1,8 @@
 package star
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -19,7 +22,6 @@ const (
 
 // linker compiles a program and the modules that it loads, each once.
 type linker struct {
-	language
 	code  Code
 	done  map[string]*starlark.Program
 	under []string // the files that are being compiled, the program first
@@ -36,11 +38,11 @@ func (l *linker) compile(file string, source []byte, check func(string, *syntax.
 	if err := check(file, tree); err != nil {
 		return nil, err
 	}
-	loads, err := rewrite(file, tree, l.language)
+	loads, err := rewrite(file, tree)
 	if err != nil {
 		return nil, err
 	}
-	names := (&meter{language: l.language}).predeclared()
+	names := (&meter{}).predeclared()
 	compiled, err := starlark.FileProgram(tree, names.Has)
 	if err != nil {
 		return nil, syntaxError(file, err)
@@ -90,6 +92,11 @@ func parse(file string, source []byte) (*syntax.File, error) {
 	if len(source) > MaxSourceBytes {
 		msg := fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(source), MaxSourceBytes)
 		return nil, &SyntaxError{File: file, Line: 1, Column: 1, Msg: msg}
+	}
+	var wrong *canon.SyntaxError
+	if errors.As(canon.CheckText(source), &wrong) {
+		line := 1 + bytes.Count(source[:wrong.Offset], []byte("\n"))
+		return nil, &SyntaxError{File: file, Line: line, Column: 1, Msg: wrong.Reason}
 	}
 	options := syntax.FileOptions{Set: true, While: true, Recursion: true}
 	tree, err := options.Parse(file, source, 0)

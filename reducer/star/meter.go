@@ -33,11 +33,6 @@ const (
 	entryFilled = 256 // what a pair of a dict takes while its table grows
 )
 
-// wideKeySteps is the price of a key that is an integer beyond 32 bits: the
-// library hashes only its lowest 32 bits, so that such keys can be made to
-// collide.
-const wideKeySteps = 256
-
 // longFloatSteps is the price of the hash of a float beyond 64 bits.
 const longFloatSteps = 8
 
@@ -50,7 +45,6 @@ const (
 // meter counts what a step costs and holds it to its limits. It is part of one
 // engine and shared by its built-in functions.
 type meter struct {
-	language
 	thread starlark.Thread
 	gas    uint64
 	value  uint64
@@ -98,10 +92,6 @@ func (m *meter) bound(bounds *reducer.Bounds) {
 		m.beyond = &reducer.BoundError{Name: "gas", Bound: b, Limit: m.gas}
 		m.gas = b
 	}
-	if b := bounds.Memory / bytesMadePerStep; !m.exact && b < m.gas { // it has no limit of memory but its gas
-		m.beyond = &reducer.BoundError{Name: "memory", Bound: bounds.Memory, Limit: m.gas * bytesMadePerStep}
-		m.gas = b
-	}
 }
 
 // checkpoint sets the step at which the interpreter calls back.
@@ -136,7 +126,7 @@ var errUnwanted = fmt.Errorf("%w: nobody waits for the step any more", reducer.E
 // lookups charges for what the interpreter itself has looked up in dicts since it
 // called back last, as though each step had looked through the heaviest chain.
 func (m *meter) lookups() {
-	if !m.exact || m.heaviest == 0 {
+	if m.heaviest == 0 {
 		return
 	}
 	done := min(m.thread.Steps-m.checked, checkEvery)
@@ -153,9 +143,7 @@ func (m *meter) exceed(format string, args ...any) error {
 func (m *meter) stop(err error) error {
 	if m.over == nil {
 		m.over = err
-		if m.exact {
-			m.thread.Cancel(m.over.Error()) // also where a function would go on
-		}
+		m.thread.Cancel(m.over.Error()) // also where a function would go on
 	}
 	return m.over
 }
@@ -185,17 +173,11 @@ func (m *meter) scan(n int) error {
 
 // walk charges for looking at each of n bytes, or characters.
 func (m *meter) walk(n int) error {
-	if !m.exact {
-		return m.scan(n)
-	}
 	return m.spend(uint64(n) / bytesWalkedPerStep)
 }
 
 // take charges for n bytes of new memory.
 func (m *meter) take(n uint64) error {
-	if !m.exact {
-		return m.spend(n / bytesMadePerStep)
-	}
 	before := m.filled / bytesMadePerStep
 	if m.filled += n; m.filled > m.memory {
 		if m.heavy != nil {
@@ -220,9 +202,6 @@ func (m *meter) room(what string, n uint64) error {
 	if err := m.fits(what, n); err != nil {
 		return err
 	}
-	if !m.exact && n < bytesMadePerStep {
-		return nil
-	}
 	return m.take(n)
 }
 
@@ -239,10 +218,7 @@ func (m *meter) entries(what string, n int) error {
 	if uint64(n) > m.value/entryBytes {
 		return m.exceed("a %s of %d entries (%d bytes each), limits.value is %d", what, n, entryBytes, m.value)
 	}
-	if m.exact {
-		return m.take(tableBytes + entryFilled*uint64(n))
-	}
-	return m.spend((tableBytes + entryBytes*uint64(n)) / bytesMadePerStep)
+	return m.take(tableBytes + entryFilled*uint64(n))
 }
 
 // made charges for a value that was just made out of others, where its size is
@@ -268,41 +244,9 @@ func (m *meter) made(v starlark.Value) error {
 	return nil
 }
 
-// key charges for hashing v.
-func (m *meter) key(v starlark.Value) error {
-	if m.exact {
-		return m.hashing(v)
-	}
-	switch v := v.(type) {
-	case starlark.String:
-		return m.scan(len(v))
-	case starlark.Bytes:
-		return m.scan(len(v))
-	case starlark.Int:
-		if n, ok := v.Int64(); !ok || n != int64(int32(n)) {
-			return m.spend(wideKeySteps)
-		}
-	case starlark.Float:
-		f := float64(v) // hashed as the integer that it rounds to
-		if f != math.Trunc(f) || !(f >= math.MinInt32 && f <= math.MaxInt32) {
-			return m.spend(wideKeySteps)
-		}
-	case starlark.Tuple:
-		if err := m.spend(uint64(len(v)) / 4); err != nil {
-			return err
-		}
-		for _, x := range v {
-			if err := m.key(x); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// hashing charges for the hash of a key. What a chain of such keys costs is charged
+// key charges for the hash of a key. What a chain of such keys costs is charged
 // when it is made; see table.
-func (m *meter) hashing(v starlark.Value) error {
+func (m *meter) key(v starlark.Value) error {
 	switch v := v.(type) {
 	case starlark.String:
 		return m.scan(len(v))
@@ -318,7 +262,7 @@ func (m *meter) hashing(v starlark.Value) error {
 			return err
 		}
 		for _, x := range v {
-			if err := m.hashing(x); err != nil {
+			if err := m.key(x); err != nil {
 				return err
 			}
 		}
@@ -328,11 +272,9 @@ func (m *meter) hashing(v starlark.Value) error {
 
 // keys charges for hashing all keys of a dict or set.
 func (m *meter) keys(v starlark.Iterable) error {
-	if m.exact {
-		if n := starlark.Len(v); n > 0 {
-			if err := m.spend(uint64(n) * (m.heaviest / weightPerStep)); err != nil {
-				return err
-			}
+	if n := starlark.Len(v); n > 0 {
+		if err := m.spend(uint64(n) * (m.heaviest / weightPerStep)); err != nil {
+			return err
 		}
 	}
 	for k := range starlark.Elements(v) {

@@ -36,12 +36,12 @@ func methods(p price) []string {
 	}
 }
 
-func checkedMethods(name string, exact bool) bool {
-	return slices.Contains(methods(reads), name) || slices.Contains(methods(makes), name) || exact && slices.Contains(exactMethods(), name)
+func checkedMethod(name string) bool {
+	return slices.Contains(methods(reads), name) || slices.Contains(methods(makes), name) || slices.Contains(growing(), name)
 }
 
-// exactMethods returns the methods that are checked since version 2.
-func exactMethods() []string { return []string{"append", "clear"} }
+// growing returns the methods that neither read nor make a value of a size, and are checked all the same.
+func growing() []string { return []string{"append", "clear"} }
 
 // method returns the hidden function that x.name(args) becomes: its first
 // argument is x.
@@ -59,7 +59,7 @@ func (m *meter) attr(x starlark.Value, name string) (starlark.Value, error) {
 		return nil, nil
 	}
 	v, err := holder.Attr(name)
-	if bound, ok := v.(*starlark.Builtin); err != nil || !ok || !checkedMethods(name, m.exact) || bound.Receiver() == nil {
+	if bound, ok := v.(*starlark.Builtin); err != nil || !ok || !checkedMethod(name) || bound.Receiver() == nil {
 		return v, err
 	}
 	p := price(slices.Contains(methods(makes), name))
@@ -108,7 +108,7 @@ func (m *meter) invoke(
 	if p == makes {
 		err = m.made(result)
 	}
-	if m.exact && err == nil {
+	if err == nil {
 		if err = m.survey(result); err == nil && name == "update" {
 			err = m.survey(x)
 		}

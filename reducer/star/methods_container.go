@@ -45,7 +45,7 @@ func (m *meter) beforeDict(name string, x *starlark.Dict, args starlark.Tuple, k
 	case "clear":
 		return m.clearing(x)
 	case "setdefault":
-		if m.exact && len(args) > 0 {
+		if len(args) > 0 {
 			return m.setIndex(x, args[0])
 		}
 	case "items":
@@ -119,7 +119,7 @@ func (m *meter) beforeSet(name string, x *starlark.Set, args starlark.Tuple) (st
 	case "clear":
 		return args, m.clearing(x)
 	case "add":
-		if m.exact && len(args) > 0 {
+		if len(args) > 0 {
 			return args, m.setIndex(x, args[0])
 		}
 		fallthrough

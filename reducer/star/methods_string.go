@@ -154,11 +154,7 @@ func (m *meter) beforeStrip(s string, args starlark.Tuple) error {
 	}
 	for i := range len(cutset) {
 		if cutset[i] >= utf8.RuneSelf { // looked through for every character of s
-			perStep := uint64(bytesReadPerStep)
-			if m.exact {
-				perStep = bytesWalkedPerStep
-			}
-			return m.spend(uint64(len(s)) * uint64(len(cutset)) / perStep)
+			return m.spend(uint64(len(s)) * uint64(len(cutset)) / bytesWalkedPerStep)
 		}
 	}
 	return nil

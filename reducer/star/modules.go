@@ -64,10 +64,8 @@ func (m *meter) encodeJSON(v starlark.Value) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.exact {
-		if err := m.walk(len(text)); err != nil {
-			return nil, err
-		}
+	if err := m.walk(len(text)); err != nil {
+		return nil, err
 	}
 	return starlark.String(text), m.room("string", uint64(len(text)))
 }
@@ -82,10 +80,7 @@ func (m *meter) decodeJSON(
 	}
 	// The text is copied at each level that it nests, and digits cost their square.
 	run := uint64(longestRun(s))
-	cost := uint64(len(s))/8 + run/64*(run/64)
-	if m.exact {
-		cost = pieceSteps + uint64(len(s))/2 + run/16*(run/16)
-	}
+	cost := pieceSteps + uint64(len(s))/2 + run/16*(run/16)
 	if err := m.spend(cost); err != nil {
 		return nil, err
 	}

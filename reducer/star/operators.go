@@ -3,7 +3,6 @@ package star
 import (
 	"fmt"
 	"math/bits"
-	"reflect"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -24,13 +23,11 @@ func (m *meter) binary(op syntax.Token) builtin {
 	}[op]
 	return func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		x, y := args[0], args[1]
-		if small(x) && small(y) && (!m.exact || op != syntax.PERCENT) {
+		if small(x) && small(y) && op != syntax.PERCENT {
 			return starlark.Binary(op, x, y)
 		}
-		if m.exact {
-			if err := m.arithmetic(op, x, y); err != nil {
-				return nil, err
-			}
+		if err := m.arithmetic(op, x, y); err != nil {
+			return nil, err
 		}
 		if check != nil {
 			if err := check(x, y); err != nil {
@@ -69,9 +66,7 @@ func (m *meter) result(v starlark.Value) error {
 	case starlark.Tuple:
 		return m.tuple(v)
 	case *starlark.Dict, *starlark.Set:
-		if m.exact {
-			return m.survey(v)
-		}
+		return m.survey(v)
 	}
 	return nil
 }
@@ -190,32 +185,6 @@ func (m *meter) beforeIn(x, y starlark.Value) error {
 	return m.key(x)
 }
 
-// search charges for comparing v with others.
-func (m *meter) search(v starlark.Value, items starlark.Indexable) error {
-	if m.exact {
-		return m.searching(v, items)
-	}
-	n := items.Len()
-	if n == 0 {
-		return nil
-	}
-	size := uint64(slotBytes)
-	switch v := v.(type) {
-	case starlark.String:
-		size += uint64(len(v)) / 8 // compared at the speed of memory
-	case *starlark.List, starlark.Tuple, *starlark.Dict, *starlark.Set:
-		var err error
-		if size, err = m.deep(v); err != nil {
-			return err
-		}
-	}
-	over, cost := bits.Mul64(size, uint64(n))
-	if over != 0 {
-		cost = 1 << 63
-	}
-	return m.spend(cost / 128)
-}
-
 // comparison returns the checked form of ==, < and their kin.
 func (m *meter) comparison(op syntax.Token) builtin {
 	return func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
@@ -226,32 +195,7 @@ func (m *meter) comparison(op syntax.Token) builtin {
 
 // compare charges for comparing x with y, and does it.
 func (m *meter) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
-	if m.exact {
-		if err := m.comparing(op, x, y); err != nil {
-			return false, err
-		}
-		return starlark.Compare(op, x, y)
-	}
-	var err error
-	switch x := x.(type) {
-	case starlark.String:
-		err = m.scan(min(len(x), max(starlark.Len(y), 0)))
-	case starlark.Bytes:
-		err = m.scan(min(len(x), max(starlark.Len(y), 0)))
-	case *starlark.List, starlark.Tuple, *starlark.Dict, *starlark.Set:
-		if reflect.TypeOf(x) != reflect.TypeOf(y) {
-			break
-		}
-		if equality := op == syntax.EQL || op == syntax.NEQ; equality && starlark.Len(x) != starlark.Len(y) {
-			break
-		}
-		if _, err = m.deep(x); err == nil {
-			if _, set := x.(*starlark.Set); set {
-				_, err = m.deep(y)
-			}
-		}
-	}
-	if err != nil {
+	if err := m.comparing(op, x, y); err != nil {
 		return false, err
 	}
 	return starlark.Compare(op, x, y)
@@ -283,12 +227,8 @@ func (m *meter) orInPlace(or builtin) builtin {
 		if err := m.pass(y, y.Len()); err != nil {
 			return nil, err
 		}
-		set := x.SetKey
-		if m.exact {
-			set = func(k, v starlark.Value) error { return m.put(x, k, v) }
-		}
 		for _, pair := range y.Items() {
-			if err := set(pair[0], pair[1]); err != nil {
+			if err := m.put(x, pair[0], pair[1]); err != nil {
 				return nil, fmt.Errorf("|=: %w", err)
 			}
 		}
@@ -305,10 +245,8 @@ func (m *meter) extend(list *starlark.List, more starlark.Iterable) error {
 	if uint64(list.Len()+len(items)) > m.value/slotBytes {
 		return m.slots("list", list.Len()+len(items))
 	}
-	if m.exact {
-		if err := m.take(uint64(2 * slotBytes * len(items))); err != nil {
-			return err
-		}
+	if err := m.take(uint64(2 * slotBytes * len(items))); err != nil {
+		return err
 	}
 	for _, x := range items {
 		if err := list.Append(x); err != nil {

@@ -25,14 +25,10 @@ type listener struct {
 // listen has fn hear what is printed from now on; nil: nobody.
 func (m *meter) listen(fn func(reducer.Print)) { m.listener = listener{fn, MaxPrintBytes} }
 
-// print charges for the text of its arguments, and has it heard if anyone listens. Before
-// version 3 it does nothing.
+// print charges for the text of its arguments, and has it heard if anyone listens.
 func (m *meter) print(
 	thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
-	if !m.linked {
-		return starlark.None, nil
-	}
 	sep := " "
 	if err := starlark.UnpackArgs("print", nil, kwargs, "sep?", &sep); err != nil {
 		return nil, err

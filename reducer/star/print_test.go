@@ -10,10 +10,10 @@ import (
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
-// printing runs one step of a body under a version, heard or not.
-func printing(t *testing.T, version, body string, hear bool) (heard []reducer.Print, out reducer.Output, err error) {
+// printing runs one step of a body, heard or not.
+func printing(t *testing.T, body string, hear bool) (heard []reducer.Print, out reducer.Output, err error) {
 	t.Helper()
-	p, err := star.Compile(version, "test.star", []byte("def reduce(ctx, state, event):\n"+body))
+	p, err := star.Compile(star.Version, "test.star", []byte("def reduce(ctx, state, event):\n"+body))
 	require.NoError(t, err)
 	r, err := p.Reducer()
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func printing(t *testing.T, version, body string, hear bool) (heard []reducer.Pr
 }
 
 func TestWhatAStepPrintsIsHeard(t *testing.T) {
-	heard, _, err := printing(t, star.Version, `    print("a", 1, [None, "b"], {"c": 1.5}, b"\xff")
+	heard, _, err := printing(t, `    print("a", 1, [None, "b"], {"c": 1.5}, b"\xff")
     print()
     print(1, 2, sep="\n")
     sorted([3], key=print)
@@ -39,31 +39,21 @@ func TestWhatAStepPrintsIsHeard(t *testing.T) {
 		{Place: "test.star:4:10", Text: "1\n2"},
 		{Place: "test.star:5:11", Text: "3"},
 	}, heard)
-	heard, _, err = printing(t, star.Version, "    print('before')\n    fail('no')\n", true)
+	heard, _, err = printing(t, "    print('before')\n    fail('no')\n", true)
 	require.Error(t, err)
 	require.Equal(t, []reducer.Print{{Place: "test.star:2:10", Text: "before"}}, heard)
 }
 
 func TestPrintCostsWhatItDoesWhetherItIsHeardOrNot(t *testing.T) {
-	gas := func(version, body string) uint64 {
-		_, deaf, errDeaf := printing(t, version, body, false)
-		heard, out, err := printing(t, version, body, true)
+	gas := func(body string) uint64 {
+		_, deaf, errDeaf := printing(t, body, false)
+		_, out, err := printing(t, body, true)
 		require.Equal(t, errDeaf, err)
 		require.Equal(t, deaf, out)
-		if version != star.Version {
-			require.Empty(t, heard)
-		}
 		return out.Gas
 	}
 	const text = "    x = 'a' * 100000\n    "
-	for _, version := range star.Versions() {
-		without, with := gas(version, text+"abs(1)\n"), gas(version, text+"print(x)\n")
-		if version != star.Version {
-			require.Equal(t, without, with, "as it was released")
-		} else {
-			require.Greater(t, with, without+100000/16)
-		}
-	}
+	require.Greater(t, gas(text+"print(x)\n"), gas(text+"abs(1)\n")+100000/16)
 	for _, body := range []string{
 		"    while True:\n        print('x' * 1000)\n",
 		"    while True:\n        print()\n",
@@ -72,15 +62,15 @@ func TestPrintCostsWhatItDoesWhetherItIsHeardOrNot(t *testing.T) {
 		"    print(sep='x' * 1000000, *[1] * 10000)\n",
 		"    print(1, end='')\n",
 	} {
-		gas(star.Version, body)
-		_, _, err := printing(t, star.Version, body, true)
+		gas(body)
+		_, _, err := printing(t, body, true)
 		require.Error(t, err, body)
 	}
 }
 
 func TestWhatIsHeardOfAStepIsBounded(t *testing.T) {
 	for _, text := range []string{"''", "'é' * 999", "'x' * 500000"} {
-		heard, _, err := printing(t, star.Version, "    for _ in range(5000):\n        print("+text+")\n", true)
+		heard, _, err := printing(t, "    for _ in range(5000):\n        print("+text+")\n", true)
 		if err != nil {
 			require.ErrorIs(t, err, reducer.ErrLimit)
 		}

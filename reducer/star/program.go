@@ -3,6 +3,8 @@ package star
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
@@ -15,26 +17,10 @@ import (
 // Version is the last one, for new worlds. A version names the language and its
 // implementation: the same program on the same input gives the same output and the
 // same gas only under one of them. Which one runs a world is part of its rules.
-const Version = version3
-
-const (
-	version1 = "starlark/1+89a6a09411d5" // integers, short strings and much else cost less than they work
-	version2 = "starlark/2+89a6a09411d5" // one file, and nothing of the manifest but its limits
-	version3 = "starlark/3+89a6a09411d5"
-)
+const Version = "starlark/1+89a6a09411d5"
 
 // Versions are those that there are, oldest first.
-func Versions() []string { return []string{version1, version2, version3} }
-
-// language is what programs have under a version.
-type language struct {
-	exact  bool // work is charged for what it costs: since version 2
-	linked bool // modules, params and schemas of the manifest, call chains in errors: since version 3
-}
-
-func languageOf(version string) language {
-	return language{exact: version != version1, linked: version != version1 && version != version2}
-}
+func Versions() []string { return []string{Version} }
 
 // MaxSourceBytes is the largest program, and the largest module, that [Compile] takes.
 const MaxSourceBytes = 1 << 20
@@ -69,11 +55,11 @@ type Code struct {
 type Setting struct {
 	Params  reducer.Data // ctx.params, a map
 	Schemas reducer.Data // ctx.schemas, a map from kinds of effects
+	Limits  manifest.ReducerLimits
 }
 
 // Program is a compiled reducer. It is immutable and safe for concurrent use.
 type Program struct {
-	language
 	entry    string // the function that is called
 	compiled *starlark.Program
 	modules  map[string]*starlark.Program
@@ -86,7 +72,7 @@ func Compile(version, file string, source []byte) (*Program, error) {
 }
 
 // CompileCode parses and checks a program for one of [Versions]. The error is a
-// *SyntaxError, the first there is.
+// *SyntaxError, the first there is, or says that the version is none of them.
 func CompileCode(version string, code Code) (*Program, error) {
 	return compileCode(version, code, entry, checkEntry)
 }
@@ -97,37 +83,27 @@ func compileCode(version string, code Code, entry string, check func(string, *sy
 			program, err = nil, &SyntaxError{File: code.File, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
 		}
 	}()
-	l := linker{language: languageOf(version), code: code, done: make(map[string]*starlark.Program)}
+	if !slices.Contains(Versions(), version) {
+		return nil, fmt.Errorf("star: this program has no engine %q, only %s", version, strings.Join(Versions(), ", "))
+	}
+	l := linker{code: code, done: make(map[string]*starlark.Program)}
 	compiled, err := l.compile(code.File, code.Source, check)
 	if err != nil {
 		return nil, err
 	}
-	return &Program{language: l.language, entry: entry, compiled: compiled, modules: l.done}, nil
+	return &Program{entry: entry, compiled: compiled, modules: l.done}, nil
 }
 
-// With returns the program as a manifest sets it. The error says that it is of a
-// version that takes no settings.
-func (p *Program) With(s Setting) (*Program, error) {
-	if !p.linked && len(s.Params) > 0 {
-		return nil, errNoSetting
-	}
+// With returns the program as a manifest sets it.
+func (p *Program) With(s Setting) *Program {
 	next := *p
 	next.setting = s
-	return &next, nil
+	return &next
 }
 
-var errNoSetting = fmt.Errorf("a reducer has params since %s of the engine", version3)
-
-// Limits of the top level of a program: a rule of every version of the engine,
-// whatever the defaults of manifests are.
-const (
-	topGas    = 1_000_000
-	topValue  = 1 << 20
-	topMemory = 256 << 20
-)
-
 // Reducer returns a new instance of the program: it runs the top level of the
-// module, under limits of its own, and freezes what that leaves. The error has
+// module and freezes what that leaves. The top level has the gas, memory and value of one
+// step, or those that a manifest gives a step by default if they are more. The error has
 // the position of what failed.
 func (p *Program) Reducer() (reducer.Reducer, error) {
 	r, _, err := p.Within(nil)
@@ -153,14 +129,17 @@ func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, used Used, 
 }
 
 func (p *Program) within(bounds *reducer.Bounds) (*engine, Used, error) {
-	e := &engine{file: p.compiled.Filename(), meter: meter{language: p.language}}
+	e := &engine{file: p.compiled.Filename()}
 	e.ctx.init(e)
-	given, err := e.load(p, manifest.ReducerLimits{Gas: topGas, Value: topValue, Memory: topMemory}, bounds)
+	given, err := e.load(p, topLimits(p.setting.Limits), bounds)
 	used := Used{Gas: e.thread.Steps, Memory: given + e.filled}
-	if !p.exact {
-		used.Memory = used.Gas * bytesMadePerStep
-	}
 	return e, used, err
+}
+
+func topLimits(step manifest.ReducerLimits) manifest.ReducerLimits {
+	most := manifest.ReducerLimits{}.WithDefaults()
+	most.Gas, most.Value, most.Memory = max(most.Gas, step.Gas), max(most.Value, step.Value), max(most.Memory, step.Memory)
+	return most
 }
 
 // checkEntry reports a program that does not define reduce(ctx, state, event), or

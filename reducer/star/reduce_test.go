@@ -195,6 +195,21 @@ def reduce(ctx, state, event):
 	}
 }
 
+// TestReadingCostsByLength: what only looks at a text, or moves a list, costs by how long it is.
+func TestReadingCostsByLength(t *testing.T) {
+	for _, work := range []string{"text == same", "getattr(ctx, text, None)", "{}.get(text)", "list.insert(0, 1)"} {
+		r := instance(t, `
+def reduce(ctx, state, event):
+    text, same, list = "a" * 1000000, "a" * 1000000, [0] * 100000
+    if event.data:
+        `+work+"\n")
+		var with, without reducer.Output
+		require.NoError(t, r.Reduce(input(t, "", "true"), &with), work)
+		require.NoError(t, r.Reduce(input(t, "", "false"), &without), work)
+		require.Greater(t, with.Gas, without.Gas+1000, work)
+	}
+}
+
 // TestCallsNestToALimit: a depth that is reached by one long way down is noticed at the
 // next look, which is not at every call.
 func TestCallsNestToALimit(t *testing.T) {

@@ -42,7 +42,7 @@ func TestReferenceHasEveryName(t *testing.T) {
 	for _, v := range []starlark.Value{new(starlark.List), new(starlark.Dict), starlark.String(""), starlark.Bytes(""), new(starlark.Set)} {
 		add(v.Type(), v)
 	}
-	add("ctx", &stepContext{e: &engine{meter: meter{language: languageOf(Version)}}})
+	add("ctx", &stepContext{e: &engine{}})
 	add("event", new(stepEvent))
 	for _, names := range []starlark.StringDict{starlark.Universe, new(meter).predeclared()} {
 		for name, v := range names {

@@ -24,7 +24,6 @@ const (
 // (see package comment). Hidden names are no identifiers, so no program can
 // name or shadow them. Positions stay those of the operators.
 type rewriter struct {
-	language
 	file  string
 	loads []*syntax.LoadStmt
 	depth int
@@ -34,8 +33,8 @@ type rewriter struct {
 }
 
 // rewrite changes tree in place, and returns what it loads.
-func rewrite(file string, tree *syntax.File, l language) ([]*syntax.LoadStmt, error) {
-	w := rewriter{file: file, language: l}
+func rewrite(file string, tree *syntax.File) ([]*syntax.LoadStmt, error) {
+	w := rewriter{file: file}
 	tree.Stmts = w.stmts(tree.Stmts)
 	if w.err != nil {
 		return nil, w.err
@@ -88,7 +87,7 @@ func (w *rewriter) stmt(out []syntax.Stmt, s syntax.Stmt) []syntax.Stmt {
 	case *syntax.AssignStmt:
 		return w.assign(out, s)
 	case *syntax.DefStmt:
-		if w.def(s); w.exact && w.depth > 1 {
+		if w.def(s); w.depth > 1 {
 			made := &syntax.Ident{NamePos: s.Def, Name: "None"}
 			return append(out, s, &syntax.ExprStmt{X: call(s.Def, opClosure, made)})
 		}
@@ -114,9 +113,6 @@ func (w *rewriter) stmt(out []syntax.Stmt, s syntax.Stmt) []syntax.Stmt {
 }
 
 func (w *rewriter) load(s *syntax.LoadStmt) {
-	if !w.linked {
-		w.fail(s.Load, "load is not available: a reducer is one file")
-	}
 	for _, id := range s.To {
 		w.bind(id)
 	}
@@ -181,12 +177,7 @@ func (w *rewriter) target(e syntax.Expr) {
 	case *syntax.Ident:
 		w.bind(e)
 	case *syntax.IndexExpr:
-		if w.exact {
-			w.place(e)
-			return
-		}
-		e.X = w.expr(e.X)
-		e.Y = w.key(e.Y)
+		w.place(e)
 	case *syntax.DotExpr:
 		e.X = w.expr(e.X)
 	case *syntax.ParenExpr:
@@ -248,7 +239,7 @@ func unpacks(lhs syntax.Expr) bool {
 func (w *rewriter) augment(out []syntax.Stmt, s *syntax.AssignStmt) []syntax.Stmt {
 	op := s.Op - syntax.PLUS_EQ + syntax.PLUS
 	lhs := unparen(s.LHS)
-	if _, ok := lhs.(*syntax.DotExpr); ok || w.free(op, lhs, s.RHS) {
+	if _, ok := lhs.(*syntax.DotExpr); ok || free(op, lhs, s.RHS) && cheap(op, lhs, s.RHS) {
 		w.target(s.LHS)
 		s.RHS = w.expr(s.RHS)
 		return append(out, s)
@@ -263,10 +254,7 @@ func (w *rewriter) augment(out []syntax.Stmt, s *syntax.AssignStmt) []syntax.Stm
 		out, x = w.temp(out, lhs.Lbrack, w.expr(lhs.X))
 		out, y = w.temp(out, lhs.Lbrack, w.key(lhs.Y))
 		read = &syntax.IndexExpr{X: x(), Lbrack: lhs.Lbrack, Y: y(), Rbrack: lhs.Rbrack}
-		write = &syntax.IndexExpr{X: x(), Lbrack: lhs.Lbrack, Y: y(), Rbrack: lhs.Rbrack}
-		if w.exact {
-			write = &syntax.IndexExpr{X: call(lhs.Lbrack, opTarget, x(), y()), Lbrack: lhs.Lbrack, Y: y(), Rbrack: lhs.Rbrack}
-		}
+		write = &syntax.IndexExpr{X: call(lhs.Lbrack, opTarget, x(), y()), Lbrack: lhs.Lbrack, Y: y(), Rbrack: lhs.Rbrack}
 	default: // no assignment; the resolver says so
 		return append(out, s)
 	}

@@ -14,7 +14,6 @@ const (
 	opEmpty  = "{}"  // (fresh empty dict) -> dict, paid for
 	opFrame  = "f()" // (nodes) pays for the frame of a call
 
-	// Since version 2.
 	opTarget        = "[]="     // (x, key) -> x, into which key may come
 	opHold          = "[]=..."  // (x) -> x, whose key comes next
 	opRelease       = "[...]="  // (key) -> key, that may come into what is held
@@ -49,7 +48,7 @@ func (w *rewriter) expr(e syntax.Expr) syntax.Expr {
 		w.call(e)
 	case *syntax.DotExpr:
 		e.X = w.expr(e.X)
-		if checkedMethods(e.Name.Name, w.exact) {
+		if checkedMethod(e.Name.Name) {
 			name := &syntax.Literal{Token: syntax.STRING, TokenPos: e.NamePos, Value: e.Name.Name}
 			return call(e.Dot, opAttr, e.X, name)
 		}
@@ -63,9 +62,8 @@ func (w *rewriter) expr(e syntax.Expr) syntax.Expr {
 	case *syntax.CondExpr:
 		e.Cond, e.True, e.False = w.expr(e.Cond), w.expr(e.True), w.expr(e.False)
 	case *syntax.LambdaExpr:
-		if w.lambda(e); w.exact {
-			return call(e.Lambda, opClosure, e)
-		}
+		w.lambda(e)
+		return call(e.Lambda, opClosure, e)
 	default:
 		return w.display(e)
 	}
@@ -83,9 +81,8 @@ func (w *rewriter) optional(e syntax.Expr) syntax.Expr {
 func (w *rewriter) display(e syntax.Expr) syntax.Expr {
 	switch e := e.(type) {
 	case *syntax.ListExpr:
-		if w.list(e.List); w.exact {
-			return call(e.Lbrack, opKeep, e)
-		}
+		w.list(e.List)
+		return call(e.Lbrack, opKeep, e)
 	case *syntax.TupleExpr:
 		flat := true
 		for _, x := range e.List {
@@ -103,13 +100,10 @@ func (w *rewriter) display(e syntax.Expr) syntax.Expr {
 			entry := x.(*syntax.DictEntry)
 			entry.Key, entry.Value = w.key(entry.Key), w.expr(entry.Value)
 		}
-		if w.exact {
-			return w.dict(e)
-		}
+		return w.dict(e)
 	case *syntax.Comprehension:
-		if w.comprehension(e); w.exact {
-			return w.collected(e)
-		}
+		w.comprehension(e)
+		return w.collected(e)
 	}
 	return e
 }
@@ -177,7 +171,7 @@ func (w *rewriter) key(e syntax.Expr) syntax.Expr {
 }
 
 func (w *rewriter) call(e *syntax.CallExpr) {
-	if dot, ok := unparen(e.Fn).(*syntax.DotExpr); ok && checkedMethods(dot.Name.Name, w.exact) {
+	if dot, ok := unparen(e.Fn).(*syntax.DotExpr); ok && checkedMethod(dot.Name.Name) {
 		e.Args = append([]syntax.Expr{dot.X}, e.Args...)
 		e.Fn = &syntax.Ident{NamePos: dot.NamePos, Name: "." + dot.Name.Name}
 	} else {
@@ -224,7 +218,7 @@ func (w *rewriter) lambda(e *syntax.LambdaExpr) {
 }
 
 func (w *rewriter) binary(e *syntax.BinaryExpr) syntax.Expr {
-	unchecked := w.free(e.Op, e.X, e.Y)
+	unchecked := free(e.Op, e.X, e.Y) && cheap(e.Op, e.X, e.Y)
 	e.X, e.Y = w.expr(e.X), w.expr(e.Y)
 	switch {
 	case unchecked:
@@ -279,16 +273,11 @@ func kind0(e *syntax.UnaryExpr) int {
 	return notLiteral
 }
 
-// free reports whether an operator needs no check.
-func (w *rewriter) free(op syntax.Token, x, y syntax.Expr) bool {
-	return free(op, x, y) && (!w.exact || cheap(op, x, y))
-}
-
 // maxCheapText is the length of a literal that is compared or looked through at no
 // cost worth a charge.
 const maxCheapText = 64
 
-// cheap reports whether an operator that is free in version 1 costs little enough
+// cheap reports whether an operator that is free costs little enough
 // whatever its other operand is.
 func cheap(op syntax.Token, x, y syntax.Expr) bool {
 	switch op {

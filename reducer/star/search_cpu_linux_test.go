@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 // maxCPU is what a step may take at the default limit of gas.
@@ -46,7 +45,7 @@ func TestSearchForExpensivePrograms(t *testing.T) {
 			runtime.GC()
 		}
 		before := cpu()
-		out, err := runFor(t, star.Version, source, gas)
+		out, err := runFor(t, source, gas)
 		x := found{name: name, took: cpu() - before}
 		if out != nil {
 			x.gas = out.Gas

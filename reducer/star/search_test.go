@@ -3,7 +3,6 @@ package star_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -265,9 +264,9 @@ var collidingWords = func() string {
 }()
 
 // runFor runs a program until it has used so much gas.
-func runFor(t testing.TB, version, source string, gas uint64) (*reducer.Output, error) {
+func runFor(t testing.TB, source string, gas uint64) (*reducer.Output, error) {
 	t.Helper()
-	p, err := star.Compile(version, "test.star", []byte(source))
+	p, err := star.Compile(star.Version, "test.star", []byte(source))
 	if err != nil {
 		return nil, nil // the grammar makes some that are none
 	}
@@ -279,24 +278,6 @@ func runFor(t testing.TB, version, source string, gas uint64) (*reducer.Output, 
 	return &out, r.Reduce(in, &out)
 }
 
-// TestVersion1CostsWhatItCost holds the first version to what it charged before there
-// was another.
-func TestVersion1CostsWhatItCost(t *testing.T) {
-	data, err := os.ReadFile("testdata/gas-1.txt")
-	require.NoError(t, err)
-	all := searched()
-	for line := range strings.Lines(string(data)) {
-		var gas uint64
-		var good bool
-		_, err := fmt.Sscan(line, &gas, &good)
-		require.NoError(t, err)
-		name := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)[2]
-		out, err := runFor(t, star.Versions()[0], all[name], 5_000)
-		require.Equal(t, gas, out.Gas, name)
-		require.Equal(t, good, err == nil, name)
-	}
-}
-
 // TestGasIsTheSameEverywhere runs what the search finds on, in two instances.
 func TestGasIsTheSameEverywhere(t *testing.T) {
 	all := searched()
@@ -306,8 +287,8 @@ func TestGasIsTheSameEverywhere(t *testing.T) {
 		if i%23 != 0 && worst()[name] == "" {
 			continue
 		}
-		a, err := runFor(t, star.Version, all[name], 20_000)
-		b, again := runFor(t, star.Version, all[name], 20_000)
+		a, err := runFor(t, all[name], 20_000)
+		b, again := runFor(t, all[name], 20_000)
 		if a == nil {
 			continue
 		}

@@ -19,12 +19,10 @@ func (m *meter) collect(v starlark.Value) ([]starlark.Value, error) {
 	if err := m.slots("list", n); err != nil {
 		return nil, err
 	}
-	if m.exact {
-		if err := m.spend(uint64(n) / 2); err != nil {
-			return nil, err
-		}
+	if err := m.spend(uint64(n) / 2); err != nil {
+		return nil, err
 	}
-	if m.linked && v.Type() == "string.elems" { // each is a text that is made
+	if v.Type() == "string.elems" { // each is a text that is made
 		if err := m.take(uint64(n) * slotBytes); err != nil {
 			return nil, err
 		}
@@ -36,10 +34,9 @@ func (m *meter) collect(v starlark.Value) ([]starlark.Value, error) {
 				return nil, err
 			}
 			n = 2*len(out) + 16 // pays for room as it is made
-			if m.linked {       // and, since version 3, for what is left free of it, and for items that are made
-				if err := m.take(uint64(n) * slotBytes); err != nil {
-					return nil, err
-				}
+			// and for what is left free of it, and for items that are made
+			if err := m.take(uint64(n) * slotBytes); err != nil {
+				return nil, err
 			}
 			out = slices.Grow(out, n-len(out))
 		}
@@ -82,10 +79,8 @@ func (m *meter) set(
 	}
 	set := starlark.NewSet(len(items))
 	for _, x := range items {
-		if m.exact {
-			if err := m.insert(set, x); err != nil {
-				return nil, err
-			}
+		if err := m.insert(set, x); err != nil {
+			return nil, err
 		}
 		if err := set.Insert(x); err != nil {
 			return nil, fmt.Errorf("set: %w", err)

@@ -16,18 +16,15 @@ type sizer struct {
 	flat bool  // tuples and scalars only: what can be part of a key
 	text bool  // what is printed must be an integer that has digits
 
-	extra uint64 // steps, since version 2
+	extra uint64 // steps
 }
 
 func (m *meter) sizer() sizer { return sizer{m: m, left: int64(min(m.value, math.MaxInt64))} }
 
-// pay ends the sizing: it charges for the walk and returns the sum.
-func (s *sizer) pay() (uint64, error) {
+// pay ends the sizing: it charges for the walk.
+func (s *sizer) pay() error {
 	n := uint64(int64(min(s.m.value, math.MaxInt64)) - s.left)
-	if s.m.exact {
-		return n, s.m.spend(n/slotBytes + s.extra)
-	}
-	return n, s.m.spend(n / bytesMadePerStep)
+	return s.m.spend(n/slotBytes + s.extra)
 }
 
 func (s *sizer) take(n int) error {
@@ -42,9 +39,7 @@ func (s *sizer) add(v starlark.Value, depth int) error {
 	if depth > canon.MaxDepth {
 		return s.m.exceed("a value nested deeper than %d", canon.MaxDepth)
 	}
-	if s.m.exact {
-		s.extra += uint64(sizeOf(v)) / slotBytes
-	}
+	s.extra += uint64(sizeOf(v)) / slotBytes
 	n := slotBytes
 	switch v := v.(type) {
 	case starlark.Int:
@@ -105,11 +100,11 @@ func (s *sizer) pairs(v *starlark.Dict, depth int) error {
 	return nil
 }
 
-// deep charges for walking v as a tree, and returns its size.
-func (m *meter) deep(v starlark.Value) (uint64, error) {
+// deep charges for walking v as a tree.
+func (m *meter) deep(v starlark.Value) error {
 	s := m.sizer()
 	if err := s.add(v, 0); err != nil {
-		return 0, err
+		return err
 	}
 	return s.pay()
 }
@@ -117,13 +112,11 @@ func (m *meter) deep(v starlark.Value) (uint64, error) {
 // tuple holds a tuple that was just made to the rule that hashing and printing
 // rest on: as a tree of tuples it is no larger and no deeper than a value may be.
 func (m *meter) tuple(t starlark.Tuple) error {
-	if m.exact {
-		if err := m.take(uint64(len(t)+2) * slotBytes); err != nil {
-			return err
-		}
-		if err := m.retain(t...); err != nil {
-			return err
-		}
+	if err := m.take(uint64(len(t)+2) * slotBytes); err != nil {
+		return err
+	}
+	if err := m.retain(t...); err != nil {
+		return err
 	}
 	plain := len(t) <= 8
 	for _, x := range t {
@@ -147,6 +140,5 @@ func (m *meter) tuple(t starlark.Tuple) error {
 	if err := s.add(t, 0); err != nil {
 		return err
 	}
-	_, err := s.pay()
-	return err
+	return s.pay()
 }

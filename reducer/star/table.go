@@ -230,6 +230,10 @@ func modelHash(v starlark.Value, depth int) (hash uint32, known bool) {
 	return hash, true
 }
 
+// hashedSafely is the length in bytes from which the library hashes strings with a seed; shorter ones
+// with FNV-1a, for which anyone can find thousands of keys that share a bucket.
+const hashedSafely = 12
+
 // textHash is modelHash for a text.
 func textHash(s string) (uint32, bool) {
 	known := len(s) < hashedSafely

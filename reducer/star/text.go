@@ -17,8 +17,7 @@ func (m *meter) payText(v starlark.Value) error {
 	if err := s.add(v, 0); err != nil {
 		return err
 	}
-	_, err := s.pay()
-	return err
+	return s.pay()
 }
 
 // text charges for a value's text, and returns it as str does.
@@ -64,11 +63,7 @@ func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark
 		if i := strings.IndexAny(field, "!:"); i >= 0 {
 			field = field[:i]
 		}
-		names := uint64(len(kwargs)) / 16
-		if s.m.exact {
-			names = pieceSteps + uint64(len(kwargs))/4
-		}
-		if err := s.m.spend(names); err != nil {
+		if err := s.m.spend(pieceSteps + uint64(len(kwargs))/4); err != nil {
 			return err
 		}
 		if v := operand(field, &next, args, kwargs); v != nil {
@@ -77,8 +72,7 @@ func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark
 			}
 		}
 	}
-	_, err := s.pay()
-	return err
+	return s.pay()
 }
 
 // operand returns what a replacement field stands for, or nil.
@@ -154,8 +148,7 @@ func (m *meter) percentSize(format string, arg starlark.Value) error {
 			format = format[1:]
 		}
 	}
-	_, err := s.pay()
-	return err
+	return s.pay()
 }
 
 func lookup(arg starlark.Value, key string) starlark.Value {

@@ -122,7 +122,7 @@ func (b *shadowBench) run(ctx context.Context, r *run) {
 	})
 	b.world(ctx, r, "Go", inGo("ringer"), []benchCandidate{
 		{name: "another policy", change: func(m *manifest.Manifest) {
-			m.Policies = append(m.Policies, manifest.Policy{Name: "gongs", When: `intent.kind == "gong.ring"`, Decide: manifest.DecideAllow})
+			m.Policies = append(m.Policies, manifest.Policy{Name: "others", When: `intent.kind != "tool.call"`, Decide: manifest.DecideAllow})
 		}},
 		denying(),
 	})

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -100,6 +101,34 @@ func TestWhatIsOpenedIsAccessible(t *testing.T) {
 			s.accessible(fmt.Sprint("compared-", theme, "-", size[0]))
 		}
 	}
+}
+
+// The report of a sweep: and each plot of runs is of one point of the params.
+func TestReportOfASweepIsAccessible(t *testing.T) {
+	script := axe(t)
+	at := filepath.Join(t.TempDir(), "city")
+	worldctl(t, ".", "init", at, "--template", "schelling")
+	path := filepath.Join(at, "schelling.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text = bytes.Replace(text, []byte("seeds: 30"), []byte("seeds: 3"), 1)
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	worldctl(t, at, "sweep", "schelling.yaml")
+	worldctl(t, at, "sweep", "report")
+	s := open(t, "file://"+filepath.Join(at, "results", "report.html"))
+	s.do(chromedp.Navigate(s.url), chromedp.Evaluate[chromedp.Void](script))
+	s.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('main').id = 'main'"))
+	for _, width := range []int64{1280, 400} {
+		s.do(chromedp.EmulateViewport(width, 800))
+		for _, point := range []string{"0.1", "0.5"} {
+			s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelectorAll('#plots select').forEach((e) => {
+				e.value = [...e.options].find((o) => o.text === 'city.wanted = %s').value;
+				e.onchange();
+			})`, point)))
+			s.accessible(fmt.Sprint("report-", point, "-", width))
+		}
+	}
+	require.InDelta(t, 2, s.value("document.querySelectorAll('#plots select').length"), 0)
 }
 
 // accessible holds what is shown to the rules of axe, and to its window.

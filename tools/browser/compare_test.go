@@ -60,5 +60,5 @@ func TestPersonForksAndAsksWhatIf(t *testing.T) {
 	s.keys("w")
 	s.do(chromedp.WaitVisible(chromedp.CSS("textarea:focus")), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab),
 		chromedp.KeyEvent("7"), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
-	s.await("what persons decided is not repeated: 1 rollback.applied")
+	s.await("what persons decided and is not repeated: 1 rollback.applied")
 }

@@ -20,8 +20,8 @@ import (
 // moments is at how many moments of each world the page is compared with the command line.
 const moments = 50
 
-// recorded is where the recordings of an airline's agents are.
-const recorded = "../../../shared/data/airline/runs.json"
+// recorded has conversations that were made up.
+const recorded = "../../internal/recording/testdata/airline/runs.json"
 
 // tangled makes a town that was rolled back twice, and a fork of it that goes on otherwise.
 func tangled(t *testing.T) string {

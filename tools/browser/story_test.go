@@ -70,7 +70,7 @@ func TestStoryOfTheDesk(t *testing.T) {
 	s.decide("it is in the book")
 	s.await("nothing waits")
 	s.view("r", "Rules")
-	s.await("may allow more")
+	s.await("allows less")
 	s.await("0 of 1")
 	s.picture("rules")
 	text := s.text()
@@ -102,7 +102,7 @@ func TestSignatureIsPasted(t *testing.T) {
 	desk := proposed(t)
 	var p struct {
 		Statement string
-		Gains     []struct{ Text string }
+		Loses     []struct{ Text string }
 		Missing   []string
 		Report    struct {
 			Decisions []struct{ Cell, Params string } `json:"decisions_changed"`
@@ -115,9 +115,9 @@ func TestSignatureIsPasted(t *testing.T) {
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("wait for a person")
 	s.view("r", "Rules")
-	s.await("may allow more")
+	s.await("allows less")
 	text := s.text()
-	wanted := []string{p.Gains[0].Text, p.Missing[0], p.Report.Unknown[0].Why}
+	wanted := []string{p.Loses[0].Text, p.Missing[0], p.Report.Unknown[0].Why}
 	wanted = append(wanted, strings.Split(strings.TrimSpace(p.Statement), "\n")...)
 	for _, d := range p.Report.Decisions {
 		wanted = append(wanted, d.Cell, d.Params)

@@ -11,11 +11,44 @@ import ed25519
 from limits import WORK_OF_SIGNATURE, Limits
 from records import Gone, is_hash, is_uint
 
+_NONE = bytes(32)  # the digest of what a manifest does not have
 _PROPOSAL_BYTES, _APPROVAL_BYTES = 1000, 200  # of memory, for what is kept of each
 
 
 class Refused(ValueError):
     """Why a change of the rules does not count."""
+
+
+class Seen:
+    """What a manifest says about effects that persons are asked about, as digests."""
+
+    def __init__(self, manifest):
+        self._effects, self._caps = manifest.get("effects", {}), manifest.get("caps", {})
+        self._policies = {x["name"]: (i, [x["when"], x["decide"]]) for i, x in enumerate(manifest.get("policies") or [])}
+
+    @classmethod
+    def of(cls, manifest):
+        """What a manifest says; None where that cannot be read."""
+        try:
+            return None if manifest is None else cls(manifest)
+        except (AttributeError, KeyError, TypeError):
+            return None
+
+    def holds(self, parked, limits):
+        """Whether an intent.parked has the digests of the manifest's effect, capability and policies."""
+        kind, cap = parked["effect"], parked["cap"]
+        found = sorted(self._policies[name] for name in set(parked["rules"]) if name in self._policies)
+        return list(parked["seen"]) == [
+            self._digest(self._effects[kind], limits) if kind in self._effects else _NONE,
+            self._digest([cap, self._caps[cap]], limits) if cap in self._caps else _NONE,
+            self._digest([policy for _, policy in found], limits) if found else _NONE,
+        ]
+
+    @staticmethod
+    def _digest(value, limits):
+        data = cbor.encode(value)
+        limits.spend(1 + len(data) // 64)
+        return hashlib.sha256(data).digest()
 
 
 class Rules:

@@ -11,7 +11,7 @@ import merkle
 import pieces
 import receipts
 from execution import Execution
-from governance import Governance
+from governance import Governance, Seen
 from heads import Heads
 from ledger import Ledger
 from limits import WORK_OF_RECORD, Beyond, Limits
@@ -69,6 +69,7 @@ class Journal:
         self._expected = header.first
         self._item = 1
         self._sealed = False  # the last item is a checkpoint
+        self._seen = None  # what approvals can be bound to
         self._verified = frozenset()  # kinds of effects that the manifest in force has a verifier for
         # In a range a world.forked may still say that the world was another one before it. Until then receipts and
         # checkpoints are counted by the world that they name, with the first place.
@@ -219,6 +220,8 @@ class Journal:
                     return
             elif kind == "world.forked":
                 self._fork(p)
+            elif kind == "intent.parked" and self._whole and self._seen and not self._seen.holds(p, self._limits):
+                self._fault("intent %s: what its approval is bound to is not what the manifest in force says" % p["key"].hex())
             elif kind == "blob.redacted":
                 self._blobs.redact(p["blob"])
         elif self._whole:
@@ -307,6 +310,7 @@ class Journal:
         manifest = self._blobs.manifest(blob, place_of(record.id))
         if record.kind == "manifest.proposed":
             return
+        self._seen = Seen.of(manifest)
         if manifest is not None:
             effects = manifest.get("effects", {})
             self._verified = frozenset(kind for kind, effect in effects.items() if effect.get("verify"))

@@ -255,10 +255,10 @@ class Ledger:
         elif x.stage == UNKNOWN or x.hidden:
             self._ask(x)
             x.move(to)
-        elif x.stage == APPROVED and to != PARKED or to == DENIED and x.stage in (PARKED, REFUSED):
+        elif to == READY and x.stage == APPROVED:
             x.move(to)
-        elif to == DENIED and x.stage == READY and x.attempt == x.returned:
-            x.move(to)  # what is used up leaves no room in a budget when its turn comes
+        elif to == DENIED and x.stage in (READY, PARKED, APPROVED, REFUSED) and x.attempt == x.returned:
+            x.move(to)  # a person says so, or the rules when its turn comes or others are in force
         elif to == READY and x.stage in (PARKED, REFUSED):
             self._orphan(key, x, "it was allowed, and nobody had approved it")
         else:
@@ -308,7 +308,9 @@ class Ledger:
         self._asked_by(p)
         key = p["key"]
         x = self._intent(key)
-        if not self._by_fork():
+        if p.get("reason") and x.at(READY, RESOLVED, PARKED, APPROVED):
+            x.move(PARKED)  # other rules are in force, or it starts later than it was judged
+        elif not self._by_fork():
             if _REPEAT_RULE in p["rules"] and not self.history.turned():
                 self._orphan(key, x, "it is said to repeat another one, and no rollback left any behind")
             self._decide(key, PARKED)
@@ -321,11 +323,13 @@ class Ledger:
         key, how = p["key"], p["decision"]
         x = self._decided_on(key)
         wanted = PARKED if how in ("approve", "deny", "edit", "reuse") else ASKING if how == "answer" else DOUBTFUL
-        if how == "deny" and x.stage in (HELD, ASKING):
+        if how == "stop" and (x.hidden or not x.accepted) and x.at(READY, RESOLVED, PARKED, ASKING):
+            x.move(REFUSED)
+        elif how == "deny" and x.stage in (HELD, ASKING):
             x.move(ENDING)
         elif how in ("not_executed", "retry") and x.stage in (ANSWERED, ENDED) and x.failed:
             pass  # it stays as it is: another one is asked for
-        elif not x.at(wanted):
+        elif how == "stop" or not x.at(wanted):
             self._orphan(key, x, "a decision about it, and none was asked for")
         elif how == "executed":
             self._give_up(x, ENDING)
@@ -433,7 +437,7 @@ class Ledger:
             x.move({"compensated": COMPENSATED, "side_effect_committed": ANSWERED}.get(p["outcome"], ENDED))
         elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, PARKED, ASKING) and self._ends_cancelled(x):
             x.move(ENDED)
-        elif x.stage == READY and x.attempt > x.returned and not self._is_cancelled(x):  # budgets have no room for another attempt
+        elif x.stage in (READY, PARKED, APPROVED, REFUSED, ASKING) and x.attempt > x.returned and not self._is_cancelled(x):
             x.move(ENDED)
         elif x.stage in (ENDED, DENIED, CANCELLED, ANSWERED, COMPENSATED):
             self._duplicate(key, x, "it had ended before")

@@ -3,12 +3,11 @@
 import hashlib
 
 import cbor
-from records import Error, is_hash, is_uint
+from records import Error, is_cost, is_hash, is_uint
 from report import brief
 
 STATUSES = ("ok", "error", "timeout", "denied", "rejected", "cancelled")
 OUTCOMES = ("permanent_failure", "retryable_failure", "compensatable_failure", "input_required", "accepted")
-_COST = ("calls", "tokens", "bytes", "micros")
 
 
 def _is_text(x):
@@ -17,10 +16,6 @@ def _is_text(x):
 
 def _is_int(x):
     return type(x) is int and -1 << 63 <= x < 1 << 63
-
-
-def _is_cost(x):
-    return isinstance(x, dict) and all(k in _COST and is_uint(v) and v > 0 for k, v in x.items())
 
 
 def _is_change(x):
@@ -43,7 +38,7 @@ def _is_known_hash(x):
 _NEEDED = {
     "version": is_uint, "world": _is_text, "key": is_hash, "kind": _is_text, "params_hash": is_hash, "cap": _is_text,
     "attempt": is_uint, "nonce": lambda x: isinstance(x, bytes) and len(x) == 16,
-    "status": lambda x: x in STATUSES, "payload": lambda x: True, "cost": _is_cost,
+    "status": lambda x: x in STATUSES, "payload": lambda x: True, "cost": is_cost,
     "started_at": _is_int, "finished_at": _is_int, "key_id": _is_text,
 }
 _OPTIONAL = {

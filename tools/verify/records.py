@@ -122,6 +122,10 @@ def _is_signature(x):
     return _tuple_of(is_hash, lambda s: isinstance(s, bytes) and len(s) == 64)(x)
 
 
+def is_cost(x):
+    return isinstance(x, dict) and all(k in ("calls", "tokens", "bytes", "micros") and is_uint(v) and v > 0 for k, v in x.items())
+
+
 def _is_map(x):
     return isinstance(x, dict)
 
@@ -132,7 +136,8 @@ _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect sinc
 
 _TYPES = {
     "text": _is_text, "uint": is_uint, "bool": _is_bool, "hash": is_hash, "nonce": _is_nonce, "any": _is_any,
-    "texts": _list_of(_is_text), "uints": _list_of(is_uint), "receipt": _is_map, "report": _is_map,
+    "cost": is_cost, "texts": _list_of(_is_text), "uints": _list_of(is_uint), "receipt": _is_map, "report": _is_map,
+    "seen": _tuple_of(is_hash, is_hash, is_hash),
     "engines": lambda x: _list_of(_tuple_of(_is_text, _is_text))(x) and x == [[k, v] for k, v in sorted(dict(x).items())],
     "signature": _is_signature, "signature?": lambda x: x is None or _is_signature(x),
     "effects": _list_of(_tuple_of(is_hash, _is_text, _is_text, _is_text,
@@ -151,7 +156,7 @@ _SHAPES = {
     "invocation.late": "receipt:receipt",
     "invocation.expired": "key:hash attempt:uint reason:text",
     "invocation.due": "key:hash attempt:uint",
-    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|edit|reuse|answer params_hash:hash actor:text "
+    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|edit|reuse|answer|stop params_hash:hash actor:text "
                        "reason:text payload:any",
     "intent.confirmed": "key:hash mode:strict|warn|human|person verdict:happened|not_happened actor:text reason:text",
     "cell.resumed": "cell:text skip:bool actor:text reason:text",
@@ -162,7 +167,7 @@ _SHAPES = {
     "snapshot.retention": "keep:uint actor:text gone:texts",
     "rollback.applied": "snapshot:text snapshot_hash:hash at:uint prior:uint reason:text actor:text ack:bool "
                         "compensate:bool fresh:bool effects:effects",
-    "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded|recorded-or-live manifest:hash "
+    "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded live:texts manifest:hash "
                     "actor:text seed:uint",
     "manifest.proposed": "base:hash candidate:hash actor:text signature:signature? reason:text",
     "manifest.shadowed": "proposal:uint report_hash:hash report:report actor:text",
@@ -180,7 +185,7 @@ _SHAPES = {
     "event.dropped": "name:text reason:text",
     "intent.emitted": _INTENT + "decision:allow|approved|recorded|waits|rejected|reused rules:texts params:any",
     "intent.denied": _INTENT + "code:text reason:text rules:texts params:any",
-    "intent.parked": _INTENT + "rules:texts deadline:uint params:any",
+    "intent.parked": _INTENT + "rules:texts deadline:uint params:any reason:text seen:seen",
     "invocation.started": "key:hash attempt:uint owner:uint nonce:nonce",
     "intent.in_doubt": "key:hash cell:text attempt:uint action:park|verify|retry|fail reason:text",
     "intent.waiting": "key:hash cell:text attempt:uint outcome:retryable_failure|compensatable_failure|"
@@ -189,6 +194,7 @@ _SHAPES = {
     "intent.ended": "key:hash cell:text step:text status:text outcome:text payload:any",
     "timer.set": "cell:text name:text deadline:uint tag:text data:any",
     "timer.fired": "cell:text name:text",
+    "capability.rests": "key:hash cell:text attempt:uint cap:text said:cost charged:cost",
     "cell.cancelled": "cell:text tag:text timer:uint receipts:uints",
 }
 

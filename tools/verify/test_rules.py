@@ -52,6 +52,10 @@ def about(kind, **payload):
     return kind, {"key": K, "attempt": 1, **payload}
 
 
+def asked_again():
+    return "intent.parked", {"key": K, "rules": [], "reason": "the policies are others"}
+
+
 def resolved(how):
     return "intent.resolved", {"key": K, "decision": how}
 
@@ -94,6 +98,13 @@ GOOD = {
     "approved and denied by the gate": (parked(), resolved("approve"), DENIED),
     "disapproved": (parked(), resolved("deny"), DENIED),
     "approval expired": (parked(), DENIED),
+    "asked though it was let through": (emitted(), asked_again(), resolved("approve"), emitted("approved"), started()),
+    "asked again": (parked(), asked_again(), resolved("approve"), asked_again(), DENIED),
+    "stopped": (emitted(), resolved("stop"), DENIED),
+    "stopped while parked": (parked(), resolved("stop"), DENIED),
+    "stopped after it asked": (emitted(), started(), finished(), ASKS, resolved("stop"), ended()),
+    "stopped before another attempt": (*LOST, resolved("retry"), resolved("stop"), ended()),
+    "denied before another attempt": (*LOST, resolved("retry"), ended("rejected")),
     "tried again": (emitted(), started(), finished(), AGAIN, started(2), finished(2)),
     "asked and answered": (emitted(), started(), finished(), ASKS, resolved("answer"), started(2), finished(2)),
     "asked and denied": (emitted(), started(), finished(), ASKS, resolved("deny"), ended()),
@@ -147,6 +158,10 @@ BAD = {
         "waits without receipt": (emitted(), started(), AGAIN),
         "doubt without expiry": (emitted(), started(), doubt()),
         "decided without need": (emitted(), resolved("approve")),
+        "stopped in flight": (emitted(), started(), resolved("stop")),
+        "stopped in doubt": (*LOST, resolved("stop")),
+        "stopped while the outside works on it": (emitted(), started(), finished(), ACCEPTS, resolved("stop")),
+        "started after it was stopped": (emitted(), resolved("stop"), started()),
         "confirmed without receipt": (emitted(), confirmed("warn")),
         "person not asked": (emitted(), started(), finished(), confirmed("person")),
         "ended out of nothing": (emitted(), ended()),
@@ -161,6 +176,34 @@ BAD = {
                                   ("invocation.started", {**started()[1], "key": b"o"})),
     },
 }
+
+
+class Bindings(unittest.TestCase):
+    manifest = {
+        "effects": {"pay": {"adapter": "exec"}}, "caps": {"desk": {"type": "any"}},
+        "policies": [{"name": "a", "when": "true", "decide": "require_approval"}, {"name": "b", "when": "x", "decide": "allow"}],
+    }
+
+    def parked(self, **more):
+        def digest(value):
+            return hashlib.sha256(cbor.encode(value)).digest()
+
+        seen = (digest({"adapter": "exec"}), digest(["desk", {"type": "any"}]), digest([["true", "require_approval"], ["x", "allow"]]))
+        return {"effect": "pay", "cap": "desk", "rules": ["b", "a", "possible_repeat"], "seen": seen, **more}
+
+    def test_an_approval_is_bound_to_what_the_manifest_says(self):
+        seen = governance.Seen.of(self.manifest)
+        good, none = self.parked(), bytes(32)
+        self.assertTrue(seen.holds(good, limits.Limits()))
+        self.assertTrue(seen.holds(self.parked(effect="x", cap="", rules=[], seen=(none, none, none)), limits.Limits()))
+        for i in range(3):
+            for other in (none, bytes([good["seen"][i][0] ^ 1]) + good["seen"][i][1:]):
+                forged = (*good["seen"][:i], other, *good["seen"][i + 1:])
+                self.assertFalse(seen.holds(self.parked(seen=forged), limits.Limits()))
+        for more in ({"effect": "other"}, {"cap": "other"}, {"rules": ["a"]}, {"rules": []}):
+            self.assertFalse(seen.holds(self.parked(**more), limits.Limits()))
+        self.assertIsNone(governance.Seen.of(None))
+        self.assertIsNone(governance.Seen.of({"policies": [{}]}))
 
 
 class Ledger(unittest.TestCase):

@@ -145,8 +145,8 @@ func (s *Server) Close() error {
 
 // ended returns why the world's journal takes no more; nil: it does.
 func (h *hosted) ended() error {
-	if h.stopped.Load() {
-		return errStopped
+	if f := h.stopped.Load(); f != nil {
+		return f
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -155,6 +155,3 @@ func (h *hosted) ended() error {
 	}
 	return nil
 }
-
-// errStopped says that the world cannot go on; see Server.Stop.
-var errStopped = failed(http.StatusServiceUnavailable, "ended", "the world has stopped in this process, whose log says why")

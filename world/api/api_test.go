@@ -306,6 +306,7 @@ type proposal struct {
 	Candidate string           `json:"candidate"`
 	Statement *string          `json:"statement"`
 	Missing   []string         `json:"missing"`
+	Warnings  []string         `json:"warnings"`
 	Code      string           `json:"code"`
 }
 
@@ -359,6 +360,25 @@ func TestChangeOfTheRulesGoesItsWay(t *testing.T) {
 	require.Empty(t, ok[map[string][]any](only(s.get("/api/worlds/w/proposals"), "proposals"))["proposals"])
 	require.Len(t, ok[map[string][]any](only(s.get("/api/worlds/w/proposals?all=true"), "proposals"))["proposals"], 1)
 	s.get("/api/worlds/w/proposals/9").problem(http.StatusNotFound, "not-found")
+}
+
+// What a candidate hardly means is said by this door, too.
+func TestProposalSaysWhatItHardlyMeans(t *testing.T) {
+	s := lived(t)
+	schema := []byte(`{"properties":{"x":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`)
+	sum := fmt.Sprintf("%x", sha256.Sum256(schema))
+	p := ok[proposal](s.post("/api/worlds/w/proposals", map[string]any{
+		"contents": map[string]any{sum: schema},
+		"patch": map[string]any{
+			"base_manifest_hash": ok[view.Status](s.get("/api/worlds/w")).Manifest.Hash, "new_version": 2, "ops": []any{
+				map[string]any{"op": "set", "path": "/events/heavy", "value": map[string]any{"schema": sum}},
+			},
+		},
+	}))
+	require.Len(t, p.Warnings, 2)
+	require.Contains(t, p.Warnings[0], "/effects/other.x: effect other.x: no capability fits it")
+	require.Contains(t, p.Warnings[1], "/events/heavy/schema: the schema of event heavy: it evaluates parts twice")
+	require.Equal(t, p.Warnings, ok[proposal](s.get("/api/worlds/w/proposals/"+p.Proposal)).Warnings)
 }
 
 func TestProposalsEnd(t *testing.T) {

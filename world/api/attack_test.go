@@ -42,7 +42,7 @@ const houseCanary = "CANARY-OF-W"
 func newHouse(t *testing.T) *house {
 	both := worlds(t, "w", "elsewhere")
 	h := &house{served: serve(t, api.Config{Worlds: both}), worlds: map[string]*local.World{"w": both[0], "elsewhere": both[1]}, routes: api.RoutesOf()}
-	h.clean = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	h.clean = &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ok[api.Submitted](h.post("/api/worlds/w/events", act(houseCanary, map[string]any{"effect": "tool.a", "param": houseCanary})))
 	ok[json.RawMessage](h.post("/api/worlds/w/step", nil))
 	return h
@@ -234,7 +234,7 @@ func TestAttackAPIBytes(t *testing.T) {
 		before, sent := h.heads(), h.raw(a)
 		conn, err := net.Dial("tcp", h.http.Listener.Addr().String())
 		require.NoError(t, err)
-		ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
 		context.AfterFunc(ctx, func() { _ = conn.Close() })
 		for rest := sent; rest != "" && err == nil; {

@@ -245,8 +245,12 @@ func (c *call) number(name string) (uint64, error) {
 	if err != nil {
 		return 0, badRequest(name, "it has to be a number")
 	}
-	return n, nil
+	return min(n, mostOfNumber), nil
 }
+
+// mostOfNumber is more than any number of a record or a tick. What is counted on from there
+// does not wrap.
+const mostOfNumber = 1 << 62
 
 // flag returns a parameter that is true or false, or absent.
 func (c *call) flag(name string) (bool, error) {

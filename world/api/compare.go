@@ -17,8 +17,8 @@ func compareMoments(c *call) error {
 		switch {
 		case other == nil || !c.token.sees(id):
 			return badRequest("with", "there is no such world")
-		case other.stopped.Load():
-			return errStopped
+		case other.stopped.Load() != nil:
+			return other.stopped.Load()
 		case !other.enter():
 			return errMoving()
 		}

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,8 +52,11 @@ func TestMomentsAreCompared(t *testing.T) {
 	s.get(path+"a=1&with=nobody").problem(http.StatusBadRequest, "malformed")
 	as := func(path string) *answer { return s.do(s.as("other", s.request("GET", path, nil))) }
 	as("/api/worlds/elsewhere/compare?a=1&with=w").problem(http.StatusBadRequest, "malformed")
-	s.api.Stop("v")
+	s.api.Stop("v", errors.New("its disk is full"))
 	s.get(path+"a=1&with=v").problem(http.StatusServiceUnavailable, "ended")
+	require.Contains(t, s.get("/api/worlds/v").problem(http.StatusServiceUnavailable, "ended").Detail, "its disk is full")
+	require.Equal(t, api.Health{OK: true, Waiting: []string{"1 of the worlds cannot go on in this process: who asks for them is told why"}},
+		ok[api.Health](s.get("/healthz")), "it is nobody else's 503")
 }
 
 // TestAComparisonIsNoLongerThanAPage but for the first of what differs.
@@ -92,7 +96,7 @@ func TestAWorldIsForkedOverTheAPI(t *testing.T) {
 	s.post(path, map[string]any{"id": "w"}).problem(http.StatusConflict, "exists")
 	s.post(path, map[string]any{"id": "other"}).problem(http.StatusConflict, "exists")
 	s.post(path, map[string]any{"id": "a", "at": "nowhere"}).problem(http.StatusNotFound, "not-found")
-	s.post(path, map[string]any{"id": "a", "effects": "all"}).problem(http.StatusBadRequest, "malformed")
+	s.post(path, map[string]any{"id": "a", "effects": "all"}).problem(http.StatusUnprocessableEntity, "bad-data")
 	s.post(path, map[string]any{"id": "a", "patch": map[string]any{}}).problem(http.StatusUnprocessableEntity, "bad-patch")
 	left, err := os.ReadDir(into)
 	require.NoError(t, err)
@@ -109,10 +113,13 @@ type supposed struct {
 	Sent       uint64
 	Answered   uint64
 	Unanswered uint64
-	Unknown    *struct{ Kind string }
-	Same       bool
-	Forked     struct{ Dir string }
-	Diff       compared
+	Unknown    []struct {
+		Cell, Why string
+		Effect    struct{ Kind string }
+	}
+	Same   bool
+	Forked struct{ Dir string }
+	Diff   compared
 }
 
 // TestWhatWouldHaveBeenIsTold of a world that goes on, and nothing of it is left.
@@ -132,7 +139,8 @@ func TestWhatWouldHaveBeenIsTold(t *testing.T) {
 	x = ok[supposed](s.post(path, map[string]any{"at": "1", "only": true}))
 	require.Len(t, x.Diff.Cells.Gone, 3)
 	x = ok[supposed](s.post(path, map[string]any{"at": "t1", "only": true, "events": []any{act("a", map[string]any{"effect": "tool.a", "param": "unheard"})}}))
-	require.Equal(t, "tool.a", x.Unknown.Kind)
+	require.Len(t, x.Unknown, 1)
+	require.Equal(t, []string{"bot/a", "asks", "tool.a"}, []string{x.Unknown[0].Cell, x.Unknown[0].Why, x.Unknown[0].Effect.Kind})
 
 	require.Equal(t, before, ok[map[string]any](s.get("/api/worlds/w")), "the world has not changed")
 	left, err := filepath.Glob(filepath.Join(w[0].Dir(), ".world.new-*"))

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -31,7 +30,8 @@ func (s *served) dial(said string) net.Conn {
 // that say nothing, too little, or no token that it knows go, and who follows stays.
 func TestConnectionsThatWaitGiveWay(t *testing.T) {
 	const limit = 8
-	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Connections: api.Connections{All: limit}}})
+	limits := api.Limits{Connections: api.Connections{All: limit}, BodyGrace: time.Hour} // none goes for its own slowness
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: limits})
 	f := s.follow("?after=1", "")
 	var strangers []net.Conn
 	for i := range 10 * limit {
@@ -43,16 +43,19 @@ func TestConnectionsThatWaitGiveWay(t *testing.T) {
 			require.Equal(t, http.StatusOK, s.get("/api/worlds").Status, "who is known is answered")
 		}
 	}
-	left, soon := 0, time.Now().Add(2*time.Second) //nolint:forbidigo // of a socket
+	gone := make(chan bool)
 	for _, conn := range strangers {
-		require.NoError(t, conn.SetReadDeadline(soon))
-		_, err := io.Copy(io.Discard, conn)
-		var slow net.Error
-		if errors.As(err, &slow) && slow.Timeout() {
-			left++
-		}
+		go func() {
+			_, _ = io.Copy(io.Discard, conn)
+			select {
+			case gone <- true:
+			case <-t.Context().Done():
+			}
+		}()
 	}
-	require.LessOrEqual(t, left, limit-1, "the others have gone")
+	for range len(strangers) - (limit - 1) {
+		<-gone
+	}
 	ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
 	e, more := f.next()
 	require.True(t, more, "who follows with a token stays")
@@ -64,7 +67,7 @@ func TestSlowBodyGivesItsSlotBack(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Requests: api.Slots{All: 1}, BodyGrace: 100 * time.Millisecond, BodyRate: 1 << 20}})
 	conn := s.dial(fmt.Sprintf("POST /api/worlds/w/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", s.http.Listener.Addr(), s.secrets["ada"]))
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second))) //nolint:forbidigo // of a socket
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute))) //nolint:forbidigo // of a socket
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	defer res.Body.Close() //nolint:errcheck // of a test
@@ -72,8 +75,7 @@ func TestSlowBodyGivesItsSlotBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusRequestTimeout, res.StatusCode, "%s", body)
 	require.Contains(t, string(body), "urn:worldkernel:problem:slow-body")
-	require.Eventually(t, func() bool { return s.get("/api/worlds").Status == http.StatusOK }, 10*time.Second, time.Millisecond)
-	ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
+	require.Eventually(t, func() bool { return s.get("/api/worlds").Status == http.StatusOK }, time.Minute, time.Millisecond)
 }
 
 // ask makes a request on a connection of its own, which stays open.
@@ -107,7 +109,7 @@ func TestNoTokenTakesAllConnections(t *testing.T) {
 	idle(2)
 	_, err := first.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
-	require.NoError(t, second.SetReadDeadline(time.Now().Add(50*time.Millisecond))) //nolint:forbidigo // of a socket
+	require.NoError(t, second.SetReadDeadline(time.Now().Add(50*time.Millisecond))) //nolint:forbidigo // may be late: what must not come cannot be waited for
 	_, err = second.Read(make([]byte, 1))
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 

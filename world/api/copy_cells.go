@@ -1,10 +1,8 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -19,64 +17,100 @@ import (
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// cellMoments is how a cell stood, as /cell answers, whenever that changed: what it was
-// before with the middle exchanged. The answers are in ASCII, so that one character is one
-// byte for everybody.
-type cellMoments []cellMoment
+// cellCourse is how a cell stood, as /cell answers, whenever that changed. The answers are in ASCII, so
+// that one character is one byte for everybody.
+type cellCourse struct {
+	cell    reducer.Cell
+	moments []cellMoment
+	last    string
+	due     manifest.Tick // of the next of what is scheduled: it is in the mailbox then; 0: nothing is
+}
 
+// cellMoment is the first record of what was written at once with what changed a cell, and how the answer
+// before becomes the one after.
 type cellMoment struct {
-	from  journal.Seq // the first record of what was written at once with what changed it
-	start int         // bytes of the one before that it begins with
-	end   int         // and ends with
-	text  string      // between
+	from  journal.Seq
+	edits []edit
 }
 
-// MarshalJSON writes [from, start, end, text].
+// edit keeps so many bytes of what was, leaves out so many, and has a text instead. What follows the last
+// one is kept.
+type edit struct {
+	keep, drop int
+	text       string
+}
+
+// MarshalJSON writes [from, keep, drop, text, ...].
 func (m cellMoment) MarshalJSON() ([]byte, error) {
-	return json.Marshal([]any{m.from, m.start, m.end, m.text})
+	out := []any{m.from}
+	for _, e := range m.edits {
+		out = append(out, e.keep, e.drop, e.text)
+	}
+	return json.Marshal(out)
 }
 
-// cells adds how each cell stood, up to the last record whose cells can be computed.
-func (c *Copy) cells(ctx context.Context, cells map[string][]journal.Seq, add func(string, []byte) error) error {
-	turns, err := c.turns()
-	if err != nil {
+// cells adds how each cell stood, up to the last record whose cells can be computed. One replay tells it of
+// all of them.
+func (c *Copy) cells(ctx context.Context, named map[string][]journal.Seq, add func(string, []byte) error) error {
+	u, err := c.units()
+	if err != nil || len(u.first) == 1 {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(cells)) {
+	var all []*cellCourse
+	changed := make(map[journal.Seq][]*cellCourse) // by the first record of what was written at once
+	for _, name := range slices.Sorted(maps.Keys(named)) {
 		cell, err := reducer.ParseCell(name)
 		if err != nil {
 			continue // records name operators, too
 		}
-		moments, err := c.moments(ctx, cell, cells[name], turns)
-		if err != nil {
-			return err
-		}
-		text, err := json.Marshal(moments)
-		if err == nil {
-			err = add(c.path("/cell?cell="+url.QueryEscape(name)), text)
-		}
-		if err != nil {
-			return err
+		x := &cellCourse{cell: cell, moments: []cellMoment{}}
+		all = append(all, x)
+		for _, id := range named[name] {
+			if id < journal.Seq(len(u.first)) {
+				changed[u.first[id]] = append(changed[u.first[id]], x)
+			}
 		}
 	}
-	return nil
+	err = c.world.Local.Along(ctx, slices.Compact(slices.Clone(u.first[1:])), 0, func(at journal.Seq, m *world.Moment) error {
+		which := changed[at]
+		switch {
+		case u.rewritten[at]:
+			which = all
+		case u.timed[at]:
+			for _, x := range all {
+				if x.due > 0 && x.due <= m.Time() {
+					which = append(slices.Clip(which), x)
+				}
+			}
+		}
+		for _, x := range which {
+			if err := c.look(x, at, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, x := range all {
+		var text []byte
+		if err == nil {
+			text, err = json.Marshal(x.moments)
+		}
+		if err == nil {
+			err = add(c.path("/cell?cell="+url.QueryEscape(x.cell.String())), text)
+		}
+	}
+	return err
 }
 
-// turns are the records at which a cell may change.
-type turns struct {
-	first  []journal.Seq // for each record the first of what was written at once with it; [0] is nobody's
-	always []journal.Seq // those that change cells without naming them
-	ticks  []tick        // in their order
+// units are the records that were written at once, by the first of each.
+type units struct {
+	first     []journal.Seq        // of each record; [0] is nobody's
+	rewritten map[journal.Seq]bool // change cells without naming them
+	timed     map[journal.Seq]bool // time advances: what was scheduled until then is due
 }
 
-// tick is a record at which time advanced: what had been scheduled until then is due.
-type tick struct {
-	to     manifest.Tick
-	record journal.Seq
-}
-
-func (c *Copy) turns() (*turns, error) {
-	t := &turns{first: []journal.Seq{0}}
+func (c *Copy) units() (*units, error) {
+	u := &units{first: []journal.Seq{0}, rewritten: make(map[journal.Seq]bool), timed: make(map[journal.Seq]bool)}
 	head := c.Whole()
 	for from := journal.Seq(1); from <= head; {
 		end, err := journal.UnitEnd(c.world.Local, from, head)
@@ -87,92 +121,84 @@ func (c *Copy) turns() (*turns, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch b := e.Body.(type) {
+		switch e.Body.(type) {
 		case *journal.RolledBack, *journal.Applied, *journal.Forked:
-			t.always = append(t.always, from)
+			u.rewritten[from] = true
 		case *journal.Advanced:
-			t.ticks = append(t.ticks, tick{b.To, from})
+			u.timed[from] = true
 		}
 		for first := from; from <= end; from++ {
-			t.first = append(t.first, first)
+			u.first = append(u.first, first)
 		}
 	}
-	return t, nil
+	return u, nil
 }
 
-// due returns the first record after one at which a tick has come; 0: there is none.
-func (t *turns) due(at manifest.Tick, after journal.Seq) journal.Seq {
-	i, _ := slices.BinarySearchFunc(t.ticks, after+1, func(x tick, id journal.Seq) int { return cmp.Compare(x.record, id) })
-	for _, x := range t.ticks[i:] { // a rollback sets time back
-		if x.to >= at {
-			return x.record
+// look adds how a cell stands, if that is new.
+func (c *Copy) look(x *cellCourse, at journal.Seq, m *world.Moment) error {
+	text := ""
+	x.due = 0
+	if v, ok := m.Cell(x.cell); ok {
+		shown, err := c.world.CellIn(v, at)
+		if err != nil {
+			return err
 		}
+		if len(shown.Scheduled) > 0 {
+			x.due = shown.Scheduled[0].At
+		}
+		shown.At = 0 // who looks knows
+		plain, err := view.MarshalObject("cell", shown)
+		if err != nil {
+			return err
+		}
+		text = inASCII(plain)
 	}
-	return 0
+	if text != x.last {
+		x.moments = append(x.moments, cellMoment{at, edits(x.last, text)})
+		x.last = text
+	}
+	return nil
 }
 
-// moments returns how a cell stood that some records name.
-func (c *Copy) moments(ctx context.Context, cell reducer.Cell, named []journal.Seq, t *turns) (cellMoments, error) {
-	at := slices.Clone(t.always)
-	for _, id := range named {
-		if id < journal.Seq(len(t.first)) {
-			at = append(at, t.first[id])
+// Two texts are the same again where so many bytes are equal, found so near after they part.
+const (
+	sameBytes = 16
+	nearBytes = 48
+)
+
+// edits says how one text becomes another: small changes far from each other, and one that is large. It
+// takes time in proportion to them.
+func edits(a, b string) (out []edit) {
+	for {
+		keep := 0
+		for keep < len(a) && keep < len(b) && a[keep] == b[keep] {
+			keep++
 		}
+		a, b = a[keep:], b[keep:]
+		drop, add, found := rejoin(a, b)
+		if !found {
+			n := 0
+			for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
+				n++
+			}
+			return append(out, edit{keep, len(a) - n, b[:len(b)-n]})
+		}
+		out = append(out, edit{keep, drop, b[:add]})
+		a, b = a[drop:], b[add:]
 	}
-	slices.Sort(at)
-	out, last := cellMoments{}, ""
-	for i := 0; i < len(at); i++ {
-		id := at[i]
-		if i > 0 && id == at[i-1] {
-			continue
-		}
-		text, due, err := c.stood(cell, id)
-		if err = cmp.Or(ctx.Err(), err); err != nil {
-			return nil, err
-		}
-		if due > 0 { // what is due next is in the mailbox then
-			if next := t.due(due, id); next > 0 {
-				place, _ := slices.BinarySearch(at[i+1:], next)
-				at = slices.Insert(at, i+1+place, next)
+}
+
+// rejoin finds where two texts that part are the same again, nearby.
+func rejoin(a, b string) (drop, add int, found bool) {
+	for far := 1; far <= nearBytes; far++ {
+		for drop := range far + 1 {
+			add := far - drop
+			if len(a) >= drop+sameBytes && len(b) >= add+sameBytes && a[drop:drop+sameBytes] == b[add:add+sameBytes] {
+				return drop, add, true
 			}
 		}
-		if text != last {
-			out = append(out, between(id, last, text))
-			last = text
-		}
 	}
-	return out, nil
-}
-
-// stood returns how a cell stood, empty where there was none, and the tick at which the
-// next of what was scheduled is due; 0: nothing is.
-func (c *Copy) stood(cell reducer.Cell, at journal.Seq) (text string, due manifest.Tick, err error) {
-	v, err := c.world.Cell(cell, fmt.Sprintf("#%d", at))
-	switch {
-	case errors.Is(err, world.ErrNoCell): // not yet, or not any more
-		return "", 0, nil
-	case err != nil:
-		return "", 0, err
-	case len(v.Scheduled) > 0:
-		due = v.Scheduled[0].At
-	}
-	v.At = 0 // who looks knows
-	plain, err := view.MarshalObject("cell", v)
-	return inASCII(plain), due, err
-}
-
-// between says how one answer becomes another.
-func between(from journal.Seq, a, b string) cellMoment {
-	n := min(len(a), len(b))
-	start := 0
-	for start < n && a[start] == b[start] {
-		start++
-	}
-	end := 0
-	for end < n-start && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	return cellMoment{from, start, end, b[start : len(b)-end]}
+	return 0, 0, false
 }
 
 // inASCII returns JSON that says the same in ASCII.

@@ -43,14 +43,20 @@ func copied(t *testing.T, lw *local.World) (map[string]string, *api.Copy) {
 // was not there.
 func thenIn(t *testing.T, moments string, at journal.Seq) string {
 	t.Helper()
-	var all [][4]any
+	var all [][]any
 	require.NoError(t, json.Unmarshal([]byte(moments), &all))
 	is := ""
 	for _, m := range all {
 		if journal.Seq(m[0].(float64)) > at {
 			break
 		}
-		is = is[:int(m[1].(float64))] + m[3].(string) + is[len(is)-int(m[2].(float64)):]
+		next := ""
+		for edit := range slices.Chunk(m[1:], 3) {
+			keep, drop := int(edit[0].(float64)), int(edit[1].(float64))
+			next += is[:keep] + edit[2].(string)
+			is = is[keep+drop:]
+		}
+		is = next + is
 	}
 	return strings.Replace(is, `"at":0}`, fmt.Sprintf(`"at":%d}`, at), 1)
 }

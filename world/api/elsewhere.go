@@ -35,6 +35,8 @@ var ErrNoWorld = errors.New("api: there is no such world")
 type NotNowError struct {
 	Why string // for whoever asked; it betrays no secret
 	Err error  // for the log; may be nil
+
+	Rests bool // the world cannot go on: who waits for a moment has it no sooner
 }
 
 func (e *NotNowError) Error() string {
@@ -78,8 +80,8 @@ func (c *call) enterWorld(id string) error {
 	switch {
 	case h == nil:
 		return errNoWorld()
-	case h.stopped.Load():
-		return errStopped
+	case h.stopped.Load() != nil:
+		return h.stopped.Load()
 	case h.enter():
 		c.exit = h.exit
 	case !c.route.held:
@@ -96,11 +98,14 @@ func errNoWorld() error { return notFound("there is no such world") }
 func (c *call) findElsewhere(id string) error {
 	waiting, cancel := context.WithTimeout(c.Context(), c.server.cfg.Limits.Moving)
 	defer cancel()
+	var rests *NotNowError
 	for {
 		url, err := c.server.cfg.Elsewhere.Owner(waiting, id)
 		switch {
 		case errors.Is(err, ErrNoWorld):
 			return errNoWorld()
+		case errors.As(err, &rests) && rests.Rests:
+			return notNow(err)
 		case err != nil:
 			err = notNow(err)
 		case url == "":
@@ -130,6 +135,8 @@ func (c *call) findElsewhere(id string) error {
 func notNow(err error) error {
 	var known *NotNowError
 	switch {
+	case errors.As(err, &known) && known.Rests:
+		return busy("ended", known.Why)
 	case errors.As(err, &known):
 		return busy("moving", known.Why)
 	case errors.Is(err, context.DeadlineExceeded):

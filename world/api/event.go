@@ -66,6 +66,7 @@ func submit(c *call) error {
 	if err != nil {
 		return err
 	}
+	event.Horizon = c.token.horizon()
 	if key != "" {
 		event = world.Keyed(event, key)
 	}
@@ -125,6 +126,7 @@ func submitLines(c *call) (err error) {
 	}
 	events := c.world.Local.NewSpool()
 	defer func() { err = errors.Join(err, events.Close()) }()
+	events.Horizon = c.token.horizon()
 	if key != "" {
 		if err := events.Under(key); err != nil {
 			return err

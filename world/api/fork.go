@@ -29,7 +29,8 @@ type ForkRequest struct {
 	Amendment
 	ID      string              `json:"id"`      // of the fork, and the name of its directory
 	At      string              `json:"at"`      // a moment; empty: now
-	Effects journal.ForkEffects `json:"effects"` // empty: hold
+	Effects journal.ForkEffects `json:"effects"` // empty: recorded if kinds are live, else hold
+	Live    manifest.Live       `json:"live"`    // the kinds of effects that may be performed, with live and recorded
 	Seed    *uint64             `json:"seed"`    // nil: its parent's
 }
 
@@ -39,7 +40,8 @@ type WhatIfRequest struct {
 	At        string            `json:"at"`
 	Events    []json.RawMessage `json:"events"` // as events are submitted
 	Seed      *uint64           `json:"seed"`
-	Only      bool              `json:"only"` // what the world got after the moment does not come
+	Only      bool              `json:"only"`      // what the world got after the moment does not come
+	Undecided bool              `json:"undecided"` // no decision of a person is repeated
 	Ticks     uint64            `json:"ticks"`
 	UntilIdle bool              `json:"until_idle"`
 	Limit     uint64            `json:"limit"` // of the differences that are told of
@@ -81,14 +83,12 @@ func forkWorld(c *call) error {
 	if c.server.worlds.get(req.ID) != nil { // its own parent, too
 		return failed(http.StatusConflict, "exists", "a world of that id is served here")
 	}
-	f := local.ForkOptions{ID: req.ID, Effects: cmp.Or(req.Effects, journal.ForkHold), Actor: c.actor(), Seed: req.Seed}
-	if !f.Effects.Known() {
-		return badRequest("effects", "it has to be hold, live, recorded or recorded-or-live")
-	}
+	f := local.ForkOptions{ID: req.ID, Effects: req.Effects, Live: req.Live, Actor: c.actor(), Seed: req.Seed}
 	var err error
 	if f.Amend, err = req.amend(); err != nil {
 		return err
 	}
+	f.Amend = c.world.Local.AmendTrusted(f.Amend)
 	if req.At != "" {
 		if f.At, err = c.world.At(req.At); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (c *call) whatIf(req *WhatIfRequest) (*local.WhatIf, error) {
 	}
 	q := &local.WhatIf{
 		At:    func(*local.World) (journal.Seq, error) { return at, nil },
-		Alone: req.Only, Seed: req.Seed, Ticks: req.Ticks, UntilIdle: req.UntilIdle, Actor: c.actor(),
+		Alone: req.Only, Undecided: req.Undecided, Seed: req.Seed, Ticks: req.Ticks, UntilIdle: req.UntilIdle, Actor: c.actor(),
 	}
 	if q.Amend, err = req.amend(); err != nil || len(req.Events) == 0 {
 		return q, err

@@ -73,6 +73,7 @@ var users = [][3]string{
 	{"hand", "work", "*"},
 	{"reader", "read", "*"},
 	{"submitter", "submit", "*"},
+	{"calendar", "submit", "* ahead=5000"},
 	{"approver", "approve", "*"},
 	{"admin", "admin", "*"},
 	{"other", "read,submit,approve,admin", "elsewhere"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,8 +32,8 @@ type hosted struct {
 
 	life    context.Context // of those who follow its journal or wait for its effects; ends with the server
 	end     context.CancelFunc
-	working sync.WaitGroup // what follows its journal for the metrics, and for its columns
-	stopped atomic.Bool
+	working sync.WaitGroup          // what follows its journal for the metrics, and for its columns
+	stopped atomic.Pointer[failure] // why it cannot go on; nil: it can
 
 	inside  sync.RWMutex // held by whoever uses the world, to read
 	leaving atomic.Bool
@@ -142,11 +143,11 @@ func (s *Server) Forget(id string) {
 	delete(s.worlds.all, id)
 }
 
-// Stop answers all that is asked of a world with a problem from now on, and ends
-// what follows it: for one that cannot go on. /healthz tells it.
-func (s *Server) Stop(id string) {
+// Stop answers all that is asked of a world with the reason why it cannot go on, from now on, and
+// ends what follows it. The others go on.
+func (s *Server) Stop(id string, why error) {
 	if h := s.worlds.get(id); h != nil {
-		h.stopped.Store(true)
+		h.stopped.Store(failed(http.StatusServiceUnavailable, "ended", fmt.Sprintf("the world has stopped in this process: %v", why)))
 		h.end()
 	}
 }

@@ -24,7 +24,7 @@ func showInbox(c *call) error {
 	last := ""
 	from, after, _ := strings.Cut(c.param("after"), "/") // ids of worlds have none
 	for h := range c.server.worlds.each() {
-		if !c.token.sees(h.id) || h.stopped.Load() || h.id < from {
+		if !c.token.sees(h.id) || h.stopped.Load() != nil || h.id < from {
 			continue
 		}
 		for _, d := range h.Debts() {
@@ -74,6 +74,5 @@ type Whoami struct {
 }
 
 func whoami(c *call) error {
-	t := c.token
-	return c.ok(Whoami{view.SchemaOf("whoami"), TokenLine{Name: t.name, Scopes: t.scopes, Worlds: t.worlds}})
+	return c.ok(Whoami{view.SchemaOf("whoami"), c.token.line()})
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -73,7 +74,7 @@ func TestTheInboxHasWhatWaitsInAllWorlds(t *testing.T) {
 	ok[map[string]any](s.post("/api/worlds/elsewhere/cell/skip", map[string]any{"cell": "bot/c/d ?é"}))
 	left := ok[inbox](s.get("/api/inbox")).Owed
 	require.Equal(t, append(all.Owed[1:2:2], all.Owed[3:]...), left)
-	s.api.Stop("v")
+	s.api.Stop("v", errors.New("its disk is full"))
 	require.Equal(t, append(all.Owed[1:2:2], all.Owed[6:]...), ok[inbox](s.get("/api/inbox")).Owed, "nobody can decide there")
 	s.get("/api/inbox?limit=x").problem(http.StatusBadRequest, "malformed")
 }

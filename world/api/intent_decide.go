@@ -59,6 +59,7 @@ type AnswerRequest struct {
 func approveIntent(c *call) error { return c.decideAs(journal.Approve) }
 func denyIntent(c *call) error    { return c.decideAs(journal.Disapprove) }
 func retryIntent(c *call) error   { return c.decideAs(journal.RetryAnyway) }
+func stopIntent(c *call) error    { return c.decideAs(journal.Stop) }
 func confirmIntent(c *call) error { return c.decideAs(local.Confirm) }
 
 // decideAs takes a decision.

@@ -28,6 +28,12 @@ type DecideAllRequest struct {
 	Reuse bool `json:"reuse"` // as of a DecisionRequest
 }
 
+// StopRequest is a BatchRequest whose intents are stopped at once, also without a digest.
+type StopRequest struct {
+	BatchRequest
+	DryRun bool `json:"dry_run"` // list them
+}
+
 // ResolveAllRequest is a ResolveRequest about several intents.
 type ResolveAllRequest struct {
 	BatchRequest
@@ -48,7 +54,15 @@ func (c *call) decideAllAs(how journal.Resolution) error {
 	if err != nil {
 		return err
 	}
-	return c.decideAll(&req.BatchRequest, how, nil)
+	return c.decideAll(&req.BatchRequest, how, nil, req.Digest != "")
+}
+
+func stopIntents(c *call) error {
+	var req StopRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	return c.decideAll(&req.BatchRequest, journal.Stop, nil, !req.DryRun)
 }
 
 // reuses returns the decision that gives what it repeats as the result, where that is asked for.
@@ -72,7 +86,7 @@ func resolveIntents(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.decideAll(&req.BatchRequest, how, payload)
+	return c.decideAll(&req.BatchRequest, how, payload, req.Digest != "")
 }
 
 // happened returns what somebody says of an intent in doubt who looked.
@@ -92,7 +106,7 @@ func happened(executed *bool, payload json.RawMessage) (journal.Resolution, jour
 }
 
 // decideAll has the world take one decision about several intents, or lists them.
-func (c *call) decideAll(req *BatchRequest, how journal.Resolution, payload journal.Data) (err error) {
+func (c *call) decideAll(req *BatchRequest, how journal.Resolution, payload journal.Data, decides bool) (err error) {
 	b := view.Batch{
 		How: how, Payload: payload, Filter: view.IntentFilter{State: req.State, Cell: req.Cell, Kind: req.Kind, Since: req.Since},
 		Most: c.server.cfg.Limits.Page, Bytes: c.server.cfg.Limits.PageBytes,
@@ -102,13 +116,15 @@ func (c *call) decideAll(req *BatchRequest, how journal.Resolution, payload jour
 		return err
 	}
 	defer c.yield()
-	if req.Digest == "" {
+	if !decides {
 		return answer(c.world.Preview(b))
 	}
-	digest, err := canon.ParseHash(req.Digest)
-	if err != nil {
-		return badRequest("digest", "it has to be 64 hex digits: that of the list without one")
+	if req.Digest != "" {
+		digest, err := canon.ParseHash(req.Digest)
+		if err != nil {
+			return badRequest("digest", "it has to be 64 hex digits: that of the list without one")
+		}
+		b.Digest = &digest
 	}
-	b.Digest = &digest
 	return answer(c.world.DecideAll(c.Context(), b, journal.Resolved{Actor: c.actor(), Reason: req.Reason}))
 }

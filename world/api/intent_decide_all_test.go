@@ -14,10 +14,11 @@ import (
 
 // decidedAll is what a client reads of a decision about several intents.
 type decidedAll struct {
-	Done    bool     `json:"done"`
-	Digest  string   `json:"digest"`
-	Intents []intent `json:"intents"`
-	More    int      `json:"more"`
+	Done    bool                  `json:"done"`
+	Digest  string                `json:"digest"`
+	Intents []intent              `json:"intents"`
+	More    int                   `json:"more"`
+	Begun   map[receipt.State]int `json:"begun"`
 	Refused []struct {
 		Reason string `json:"reason"`
 	} `json:"refused"`
@@ -129,4 +130,35 @@ func TestReasonsFillAPage(t *testing.T) {
 	batch := ok[decidedAll](s.post("/api/worlds/w/intents/deny", map[string]any{"kind": "tool.*"}))
 	require.Len(t, batch.Intents, 2)
 	require.Equal(t, 1, batch.More)
+}
+
+// TestStopStopsAtOnce what is not begun, by a key and by what it is, unless it is a dry run.
+func TestStopStopsAtOnce(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	const path = "/api/worlds/w/intents/"
+	for i := range 3 {
+		s.post("/api/worlds/w/events", act(fmt.Sprint("a", i), map[string]any{"effect": "tool.b", "param": "wait"}))
+	}
+	s.post("/api/worlds/w/step", map[string]any{"ticks": 2})
+	list := ok[decidedAll](s.post(path+"stop", map[string]any{"kind": "*", "dry_run": true}))
+	require.False(t, list.Done)
+	require.Len(t, list.Intents, 3)
+	require.Empty(t, list.Begun)
+	s.post(path+"stop", map[string]any{"kind": "*"}).problem(http.StatusUnprocessableEntity, "no-reason")
+	s.post(path+"stop", map[string]any{"reason": "so"}).problem(http.StatusBadRequest, "malformed")
+	s.post(path+"stop", map[string]any{"state": "failed", "reason": "so"}).problem(http.StatusBadRequest, "malformed")
+	s.do(s.as("reader", s.request("POST", path+"stop", map[string]any{"kind": "*", "reason": "so"}))).problem(http.StatusForbidden, "scope")
+
+	key := list.Intents[0].Key
+	s.post(path+key+"/stop", map[string]any{}).problem(http.StatusUnprocessableEntity, "no-reason")
+	require.Equal(t, receipt.StateDenied, ok[intent](s.post(path+key+"/stop", map[string]any{"reason": "so"})).State)
+	s.post(path+key+"/stop", map[string]any{"reason": "so"}).problem(http.StatusConflict, "not-waiting")
+	s.post(path+"stop", map[string]any{"kind": "*", "digest": list.Digest, "reason": "so"}).problem(http.StatusConflict, "other-intents")
+	done := ok[decidedAll](s.post(path+"stop", map[string]any{"kind": "tool.*", "reason": "so"}))
+	require.True(t, done.Done)
+	require.Len(t, done.Intents, 2)
+	for _, in := range done.Intents {
+		require.Equal(t, receipt.StateDenied, in.State)
+		require.Equal(t, "stopped: ada: so", in.Reason)
+	}
 }

@@ -62,7 +62,7 @@ func newCounters(h *hosted) counters {
 	ofWorld.MustRegister(c.inDoubt, &syncs{h.Local, prometheus.NewDesc("worldkernel_journal_sync_seconds",
 		"How long appends waited for the journal to be synced.", nil, nil)}, prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "worldkernel_effects_unrecorded_total",
-		Help: "Attempts that were made because nothing recorded answers them, where effects are recorded or live.",
+		Help: "Attempts that were made because nothing recorded answers them, where recordings answer.",
 	}, func() float64 { return float64(h.Local.Missed()) }))
 	return c
 }

@@ -86,21 +86,34 @@ func (c *call) missOwner(ctx context.Context, cancel func(), id, owner string) {
 	}
 }
 
-// hopHeaders are about one connection. A page of another process is not the owner's to judge: where
-// it comes from was judged here.
-func hopHeaders() []string {
-	return []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Origin"}
+// passedHeaders are those of a request that are sent on: what the API reads, but for Origin, which was judged here.
+func passedHeaders() []string {
+	return []string{"Accept", "Accept-Encoding", "Authorization", "Content-Type", submitKeyHeader, "Last-Event-Id"}
+}
+
+// relayedHeaders are those of an answer that are sent on: what the API says of one. All else is this process' own.
+func relayedHeaders() []string {
+	return []string{
+		"Allow", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Etag", "Location", "Retry-After", "Vary", "Www-Authenticate",
+	}
+}
+
+// copyHeaders copies what is named.
+func copyHeaders(to, from http.Header, names []string) {
+	for _, name := range names {
+		if values := from.Values(name); len(values) > 0 {
+			to[http.CanonicalHeaderKey(name)] = values
+		}
+	}
 }
 
 // passedOn is the request for the process at a URL: the same, with the same token, which it judges.
 func (c *call) passedOn(ctx context.Context, to *url.URL, body *sentBody) *http.Request {
 	r := c.Clone(ctx)
 	r.URL.Scheme, r.URL.Host, r.Host, r.RequestURI, r.Close = to.Scheme, to.Host, "", "", false
-	for _, name := range hopHeaders() {
-		r.Header.Del(name)
-	}
+	r.Header, r.Trailer = http.Header{}, nil
+	copyHeaders(r.Header, c.Header, passedHeaders())
 	r.Header.Set(passedHeader, "1")
-	r.Header.Del("Expect")
 	r.Body = http.NoBody
 	if c.ContentLength != 0 {
 		r.Body = body
@@ -126,13 +139,7 @@ func (c *call) unanswered(body *sentBody, err error) (again bool, _ error) {
 
 // relay sends on what the owner answers, as it comes.
 func (c *call) relay(res *http.Response, body *sentBody) error {
-	h := c.out.Header()
-	for _, name := range append(hopHeaders(), movingHeader) {
-		res.Header.Del(name)
-	}
-	for name, values := range res.Header { // order cannot show: each is a header of its own
-		h[name] = values
-	}
+	copyHeaders(c.out.Header(), res.Header, relayedHeaders())
 	c.deadline(c.server.cfg.Limits.Flush)
 	c.out.WriteHeader(res.StatusCode)
 	control := http.NewResponseController(c.out)

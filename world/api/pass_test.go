@@ -291,3 +291,49 @@ func TestWorldsAreListedInPages(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyNamedHeadersPassBetweenProcesses, whatever a caller sends, and whatever it is that answers for the owner.
+func TestOnlyNamedHeadersPassBetweenProcesses(t *testing.T) {
+	back := serve(t, api.Config{})
+	var got http.Header
+	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Clone()
+		for name, value := range map[string]string{
+			"Content-Security-Policy": "script-src *", "Set-Cookie": "a=b", "X-Content-Type-Options": "off", "Refresh": "0;url=//evil",
+			"Access-Control-Allow-Origin": "*", "Clear-Site-Data": `"*"`, "Server": "evil", "X-Other": "x",
+			"Retry-After": "7", "Content-Type": "application/json", "Cache-Control": "no-store", "Etag": `"e"`,
+		} {
+			w.Header().Set(name, value)
+		}
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(hostile.Close)
+	m := &moving{}
+	m.to(hostile.URL)
+	f := front(t, back, m, api.Limits{})
+	req := f.request("GET", "/api/worlds/w", nil)
+	for name, value := range map[string]string{
+		"Cookie": "a=b", "X-Forwarded-For": "1.2.3.4", "X-Other": "x", "Origin": "http://" + req.URL.Host, "Referer": "http://x/",
+		"Idempotency-Key": "k", "Last-Event-Id": "3",
+	} {
+		req.Header.Set(name, value)
+	}
+	a, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, a.Body.Close())
+	require.Equal(t, http.StatusOK, a.StatusCode)
+	for _, name := range []string{"Set-Cookie", "Refresh", "Access-Control-Allow-Origin", "Clear-Site-Data", "Server", "X-Other"} {
+		require.NotContains(t, a.Header, name)
+	}
+	require.Equal(t, []string{"default-src 'none'; frame-ancestors 'none'"}, a.Header.Values("Content-Security-Policy"))
+	require.Equal(t, []string{"nosniff"}, a.Header.Values("X-Content-Type-Options"))
+	for name, value := range map[string]string{"Retry-After": "7", "Content-Type": "application/json", "Cache-Control": "no-store", "Etag": `"e"`} {
+		require.Equal(t, []string{value}, a.Header.Values(name))
+	}
+	for _, name := range []string{"Cookie", "X-Forwarded-For", "X-Other", "Origin", "Referer"} {
+		require.NotContains(t, got, name)
+	}
+	for _, name := range []string{"Authorization", "Idempotency-Key", "Last-Event-Id"} {
+		require.Equal(t, req.Header.Get(name), got.Get(name))
+	}
+}

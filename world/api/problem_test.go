@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
@@ -80,6 +83,46 @@ func TestMistakesAreProblems(t *testing.T) {
 	s.do(s.request("POST", "/api/worlds/w/events", `{"event":"ping","to":"bot/a"}`))
 	s.do(s.request("POST", "/api/worlds/w/step", `{"ticks":3}`))
 	s.post(events, map[string]any{"event": "ping", "to": "bot/a", "at": 2}).problem(http.StatusConflict, "tick-passed")
+	for _, at := range []any{uint64(math.MaxUint64), uint64(manifest.MaxTick) + 1, "2261-12-31T23:59:59Z"} {
+		if _, isTime := at.(string); isTime { // the last that there is
+			ok[api.Submitted](s.post(events, map[string]any{"event": "ping", "to": "bot/a", "at": at}))
+			continue
+		}
+		s.post(events, map[string]any{"event": "ping", "to": "bot/a", "at": at}).problem(http.StatusUnprocessableEntity, "no-such-tick")
+		req := s.request("POST", events, fmt.Sprintf(`{"event":"ping","to":"bot/a","at":%d}`, at))
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		require.EqualValues(t, 1, s.do(req).problem(http.StatusUnprocessableEntity, "no-such-tick").Line)
+	}
+	require.Contains(t, string(s.do(s.request("GET", "/api/worlds/w/records?after=18446744073709551615", nil)).Body), `"records":[]`)
+	s.post(events, map[string]any{"event": "ping", "to": "bot/a", "in": "2562047h"}).problem(http.StatusUnprocessableEntity, "no-such-tick")
+}
+
+// How far ahead a token may submit is in its line, or follows from what approvals have for time.
+func TestATokenSubmitsNoFurtherAheadThanItMay(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	const events = "/api/worlds/w/events"
+	send := func(user string, event map[string]any) *answer {
+		return s.do(s.as(user, s.request("POST", events, event)))
+	}
+	at := func(tick any) map[string]any { return map[string]any{"event": "ping", "to": "bot/a", "at": tick} }
+	ok[api.Submitted](send("submitter", at(1439)))
+	ok[api.Submitted](send("calendar", at(5000)))
+	ok[api.Submitted](send("ada", at(1_000_000)))
+	send("submitter", at(1440)).problem(http.StatusForbidden, "too-far-ahead")
+	send("submitter", map[string]any{"event": "ping", "to": "bot/a", "in": "24m"}).problem(http.StatusForbidden, "too-far-ahead")
+	send("submitter", at("2026-01-01T01:00:00Z")).problem(http.StatusForbidden, "too-far-ahead")
+	send("calendar", at(5001)).problem(http.StatusForbidden, "too-far-ahead")
+	for _, key := range []string{"", "k"} {
+		req := s.as("submitter", s.request("POST", events, `{"event":"ping","to":"bot/a","at":1439}`+"\n"+`{"event":"ping","to":"bot/a","at":1440}`))
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		if key != "" {
+			req.Header.Set("Idempotency-Key", key)
+		}
+		p := s.do(req).problem(http.StatusForbidden, "too-far-ahead")
+		require.EqualValues(t, 2, p.Line)
+		require.EqualValues(t, 1, p.Bulk.Accepted)
+	}
+	require.Equal(t, "5000", ok[api.Whoami](s.do(s.as("calendar", s.request("GET", "/api/whoami", nil)))).Ahead)
 }
 
 func TestFullMailboxAsksToComeAgain(t *testing.T) {

@@ -171,7 +171,7 @@ func applyProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	id, migrated, err := c.world.Local.Apply(c.Context(), n, c.actor())
+	id, done, err := c.world.Local.ApplyTrusted(c.Context(), n, c.actor())
 	if err != nil {
 		return err
 	}
@@ -179,5 +179,5 @@ func applyProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(object{"apply", c.world.Applied(p, id, migrated)})
+	return c.ok(object{"apply", c.world.Applied(p, id, done)})
 }

@@ -160,6 +160,9 @@ func (v *Service) open(ctx context.Context, name, dir string, opts local.Options
 	if err != nil {
 		return nil, err
 	}
+	opts.Withheld = func(world, kind string, why error) {
+		v.Events.Warn("effects of a kind are not performed here, and wait: they are not trusted", "world", world, "kind", kind, "reason", why)
+	}
 	lw, err := local.Open(at, opts)
 	if err == nil && lw.Lacks() != nil {
 		err = errors.Join(lw.Lacks(), lw.Close())
@@ -168,6 +171,7 @@ func (v *Service) open(ctx context.Context, name, dir string, opts local.Options
 		return nil, err
 	}
 	w := &Running{Local: lw, ID: lw.Status().ID, Dir: name, ended: make(chan struct{})}
+	v.warnOfNoApprovers(w)
 	if v.Attend == nil {
 		return w, nil
 	}
@@ -175,6 +179,19 @@ func (v *Service) open(ctx context.Context, name, dir string, opts local.Options
 		v.Events.Warn("other processes cannot use this world meanwhile", "world", w.ID, "error", err)
 	}
 	return w, nil
+}
+
+// warnOfNoApprovers tells whose tokens are enough to put any rules of a world in force.
+func (v *Service) warnOfNoApprovers(w *Running) {
+	m, _ := w.Local.InForce()
+	if m == nil || len(m.Governance.Approvers) > 0 || v.Tokens == nil {
+		return
+	}
+	admins, approvers := v.Tokens.holders(ScopeAdmin, w.ID), v.Tokens.holders(ScopeApprove, w.ID)
+	if len(admins) > 0 && len(approvers) > 0 {
+		v.Events.Warn("nobody is named as an approver: who has the scopes admin and approve puts any rules in force", "world", w.ID,
+			"admin", admins, "approve", approvers, "next", "name approvers under governance in world.yaml")
+	}
 }
 
 // Quiet returns for how long nobody has asked anything of a world, or followed it.
@@ -188,7 +205,7 @@ func (v *Service) Quiet(w *Running) time.Duration {
 // Serves reports whether a world is open here, and answers whoever asks.
 func (v *Service) Serves(id string) bool {
 	h := v.serving.server.worlds.get(id)
-	return h != nil && !h.stopped.Load() && !h.leaving.Load()
+	return h != nil && h.stopped.Load() == nil && !h.leaving.Load()
 }
 
 // close gives the world up.
@@ -248,7 +265,7 @@ func (v *Service) drive(w *Running) {
 			<-ctx.Done()
 			return
 		}
-		_, err := w.Local.Drive(ctx, local.Course{Stay: true, Behind: func(by time.Duration) {
+		_, err := w.Local.Drive(ctx, local.Course{Stay: true, Last: true, Behind: func(by time.Duration) {
 			v.Events.Warn("the wall clock is behind the world, which waits for it", "world", w.ID, "by", by)
 		}})
 		if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
@@ -261,7 +278,7 @@ func (v *Service) drive(w *Running) {
 }
 
 func (v *Service) tellStopped(w *Running) {
-	v.serving.server.Stop(w.ID)
+	v.serving.server.Stop(w.ID, w.failed)
 	hint := ""
 	if v.Hint != nil {
 		hint = v.Hint(w.failed)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/worldkernel/worldkernel/world/notify"
 )
 
 // shutdownPatience is how long requests get to be answered when a service ends.
@@ -57,8 +59,10 @@ func (v *Service) Serve(ctx context.Context, listener net.Listener) error {
 	return errors.Join(err, server.Close())
 }
 
-// notify tells of what waits in a world until ctx ends.
+// notify tells the log, and whoever else wants to know, of what waits in a world until ctx ends.
 func (v *Service) notify(ctx context.Context, w *Running) {
+	on := notify.Follow(w.Local, "the world is served", func(line string) { v.Events.Info(line, "world", w.ID) })
+	w.telling.Go(func() { on(ctx) })
 	if v.Notify != nil {
 		link := cmp.Or(v.Link, v.serving.url) + pagePath + "#/" + url.PathEscape(w.ID) + "/inbox"
 		w.telling.Go(func() { v.Notify.Watch(ctx, w.Local, link) })

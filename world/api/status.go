@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -96,17 +97,26 @@ type Health struct {
 
 func health(c *call) error {
 	out := Health{OK: true}
+	worlds, ended := 0, 0
 	for h := range c.server.worlds.each() {
+		worlds++
 		if h.ended() != nil {
-			return failed(http.StatusServiceUnavailable, "ended", "a world has ended in this process")
+			ended++
 		}
+	}
+	switch {
+	case ended == 0:
+	case ended == worlds && c.server.cfg.Elsewhere == nil:
+		return failed(http.StatusServiceUnavailable, "ended", "no world goes on in this process")
+	default:
+		out.Waiting = append(out.Waiting, fmt.Sprintf("%d of the worlds cannot go on in this process: who asks for them is told why", ended))
 	}
 	if of := c.server.cfg.Health; of != nil {
 		waits, err := of()
 		if err != nil {
 			return failed(http.StatusServiceUnavailable, "ended", err.Error())
 		}
-		out.Waiting = waits
+		out.Waiting = append(out.Waiting, waits...)
 	}
 	return c.ok(out)
 }

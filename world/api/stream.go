@@ -35,7 +35,7 @@ func (c *call) stream(after journal.Seq, send catchUp) error {
 		if err != nil {
 			return badRequest("Last-Event-ID", "it has to be the number of a record")
 		}
-		after = journal.Seq(id)
+		after = journal.Seq(min(id, mostOfNumber))
 	}
 	c.yield()
 	if err := c.take(c.server.followers); err != nil {

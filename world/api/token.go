@@ -40,6 +40,9 @@ const scopeAny Scope = "any"
 // allWorlds stands for every world in a token's line.
 const allWorlds = "*"
 
+// aheadWord begins the word of a token's line that says how far ahead it may submit.
+const aheadWord = "ahead="
+
 // tokenPrefix begins every token, so that one that leaked is recognized.
 const tokenPrefix = "wk_"
 
@@ -57,10 +60,29 @@ type token struct {
 	name   string // the actor in the journal
 	scopes []Scope
 	hash   [sha256.Size]byte
-	worlds []string // ids; nil: all
+	worlds []string      // ids; nil: all
+	ahead  world.Horizon // how far ahead it may submit, where it says so
+}
+
+// horizon returns how far ahead the token may submit; nil: as far as the clock goes.
+func (t *token) horizon() *world.Horizon {
+	if !t.ahead.Said && t.has(ScopeAdmin) {
+		return nil
+	}
+	return &t.ahead
 }
 
 func (t *token) has(s Scope) bool { return s == scopeAny || slices.Contains(t.scopes, s) }
+
+// holders returns the names of the tokens that have a scope for a world.
+func (t *Tokens) holders(s Scope, world string) (names []string) {
+	for i := range t.list {
+		if x := &t.list[i]; x.has(s) && x.sees(world) {
+			names = append(names, x.name)
+		}
+	}
+	return names
+}
 
 // sees reports whether the token is for a world.
 func (t *token) sees(world string) bool { return t.worlds == nil || slices.Contains(t.worlds, world) }
@@ -68,12 +90,13 @@ func (t *token) sees(world string) bool { return t.worlds == nil || slices.Conta
 // Tokens are the tokens that a server takes. The zero value takes none. A file of
 // them has a line for each:
 //
-//	NAME SCOPES SHA256 WORLDS
+//	NAME SCOPES SHA256 WORLDS [ahead=TICKS or ahead=DURATION]
 //
 // NAME is the actor that the journal names. SCOPES are separated by commas. SHA256
 // is that of the token, in hex, so that the file betrays none. WORLDS are ids of
-// worlds, separated by commas, or * for all. Empty lines and lines that begin with
-// # say nothing.
+// worlds, separated by commas, or * for all. ahead= says how far ahead
+// of now events may be submitted for; see world.Horizon. Empty lines and lines that begin
+// with # say nothing.
 type Tokens struct{ list []token }
 
 // NewToken returns a new random token and the SHA-256 that stands for it in a
@@ -144,10 +167,20 @@ func (t *Tokens) add(x token) error {
 func parseToken(text string) (token, error) {
 	const fields = 4
 	words := strings.Fields(text)
-	if len(words) != fields {
-		return token{}, fmt.Errorf("%d words, want NAME SCOPES SHA256 WORLDS", len(words))
+	if len(words) != fields && len(words) != fields+1 {
+		return token{}, fmt.Errorf("%d words, want NAME SCOPES SHA256 WORLDS, and where wanted %sTICKS", len(words), aheadWord)
 	}
 	x := token{name: words[0]}
+	if len(words) > fields {
+		said, is := strings.CutPrefix(words[fields], aheadWord)
+		if !is {
+			return token{}, fmt.Errorf("there is no use for %q: after WORLDS comes %sTICKS or nothing", words[fields], aheadWord)
+		}
+		var err error
+		if x.ahead, err = world.ParseHorizon(said); err != nil {
+			return token{}, err
+		}
+	}
 	if err := world.CheckActor(x.name); err != nil {
 		return token{}, fmt.Errorf("the name: %w", err)
 	}
@@ -226,14 +259,20 @@ func (t *Tokens) with(hash [sha256.Size]byte) *token {
 type TokenLine struct {
 	Name   string   `json:"name"`
 	Scopes []Scope  `json:"scopes"`
-	Worlds []string `json:"worlds"` // ids; nil: all
+	Worlds []string `json:"worlds"`          // ids; nil: all
+	Ahead  string   `json:"ahead,omitempty"` // ticks or a duration; empty: nothing is said
+}
+
+// line returns what a line says of the token.
+func (t *token) line() TokenLine {
+	return TokenLine{Name: t.name, Scopes: t.scopes, Worlds: t.worlds, Ahead: t.ahead.String()}
 }
 
 // Lines returns what a token file says, in its order. The slices must not be changed.
 func (t *Tokens) Lines() []TokenLine {
 	lines := make([]TokenLine, len(t.list))
 	for i := range t.list {
-		lines[i] = TokenLine{Name: t.list[i].name, Scopes: t.list[i].scopes, Worlds: t.list[i].worlds}
+		lines[i] = t.list[i].line()
 	}
 	return lines
 }

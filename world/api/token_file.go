@@ -25,7 +25,11 @@ func (e *ClashError) Unwrap() error { return e.err }
 
 // Text is the line of a token file, for the token with a hash that NewToken made.
 func (t TokenLine) Text(hash string) string {
-	return strings.Join([]string{t.Name, t.ScopeList(), hash, cmp.Or(strings.Join(t.Worlds, ","), allWorlds)}, " ")
+	words := []string{t.Name, t.ScopeList(), hash, cmp.Or(strings.Join(t.Worlds, ","), allWorlds)}
+	if t.Ahead != "" {
+		words = append(words, aheadWord+t.Ahead)
+	}
+	return strings.Join(words, " ")
 }
 
 // ScopeList is the scopes with commas between them.

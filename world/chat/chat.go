@@ -1,9 +1,11 @@
 // Package chat makes worlds of recorded runs of agents that use tools.
 //
 // A recording is a JSON array, or JSON lines, of runs. A run holds its messages
-// under messages, traj or trajectory, in the shape of OpenAI's chat API. Every run
+// under messages, traj, trajectory or items: messages of OpenAI's Chat Completions or
+// of Anthropic's Messages, or items of OpenAI's Responses. Every run
 // becomes a cell, every message an event that falls due at the tick of its place,
-// every tool call an effect that the recorded answer answers. The same recording
+// every tool call an effect that the recorded answer answers. A call without an
+// answer, as runs that broke off have them, is in doubt. The same recording
 // gives the same manifest, and with the same local.Birth the same journal.
 package chat
 

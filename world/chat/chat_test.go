@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/recording"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -91,6 +91,81 @@ func jsonOf(t *testing.T, data journal.Data) string {
 	return string(text)
 }
 
+// The same run as three APIs record it: a look that finds, and one that fails.
+func TestCallsAreFoundInEveryDialect(t *testing.T) {
+	for name, messages := range map[string]string{
+		"Chat Completions": `{"role":"user","content":"hi"},
+			{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{\"q\":1}"}},
+				{"id":"b","type":"function","function":{"name":"look","arguments":"{\"q\":2}"}}]},
+			{"role":"tool","tool_call_id":"a","content":"fine"},{"role":"tool","tool_call_id":"b","content":"no","error":true},
+			{"role":"assistant","content":"bye"}`,
+		"Messages": `{"role":"user","content":[{"type":"text","text":"hi"}]},
+			{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"a","name":"look","input":{"q":1}},{"type":"tool_use","id":"b","name":"look","input":{"q":2}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"fine"},{"type":"tool_result","tool_use_id":"b","content":"no","is_error":true}]},
+			{"role":"assistant","content":[{"type":"text","text":"bye"}]}`,
+		"Responses": `{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},
+			{"type":"function_call","id":"fc_1","call_id":"a","name":"look","arguments":"{\"q\":1}"},
+			{"type":"function_call","id":"fc_2","call_id":"b","name":"look","arguments":"{\"q\":2}"},
+			{"type":"function_call_output","call_id":"a","output":"fine"},{"type":"function_call_output","call_id":"b","output":"no","status":"error"},
+			{"type":"message","role":"assistant","content":[{"type":"output_text","text":"bye"}]}`,
+	} {
+		rec, err := Read("f", []byte(`[{"messages":[`+messages+`]}]`))
+		require.NoError(t, err, name)
+		sums := rec.Sums()
+		require.Equal(t, []int{2, 1, 0}, []int{sums.Calls, sums.Failed, sums.Lost}, name)
+		for i, call := range rec.runs[0].calls {
+			require.Equal(t, "tool.look", call.kind, name)
+			require.JSONEq(t, []string{`{"q":1}`, `{"q":2}`}[i], jsonOf(t, call.params), name)
+			require.JSONEq(t, []string{`"fine"`, `"no"`}[i], jsonOf(t, call.answer), name)
+		}
+	}
+}
+
+// What may be a call in a form that is not read is refused: never is a run one without calls that has some.
+func TestCallsInFormsThatAreNotReadAreRefused(t *testing.T) {
+	for _, message := range []string{
+		`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}}]}`,
+		`{"role":"assistant","content":[{"type":"mcp_tool_use","id":"1","name":"look"}]}`,
+		`{"role":"assistant","content":[{"type":"mcp_call","name":"look"}]}`,
+		`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"1"}]}`,
+		`{"role":"assistant","content":{"type":"tool_call","id":"1"}}`,
+		`{"role":"assistant","content":[{"toolUse":{"toolUseId":"1","name":"look"}}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"x","extra":{"functionCall":{"name":"look"}}}]}`,
+		`{"role":"assistant","content":"","additional_kwargs":{"tool_calls":[{"id":"1","function":{"name":"look"}}]}}`,
+		`{"role":"assistant","content":"","kwargs":[{"deep":{"tool_use":{"name":"look"}}}]}`,
+		`{"role":"assistant","content":"","calls":[{"name":"look"}]}`,
+		`{"role":"assistant","toolCalls":[{"id":"1"}]}`, `{"role":"model","parts":[{"functionCall":{"name":"look"}}]}`,
+		`{"role":"assistant","function_call":{"name":"look"}}`, `{"role":"function","name":"look","content":"x"}`,
+		`{"type":"web_search_call","id":"1"}`, `{"type":"computer_call","call_id":"1"}`, `{"type":"ai","content":"","tool_calls":[]}`,
+		`{"message":{"role":"assistant","tool_calls":[{"id":"1"}]}}`, `{"role":"assistant","tool_calls":{"id":"1"}}`,
+	} {
+		_, err := Read("f", []byte(`[{"messages":[`+message+`]}]`))
+		require.ErrorContains(t, err, "run 0, message 0: ", message)
+	}
+	for message, calls := range map[string]int{
+		`{"role":"assistant","content":{"type":"tool_use","id":"1","name":"look","input":{"tool_calls":[1]}}}`:                    1,
+		`{"role":"assistant","content":null,"tool_calls":null,"function_call":null,"metadata":{"tool_choice":"auto","tools":[]}}`: 0,
+	} {
+		rec, err := Read("f", []byte(`[{"messages":[`+message+`]}]`))
+		require.NoError(t, err, message)
+		require.Equal(t, calls, rec.Sums().Calls, message)
+	}
+}
+
+// A call without an answer was made, and nobody knows what came of it.
+func TestARunThatBrokeOffIsInDoubt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "w")
+	file := filepath.Join(t.TempDir(), "f.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"id":"good","messages":[`+chatAsks+`,`+chatAnswers+`]}`+"\n"+`{"id":"crashed","messages":[`+chatAsks+`]}`), 0o600))
+	require.NoError(t, create(t, file, dir, local.Birth{}))
+	w, err := local.Open(dir, local.Options{})
+	require.NoError(t, err)
+	defer w.Close() //nolint:errcheck // the test is over
+	require.NoError(t, w.Run(t.Context()))
+	is := w.Status().Intents
+	require.Equal(t, []int{1, 1}, []int{is[receipt.StateCommitted], is[receipt.StateInDoubt]})
+}
+
 func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
 	ok := `{"messages":[]}` + "\n"
 	run := func(messages string) string {
@@ -132,15 +207,22 @@ func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
 			at{3, 1, 1},
 			errToolName,
 		},
-		"user calls a tool":    {run(strings.ReplaceAll(chatAsks, "assistant", "user") + "," + chatAnswers), at{3, 1, 1}, nil},
-		"old function_call":    {run(`{"role":"assistant","function_call":{"name":"a"}}`), at{3, 1, 1}, nil},
-		"call unanswered":      {run(chatAsks), at{3, 1, 1}, errUnanswered},
-		"second unanswered":    {run(chatAsks + "," + chatAnswers + "," + chatAsks), at{3, 1, 3}, errUnanswered},
-		"answer without call":  {run(chatAnswers), at{3, 1, 1}, errUnasked},
-		"answer before call":   {run(chatAnswers + "," + chatAsks), at{3, 1, 1}, errUnasked},
-		"answered twice":       {run(chatAsks + "," + chatAnswers + "," + chatAnswers), at{3, 1, 3}, errUnasked},
-		"answer to another id": {run(chatAsks + "," + strings.ReplaceAll(chatAnswers, `"x"`, `"y"`)), at{3, 1, 2}, errUnasked},
-		"answer without id":    {run(chatAsks + `,{"role":"tool","content":"x"}`), at{3, 1, 2}, nil},
+		"parts of Gemini":       {run(`{"role":"model","parts":[{"functionCall":{"name":"a"}}]}`), at{3, 1, 1}, nil},
+		"invocations":           {run(`{"role":"assistant","content":"","toolInvocations":[{"toolName":"a"}]}`), at{3, 1, 1}, nil},
+		"block not read":        {run(`{"role":"assistant","content":[{"type":"tool-call","toolName":"a"}]}`), at{3, 1, 1}, nil},
+		"tool_use without id":   {run(`{"role":"assistant","content":[{"type":"tool_use","name":"a"}]}`), at{3, 1, 1}, nil},
+		"tool_use of a user":    {run(`{"role":"user","content":[{"type":"tool_use","id":"x","name":"a","input":{}}]}`), at{3, 1, 1}, nil},
+		"result without a call": {run(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x"}]}`), at{3, 1, 1}, errUnasked},
+		"item not read":         {run(`{"type":"web_search_call","id":"x"}`), at{3, 1, 1}, nil},
+		"half of a surrogate":   {run(`{"role":"user","content":"\udcb2"}`), at{3, 1, -1}, nil},
+		"answer too large":      {run(chatAsks + `,{"role":"tool","tool_call_id":"x","content":"` + strings.Repeat("a", manifest.DefaultReceipt) + `"}`), at{3, 1, 2}, world.ErrTooLarge},
+		"user calls a tool":     {run(strings.ReplaceAll(chatAsks, "assistant", "user") + "," + chatAnswers), at{3, 1, 1}, nil},
+		"old function_call":     {run(`{"role":"assistant","function_call":{"name":"a"}}`), at{3, 1, 1}, nil},
+		"answer without call":   {run(chatAnswers), at{3, 1, 1}, errUnasked},
+		"answer before call":    {run(chatAnswers + "," + chatAsks), at{3, 1, 1}, errUnasked},
+		"answered twice":        {run(chatAsks + "," + chatAnswers + "," + chatAnswers), at{3, 1, 3}, errUnasked},
+		"answer to another id":  {run(chatAsks + "," + strings.ReplaceAll(chatAnswers, `"x"`, `"y"`)), at{3, 1, 2}, errUnasked},
+		"answer without id":     {run(chatAsks + `,{"role":"tool","content":"x"}`), at{3, 1, 2}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Read("f", []byte(c.text))
@@ -302,13 +384,8 @@ func requireEmpty(t *testing.T, dir string) {
 }
 
 func TestAirline(t *testing.T) {
-	file, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "data", "airline", "runs.json"))
-	require.NoError(t, err)
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("needs the recording %s", file)
-	}
-	dir := t.TempDir()
-	err = create(t, file, dir, local.Birth{})
+	file, dir := recording.Shared(t, recording.Airline), t.TempDir()
+	err := create(t, file, dir, local.Birth{})
 	require.NoError(t, err)
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)

@@ -28,6 +28,7 @@ type Sums struct {
 	Messages int `json:"messages"` // that are not tool results
 	Calls    int `json:"calls"`
 	Failed   int `json:"failed"` // calls whose answer is an error
+	Lost     int `json:"lost"`   // calls without an answer: in doubt
 }
 
 // Sums counts what is in the recording.
@@ -37,7 +38,10 @@ func (rec *Recording) Sums() Sums {
 		s.Messages += len(run.messages)
 		s.Calls += len(run.calls)
 		for _, call := range run.calls {
-			if call.failed {
+			switch {
+			case !call.answered:
+				s.Lost++
+			case call.failed:
 				s.Failed++
 			}
 		}
@@ -139,7 +143,10 @@ func (rec *Recording) cassette() ([]byte, error) {
 				Status  string    `json:"status,omitempty"`
 				Payload canon.Raw `json:"payload"`
 			}{Cell: cell, Kind: call.kind, Params: call.params, Payload: call.answer}
-			if call.failed {
+			switch {
+			case !call.answered:
+				line.Status, line.Payload = "lost", canon.Raw(canon.Null)
+			case call.failed:
 				line.Status = "error"
 			}
 			if err := lines.Encode(line); err != nil {

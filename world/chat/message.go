@@ -1,13 +1,18 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 )
+
+// maxAnswerBytes leaves room for what a receipt says besides.
+const maxAnswerBytes = manifest.DefaultReceipt - 64<<10
 
 // call is one call of a tool, and its answer.
 type call struct {
@@ -20,25 +25,32 @@ type call struct {
 	failed   bool
 }
 
-// message parses message i of a run, and matches an answer with its call.
+// message parses message i of a run, and matches answers with their calls.
 func (rec *Recording) message(run *run, i int, value any) error {
 	fields, ok := value.(map[string]any)
 	if !ok {
 		return fmt.Errorf("want an object, not %s", shapeOf(value))
 	}
-	role, err := word(fields, "role")
+	said, err := plainMessage(fields)
 	if err != nil {
 		return err
 	}
-	if role == "tool" {
-		return run.answer(fields)
+	for _, answer := range said.answers {
+		if err := run.answer(answer); err != nil {
+			return err
+		}
 	}
-	calls, err := rec.calls(fields)
-	if err != nil {
-		return err
+	if said.role == "" {
+		return nil // it holds nothing but answers
 	}
-	if len(calls) > 0 && role != "assistant" {
-		return fmt.Errorf("tool_calls: only an assistant calls tools, not the role %q", role)
+	calls := make([]call, len(said.calls))
+	for n, given := range said.calls {
+		if calls[n], err = rec.call(given); err != nil {
+			return fmt.Errorf("%s: %w", given.at, err)
+		}
+	}
+	if len(calls) > 0 && said.role != "assistant" {
+		return fmt.Errorf("%s: only an assistant calls tools, not the role %q", said.calls[0].at, said.role)
 	}
 	made := make([]any, len(calls))
 	for n := range calls {
@@ -48,7 +60,7 @@ func (rec *Recording) message(run *run, i int, value any) error {
 	}
 	run.calls = append(run.calls, calls...)
 	data, err := canon.Marshal(map[string]any{
-		"run": run.key, "index": i, "role": role, "content": fields["content"], "calls": made,
+		"run": run.key, "index": i, "role": said.role, "content": said.content, "calls": made,
 	})
 	run.messages = append(run.messages, message{index: i, data: data, calls: len(calls)})
 	return err
@@ -56,22 +68,21 @@ func (rec *Recording) message(run *run, i int, value any) error {
 
 // answer gives a tool's result to the call that it answers: of those with its
 // id the first without an answer, for recordings use ids again.
-func (run *run) answer(fields map[string]any) error {
-	id, err := word(fields, "tool_call_id")
-	if err != nil {
-		return err
-	}
+func (run *run) answer(a answerText) error {
 	for n := range run.calls {
 		call := &run.calls[n]
-		if call.id != id || call.answered {
+		if call.id != a.id || call.answered {
 			continue
 		}
+		var err error
 		call.answered = true
-		call.failed = strings.HasPrefix(textOf(fields["content"]), "Error")
-		call.answer, err = canon.Marshal(fields["content"])
+		call.failed = a.failed || strings.HasPrefix(textOf(a.content), "Error")
+		if call.answer, err = canon.Marshal(a.content); len(call.answer) > maxAnswerBytes {
+			return fmt.Errorf("%w: an answer of %d bytes, at most %d are taken", world.ErrTooLarge, len(call.answer), maxAnswerBytes)
+		}
 		return err
 	}
-	return fmt.Errorf("%w: no call before it has the id %q and waits", errUnasked, id)
+	return fmt.Errorf("%w: no call before it has the id %q and waits", errUnasked, a.id)
 }
 
 // textOf returns the text at the beginning of a content, which is a text,
@@ -86,51 +97,17 @@ func textOf(content any) string {
 	return text
 }
 
-// calls parses the tool calls of a message.
-func (rec *Recording) calls(fields map[string]any) ([]call, error) {
-	if fields["function_call"] != nil {
-		return nil, fmt.Errorf("function_call: this old form has no ids; want tool_calls")
+// call makes an effect of a call.
+func (rec *Recording) call(given callText) (call, error) {
+	if given.id == "" || given.name == "" {
+		return call{}, errors.New("want a call with an id and the name of a tool, as texts")
 	}
-	if fields["tool_calls"] == nil {
-		return nil, nil
-	}
-	list, ok := fields["tool_calls"].([]any)
-	if !ok {
-		return nil, fmt.Errorf("tool_calls: want a list, not %s", shapeOf(fields["tool_calls"]))
-	}
-	calls := make([]call, len(list))
-	for n, value := range list {
-		var err error
-		if calls[n], err = rec.call(value); err != nil {
-			return nil, fmt.Errorf("tool_calls[%d]: %w", n, err)
-		}
-	}
-	return calls, nil
-}
-
-func (rec *Recording) call(value any) (call, error) {
-	var call call
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return call, fmt.Errorf("want an object, not %s", shapeOf(value))
-	}
-	var err error
-	if call.id, err = word(fields, "id"); err != nil {
-		return call, err
-	}
-	function, ok := fields["function"].(map[string]any)
-	if !ok {
-		return call, fmt.Errorf("function: want an object, not %s", shapeOf(fields["function"]))
-	}
-	name, err := word(function, "name")
+	kind, err := rec.tool(given.name)
 	if err != nil {
-		return call, fmt.Errorf("function.%w", err)
+		return call{}, err
 	}
-	if call.kind, err = rec.tool(name); err != nil {
-		return call, err
-	}
-	call.params, err = argumentsOf(function["arguments"])
-	return call, err
+	params, err := argumentsOf(given.arguments)
+	return call{id: given.id, kind: kind, params: params}, err
 }
 
 // argumentsOf turns the JSON text in which a model wrote arguments into data.
@@ -146,7 +123,7 @@ func argumentsOf(value any) (journal.Data, error) {
 		}
 		return canon.Marshal(map[string]any{"arguments": v})
 	default:
-		return nil, fmt.Errorf("function.arguments: want JSON in a text, not %s", shapeOf(value))
+		return nil, fmt.Errorf("arguments: want JSON in a text, or an object, not %s", shapeOf(value))
 	}
 }
 
@@ -167,16 +144,4 @@ func (rec *Recording) tool(name string) (string, error) {
 	}
 	rec.tools[kind] = name
 	return kind, nil
-}
-
-// word returns a text that has to be there.
-func word(fields map[string]any, name string) (string, error) {
-	word, ok := fields[name].(string)
-	switch {
-	case !ok:
-		return "", fmt.Errorf("%s: want text, not %s", name, shapeOf(fields[name]))
-	case word == "":
-		return "", fmt.Errorf("%s: is empty", name)
-	}
-	return word, nil
 }

@@ -73,11 +73,10 @@ func (p place) fault(format string, args ...any) error {
 
 // Why a recording cannot become a world, besides having the wrong shape.
 var (
-	errNoRuns     = errors.New("there are no runs in it")
-	errRunTwice   = errors.New("two runs have the same name")
-	errUnanswered = errors.New("a call has no answer")
-	errUnasked    = errors.New("an answer has no call")
-	errToolName   = errors.New("a tool cannot be an effect")
+	errNoRuns   = errors.New("there are no runs in it")
+	errRunTwice = errors.New("two runs have the same name")
+	errUnasked  = errors.New("an answer has no call")
+	errToolName = errors.New("a tool cannot be an effect")
 )
 
 // Read parses a recording: a JSON array of runs, or one after the other as
@@ -184,11 +183,6 @@ func (rec *Recording) run(text runText) (*run, error) {
 			return nil, &Error{text.at(i), err}
 		}
 	}
-	for _, call := range run.calls {
-		if !call.answered {
-			return nil, text.at(call.message).fault("%w: %q, of the tool %s", errUnanswered, call.id, rec.tools[call.kind])
-		}
-	}
 	return run, nil
 }
 
@@ -226,7 +220,7 @@ func label(fields map[string]any, name string) (string, error) {
 }
 
 func messagesOf(fields map[string]any) ([]any, error) {
-	for _, name := range []string{"messages", "traj", "trajectory"} {
+	for _, name := range []string{"messages", "traj", "trajectory", "items"} {
 		value, ok := fields[name]
 		if !ok {
 			continue
@@ -237,7 +231,7 @@ func messagesOf(fields map[string]any) ([]any, error) {
 		}
 		return list, nil
 	}
-	return nil, errors.New("there is none of messages, traj and trajectory")
+	return nil, errors.New("there is none of messages, traj, trajectory and items")
 }
 
 // shapeOf names the type of a value, for messages.

@@ -14,12 +14,13 @@ import (
 
 // Anew says how a world is made anew, to try rules that nobody has proposed.
 type Anew struct {
-	World  string         // the world's directory, for its secrets
-	Copy   string         // a backup of it, which is read and does not change
-	Dir    string         // for what is made; it is there, and has no "is" and no "was"
-	Rules  *source.Loaded // to be tried
-	OrLive bool           // see WhatIf; under the rules in force nothing is performed
-	Actor  string
+	World     string         // the world's directory, for its secrets
+	Copy      string         // a backup of it, which is read and does not change
+	Dir       string         // for what is made; it is there, and has no "is" and no "was"
+	Rules     *source.Loaded // to be tried
+	Live      manifest.Live  // see WhatIf; under the rules in force nothing is performed
+	Undecided bool           // see WhatIf
+	Actor     string
 }
 
 // MadeAnew is a world that was made anew twice, both times of what it got and in the same
@@ -47,7 +48,7 @@ func MakeAnew(ctx context.Context, a Anew, opts Options) (*MadeAnew, error) {
 		return nil, errors.Join(err, was.Fork.Close())
 	}
 	was.World = nil
-	is, err := a.under(ctx, a.Rules, WhatIf{Dir: filepath.Join(a.Dir, "is"), OrLive: a.OrLive}, opts)
+	is, err := a.under(ctx, a.Rules, WhatIf{Dir: filepath.Join(a.Dir, "is"), Live: a.Live}, opts)
 	if err != nil {
 		return nil, errors.Join(err, was.Close())
 	}
@@ -63,7 +64,7 @@ func (a *Anew) under(ctx context.Context, rules *source.Loaded, q WhatIf, opts O
 	var inForce *manifest.Manifest
 	past.View(func(m *world.Moment) { inForce = m.Manifest() })
 	q.At = func(*World) (journal.Seq, error) { return 1, nil }
-	q.Stubs, q.Actor = true, a.Actor
+	q.Stubs, q.Undecided, q.Actor = true, a.Undecided, a.Actor
 	q.Amend = func(*manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
 		if rules == nil {
 			contents, err := past.contents(inForce)

@@ -32,6 +32,8 @@ type anew struct {
 	home string
 	copy string
 	last *local.MadeAnew // open; nil: none is
+
+	undecided bool // no decision is repeated
 }
 
 func newAnew(t *testing.T) *anew {
@@ -70,13 +72,13 @@ func (a *anew) write(name, text string) {
 
 // try makes the world anew of its sources as they are now. What it returns is open until
 // the next try.
-func (a *anew) try(orLive bool) (was, is *local.Supposed) {
+func (a *anew) try(live ...string) (was, is *local.Supposed) {
 	a.t.Helper()
 	a.close()
 	rules, err := local.Load(filepath.Join(a.home, local.ManifestFile), a.till.options())
 	require.NoError(a.t, err)
 	x, err := local.MakeAnew(a.t.Context(), local.Anew{
-		World: a.home, Copy: a.copy, Dir: a.t.TempDir(), Rules: rules, OrLive: orLive, Actor: "ada",
+		World: a.home, Copy: a.copy, Dir: a.t.TempDir(), Rules: rules, Live: live, Undecided: a.undecided, Actor: "ada",
 	}, a.till.options())
 	require.NoError(a.t, err)
 	a.last = x
@@ -94,14 +96,14 @@ func (a *anew) close() {
 // stubs answer as their files are now, and nothing that is live is performed.
 func TestWorldIsMadeAnewOfItsInputs(t *testing.T) {
 	a := newAnew(t)
-	was, x := a.try(false)
+	was, x := a.try()
 	d := differs(t, was.Fork, x.Fork)
 	require.True(t, d.Same())
 	require.Equal(t, [4]uint64{1, 1, 0, 2}, [4]uint64{x.Answered, x.Stubbed, x.Performed, x.Followed.Events})
 	require.Empty(t, x.Unanswered)
 
 	a.write("caller.star", strings.Replace(asker, "[event.data", `["got", event.data`, 1))
-	was, x = a.try(false)
+	was, x = a.try()
 	d = differs(t, was.Fork, x.Fork)
 	require.Len(t, d.CellsChanged, 2)
 	require.Empty(t, d.IntentsAdded)
@@ -109,7 +111,7 @@ func TestWorldIsMadeAnewOfItsInputs(t *testing.T) {
 
 	a.write("caller.star", asker)
 	a.write("answers.jsonl", strings.Replace(skies, "grey", "blue", 1))
-	_, x = a.try(false)
+	_, x = a.try()
 	require.Equal(t, `["blue"]`, toldOf(t, x.Fork, "b"), "what a stub answers is part of the rules")
 	require.Equal(t, `["paid rent"]`, toldOf(t, x.Fork, "a"))
 	require.Equal(t, []string{"rent"}, a.till.paid)
@@ -131,23 +133,25 @@ func TestAnswersOfAWorldMadeAnewAreCountedByWhoGaveThem(t *testing.T) {
 	a.backup()
 
 	a.write("answers.jsonl", skies+`{"kind": "outside.ask", "params": "moon", "payload": "full"}`+"\n")
-	_, x := a.try(false)
+	_, x := a.try()
 	require.Equal(t, `[]`, toldOf(t, x.Fork, "c"))
 	require.Equal(t, [4]uint64{1, 1, 0, 3}, [4]uint64{x.Answered, x.Stubbed, x.Performed, x.Followed.Events})
 }
 
-// TestWorldThatIsMadeAnewEndsWhereNothingAnswers, and says which effect it is, unless it is
-// to be performed.
-func TestWorldThatIsMadeAnewEndsWhereNothingAnswers(t *testing.T) {
+// TestWorldThatIsMadeAnewLeavesOpenWhatNothingAnswers, and says which effects it is, unless they
+// are to be performed.
+func TestWorldThatIsMadeAnewLeavesOpenWhatNothingAnswers(t *testing.T) {
 	a := newAnew(t)
 	a.write("caller.star", strings.Replace(asker, `event.data["what"]`, `event.data["what"] + "!"`, 1))
-	_, x := a.try(false)
-	require.Len(t, x.Unanswered, 1)
+	_, x := a.try()
+	require.Len(t, x.Unanswered, 2)
 	require.Equal(t, "outside.pay", x.Unanswered[0].Kind)
 	require.True(t, x.Unanswered[0].Recorded)
+	require.False(t, x.Unanswered[1].Recorded, "the stub's")
+	require.Len(t, x.Unknown, 2)
 	require.Equal(t, []string{"rent"}, a.till.paid)
 
-	_, x = a.try(true)
+	_, x = a.try("outside.pay")
 	require.Equal(t, []string{"rent", "rent!"}, a.till.paid)
 	require.Equal(t, uint64(1), x.Performed)
 	require.Len(t, x.Unanswered, 1, "the stub has no answer, and is asked nevertheless")
@@ -155,7 +159,7 @@ func TestWorldThatIsMadeAnewEndsWhereNothingAnswers(t *testing.T) {
 	require.False(t, x.Unanswered[0].Recorded)
 
 	a.write("answers.jsonl", `{"kind": "outside.ask", "payload": "any"}`+"\n")
-	_, x = a.try(true)
+	_, x = a.try("outside.pay")
 	require.Empty(t, x.Unanswered)
 	require.Equal(t, `["any"]`, toldOf(t, x.Fork, "b"))
 	require.NoError(t, x.Fork.RunUntil(t.Context(), math.MaxUint64))
@@ -175,7 +179,7 @@ func TestWorldIsMadeAnewUnderTheRulesInForce(t *testing.T) {
 	}))
 	require.NoError(t, errors.Join(w.Close(), os.RemoveAll(a.copy)))
 	a.backup()
-	was, x := a.try(false)
+	was, x := a.try()
 	require.Equal(t, journal.Seq(1), x.Forked.At)
 	require.Equal(t, was.Fork.Status().Manifest, x.Fork.Status().Manifest)
 	require.Equal(t, `["got","paid rent"]`, toldOf(t, was.Fork, "a"))

@@ -103,13 +103,13 @@ func (lw *World) copyTo(dir string, check func(*store.Store) error, finish func(
 
 // copyHidden copies what is under .world besides the store to another hidden directory.
 func (lw *World) copyHidden(hidden string) error {
-	for _, name := range []string{keyringFile, orLiveFile, effectsFile} {
+	for _, name := range []string{keyringFile, liveFile, effectsFile} {
 		err := copyFile(filepath.Join(hidden, name), filepath.Join(lw.hidden, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	recorded, _, err := readRecorded(lw.hidden)
+	recorded, _, _, err := readRecorded(lw.hidden)
 	if err == nil && recorded != "" {
 		err = file.WriteNew(filepath.Join(hidden, recordedFile), []byte(recorded+"\n"), 0o600)
 	}

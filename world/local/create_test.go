@@ -56,7 +56,7 @@ func TestCreateThatFailsLeavesTheDirectoryAsItWas(t *testing.T) {
 					if made++; made > effects {
 						return nil, broken
 					}
-					return nil, nil // while world.yaml is checked
+					return prompt{}, nil // while world.yaml is checked
 				},
 			}},
 			want: broken,

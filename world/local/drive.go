@@ -18,6 +18,7 @@ type Course struct {
 	Ticks  uint64                   // at most; 0: no bound
 	Every  bool                     // also those in which nothing can happen, each to its end: see Step
 	Stay   bool                     // wait for others where the world is idle
+	Last   bool                     // nothing goes on after it: once ctx has ended a step has stepPatience left, then the world in memory ends amid it
 	Until  time.Time                // no longer than this; zero: no bound
 	Stop   func(*world.Moment) bool // asked before each step whether it is the end; nil: never
 	Ticked func(done uint64)        // told of each tick; nil: nobody is
@@ -72,6 +73,9 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 		within, end = context.WithDeadline(ctx, c.Until)
 	}
 	defer end()
+	if c.Last && lw.endLife != nil {
+		defer lw.endAfter(ctx)()
+	}
 	behind := false
 	for err == nil && !idle && (c.Ticks == 0 || ticks < c.Ticks) && !lw.stops(c) {
 		if err = within.Err(); err != nil {
@@ -108,6 +112,29 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 		err = nil
 	}
 	return ticks, idle, err
+}
+
+// stepPatience is how long a step that nobody waits for any more has to end. What is thrown away then
+// was told to nobody.
+const stepPatience = 2 * time.Second
+
+// endAfter ends the world in memory where it is at work for longer than stepPatience after ctx has
+// ended, until what is returned is called.
+func (lw *World) endAfter(ctx context.Context) (until func()) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		patience := time.NewTimer(stepPatience)
+		defer patience.Stop()
+		select {
+		case <-patience.C:
+			lw.endLife()
+		case <-done:
+		}
+	})
+	return func() {
+		stop()
+		close(done)
+	}
 }
 
 // tellBehind tells whoever wants to know that the wall clock is behind, unless it was.

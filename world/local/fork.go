@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -22,7 +24,8 @@ import (
 type ForkOptions struct {
 	ID      string              // 1 to 64 letters, digits, '-', '_' or '.', and neither '-' nor '.' first; empty: a random one
 	At      journal.Seq         // the last record that both have; 0: the last there is
-	Effects journal.ForkEffects // empty: journal.ForkHold
+	Effects journal.ForkEffects // empty: journal.ForkRecorded with Live, else journal.ForkHold
+	Live    manifest.Live       // the kinds of effects that may be performed; with journal.ForkLive some are named
 	Actor   string              // who forks, for the fork's journal
 	Amend   world.Amendment     // the fork's rules; nil: those of its parent
 	Seed    *uint64             // where its randomness comes from; nil: as its parent's
@@ -35,9 +38,17 @@ type Forked struct {
 	At        journal.Seq         `json:"at"`     // the last record that both have
 	ChainRoot journal.Hash        `json:"chain_root"`
 	Effects   journal.ForkEffects `json:"effects"`
+	Live      []string            `json:"live,omitempty"` // the kinds that may be performed, by name
 	Seed      *uint64             `json:"seed,omitempty"` // nil: its parent's
 	Dir       string              `json:"dir,omitempty"`  // empty: it lies beside its parent, in a store
 	Linked    bool                `json:"linked"`         // the records and images of both are one on the disk, by hard links
+}
+
+func (f *ForkOptions) effects() journal.ForkEffects {
+	if f.Effects == "" && len(f.Live) > 0 {
+		return journal.ForkRecorded
+	}
+	return cmp.Or(f.Effects, journal.ForkHold)
 }
 
 // Fork makes another world in a directory that is empty or not there: with the
@@ -66,8 +77,11 @@ func (lw *World) Fork(ctx context.Context, dir string, f ForkOptions) (*Forked, 
 
 // forkBy finds where a fork begins, and has it made there.
 func (lw *World) forkBy(f ForkOptions, makeAt func(ring, journal.Seq, ForkOptions) (*Forked, error)) (*Forked, error) {
-	if f.Effects = cmp.Or(f.Effects, journal.ForkHold); !f.Effects.Known() {
+	if f.Effects = f.effects(); !f.Effects.Known() {
 		return nil, &world.InputError{Err: world.ErrForkEffects, Field: "effects", Rule: fmt.Sprintf("%q", f.Effects)}
+	}
+	if f.Effects == journal.ForkLive && f.Live == nil {
+		return nil, &world.InputError{Err: world.ErrForkLive, Field: "live", Rule: "name the kinds of effects that are to be live; others wait for a person"}
 	}
 	lw.still.Lock()
 	defer lw.still.Unlock()
@@ -119,14 +133,17 @@ func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journa
 	if err := writeKeyring(filepath.Join(hidden, keyringFile), keys); err != nil {
 		return nil, err
 	}
-	if f.Effects.Recorded() {
-		if err := lw.writeRecorded(hidden, f.Effects); err != nil {
-			return nil, err
-		}
-	}
-	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error { return lw.forkIn(ctx, s, hidden, keys, f) })
+	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) (err error) {
+		f.Live, err = lw.forkIn(ctx, s, hidden, keys, f)
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	if f.Effects == journal.ForkRecorded {
+		if err := lw.writeRecorded(hidden, &f); err != nil {
+			return nil, err
+		}
 	}
 	if err := copyFiles(making, lw.dir); err != nil {
 		return nil, err
@@ -134,20 +151,21 @@ func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journa
 	return lw.forked(keys, copied, f), nil
 }
 
-// forkIn makes the fork of a copy of what this world has.
-func (lw *World) forkIn(ctx context.Context, s *store.Store, hidden string, keys ring, f ForkOptions) error {
+// forkIn makes the fork of a copy of what this world has, and returns the kinds of effects
+// that may be performed in it.
+func (lw *World) forkIn(ctx context.Context, s *store.Store, hidden string, keys ring, f ForkOptions) ([]string, error) {
 	fork := World{dir: filepath.Dir(hidden), hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
-	b := journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor, Seed: f.Seed}
-	if err := world.Fork(ctx, fork.config(), b, f.Amend); err != nil {
-		return &forkError{err}
+	b := journal.Forked{World: keys.keys.World(), Effects: f.Effects, Live: f.Live, Actor: f.Actor, Seed: f.Seed}
+	if err := world.Fork(ctx, fork.config(), &b, f.Amend); err != nil {
+		return nil, &forkError{err}
 	}
-	return nil
+	return b.Live, nil
 }
 
 func (lw *World) forked(keys ring, copied store.Copied, f ForkOptions) *Forked {
 	return &Forked{
 		ID: keys.keys.World(), Parent: lw.keys.World(), At: copied.Head.ID, ChainRoot: copied.Head.Root,
-		Effects: f.Effects, Seed: f.Seed, Linked: copied.Linked,
+		Effects: f.Effects, Live: f.Live, Seed: f.Seed, Linked: copied.Linked,
 	}
 }
 
@@ -286,8 +304,8 @@ func IsPast(dir string) bool {
 }
 
 // writeRecorded notes under hidden whose recordings answer the effects of a fork, and how
-// far they go where what is not in them is performed.
-func (lw *World) writeRecorded(hidden string, effects journal.ForkEffects) error {
+// far they go where what is not in them is performed, of which kinds.
+func (lw *World) writeRecorded(hidden string, f *ForkOptions) error {
 	parent, err := pastDir, error(nil)
 	if lw.store.Log() == nil {
 		parent, err = filepath.Abs(lw.dir)
@@ -298,42 +316,44 @@ func (lw *World) writeRecorded(hidden string, effects journal.ForkEffects) error
 		return err
 	}
 	err = file.WriteNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n"), 0o600)
-	if err == nil && effects == journal.ForkRecordedOrLive {
-		last := strconv.FormatUint(uint64(lw.store.Head().ID), 10)
-		err = file.WriteNew(filepath.Join(hidden, orLiveFile), []byte(last+"\n"), 0o600)
+	if err == nil && len(f.Live) > 0 {
+		lines := append([]string{strconv.FormatUint(uint64(lw.store.Head().ID), 10)}, f.Live...)
+		err = file.WriteNew(filepath.Join(hidden, liveFile), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 	}
-	return err
+	return cmp.Or(err, file.SyncDir(hidden))
 }
 
 // readRecorded returns the directory of the world whose recordings answer the effects of
 // the one under hidden, empty where the outside does, and up to which of its records what
-// it has asked for is not performed; 0: nothing is.
-func readRecorded(hidden string) (dir string, orLive journal.Seq, err error) {
-	data, err := os.ReadFile(filepath.Join(hidden, recordedFile))
+// it has asked for is not performed, 0: nothing is; and of which kinds the rest is.
+func readRecorded(hidden string) (dir string, asked journal.Seq, live manifest.Live, err error) {
+	data, err := file.ReadRegular(filepath.Join(hidden, recordedFile), maxNoteBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", 0, nil
+		return "", 0, nil, nil
 	}
 	if err != nil {
-		return "", 0, err
+		return "", 0, nil, err
 	}
 	if dir = string(bytes.TrimSuffix(data, []byte("\n"))); dir == pastDir {
 		if dir, err = filepath.Abs(filepath.Join(hidden, pastDir)); err != nil {
-			return "", 0, err
+			return "", 0, nil, err
 		}
 	}
-	path := filepath.Join(hidden, orLiveFile)
-	if data, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
-		return dir, 0, nil
+	path := filepath.Join(hidden, liveFile)
+	if data, err = file.ReadRegular(path, maxNoteBytes); errors.Is(err, fs.ErrNotExist) {
+		return dir, 0, nil, nil
 	}
 	var last uint64
 	if err == nil {
-		last, err = strconv.ParseUint(string(bytes.TrimSuffix(data, []byte("\n"))), 10, 64)
+		lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+		live = lines[1:]
+		last, err = strconv.ParseUint(lines[0], 10, 64)
 	}
 	if err == nil && last == 0 {
 		err = errors.New("0 is no record")
 	}
 	if err != nil {
-		return "", 0, fmt.Errorf("%s: %w", path, err)
+		return "", 0, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return dir, journal.Seq(last), nil
+	return dir, journal.Seq(last), live, nil
 }

@@ -31,7 +31,7 @@ func (lw *World) ForkBeside(ctx context.Context, f ForkOptions) (*Forked, error)
 	if !ok {
 		return nil, ErrAlone
 	}
-	if f.Effects.Recorded() {
+	if f.effects() == journal.ForkRecorded {
 		return nil, ErrRecordedBeside
 	}
 	return lw.forkBy(f, func(keys ring, at journal.Seq, f ForkOptions) (*Forked, error) {
@@ -73,7 +73,7 @@ func (lw *World) forkInto(ctx context.Context, log journal.Movable, keys ring, a
 	if err != nil {
 		return nil, err
 	}
-	if err = lw.forkIn(ctx, s, hidden, keys, f); err == nil {
+	if f.Live, err = lw.forkIn(ctx, s, hidden, keys, f); err == nil {
 		err = publish(log, sealed)
 	}
 	if err := errors.Join(err, s.Close()); err != nil {

@@ -202,7 +202,7 @@ func copyDir(to string, e fs.DirEntry) error {
 
 // copyFile copies a file with its mode, synced.
 func copyFile(to, from string) error {
-	in, err := os.Open(from)
+	in, err := file.OpenRegular(from) // one of holes would fill the disk
 	if err != nil {
 		return err
 	}

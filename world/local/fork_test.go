@@ -262,7 +262,7 @@ func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 }
 
 // forkOfCalls returns a world that has asked the outside once, and a fork of it.
-func forkOfCalls(t *testing.T, effects journal.ForkEffects) (dir, to string, opts local.Options) {
+func forkOfCalls(t *testing.T, effects journal.ForkEffects, live ...string) (dir, to string, opts local.Options) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range map[string]string{"world.yaml": windowsManifest(parks), "caller.star": windowsReducer} {
@@ -278,7 +278,7 @@ func forkOfCalls(t *testing.T, effects journal.ForkEffects) (dir, to string, opt
 	require.NoError(t, w.Run(t.Context()))
 	require.Len(t, calls(t, dir), 1)
 	to = filepath.Join(t.TempDir(), "fork")
-	_, err = w.Fork(t.Context(), to, local.ForkOptions{At: start, Effects: effects})
+	_, err = w.Fork(t.Context(), to, local.ForkOptions{At: start, Effects: effects, Live: live})
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return dir, to, opts
@@ -329,7 +329,7 @@ func TestRecordedForkIsAnsweredByItsParent(t *testing.T) {
 
 func TestLiveForkAsksTheOutsideByItself(t *testing.T) {
 	testrace.Here(t)
-	dir, to, opts := forkOfCalls(t, journal.ForkLive)
+	dir, to, opts := forkOfCalls(t, journal.ForkLive, "outside.*")
 	f := again(t, to, opts)
 	require.Equal(t, 1, f.Status().Intents[receipt.StateCommitted])
 	keys := calls(t, dir)

@@ -11,7 +11,7 @@
 //	          the parent's absolute path, a line; without it the outside answers
 //	past/     in such a fork of a world in a log: the parent as it was, which recorded
 //	          names
-//	or-live   beside recorded, where what the parent has not asked for is performed:
+//	live      beside recorded, where what the parent has not asked for is performed:
 //	          the last record of its that counts for that, a line
 //	notified  what a server has told outside of what waits for a person: see package
 //	          notify
@@ -34,6 +34,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,6 +42,8 @@ import (
 	"sync/atomic"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/trust"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -54,10 +57,12 @@ const (
 	keyringFile  = "keyring"
 	effectsFile  = "effects"
 	recordedFile = "recorded"
-	orLiveFile   = "or-live"
+	liveFile     = "live"
 	notifiedFile = "notified"
 	movedFile    = "moved"
 	secretsDir   = "secrets"
+
+	maxNoteBytes = 1 << 20 // of a file that says one thing
 )
 
 // NotifiedFile returns the path of what a server notes of whom it has told what.
@@ -83,6 +88,7 @@ type World struct {
 	signed journal.Seq // up to where a checkpoint is signed, at least
 
 	edition atomic.Pointer[edition] // whose host is host
+	trust   *trust.Trust            // what is performed for the world; nil: everything. Calls of Update change it
 
 	missed atomic.Uint64 // attempts that were made because nothing recorded answers them
 
@@ -96,18 +102,28 @@ type World struct {
 	left   []receipt.Permit // see Left
 	closed bool             // Close has closed the host
 
+	life    context.Context    // of the world in memory; nil: nothing ends it
+	endLife context.CancelFunc // likewise: ends what it does, amid a step too
+
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
 
-// Find returns the nearest directory upwards from dir that holds a world.
+// ErrStrangersWorld says that a world is another user's and that nobody has named it.
+var ErrStrangersWorld = errors.New("another user's world is opened only where it is named")
+
+// Find returns the nearest directory upwards from dir that holds a world. With
+// ErrStrangersWorld, too: its rules and programs are that user's.
 func Find(dir string) (string, error) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	for {
-		if info, err := os.Stat(filepath.Join(at, hiddenDir)); err == nil && info.IsDir() {
-			return at, nil
+		if info, err := os.Lstat(filepath.Join(at, hiddenDir)); err == nil && info.IsDir() {
+			if uid, known := file.OwnerOf(info); known && uid != os.Geteuid() {
+				err = fmt.Errorf("%w: %s is user %d's", ErrStrangersWorld, at, uid)
+			}
+			return at, err
 		}
 		up := filepath.Dir(at)
 		if up == at {
@@ -127,7 +143,11 @@ func openBy(dir string, opts Options, open opener) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lw.load(lw.config(), open); err != nil {
+	lw.life, lw.endLife = context.WithCancel(context.Background())
+	cfg := lw.config()
+	cfg.Life = lw.life
+	if err := lw.load(cfg, open); err != nil {
+		lw.endLife()
 		return nil, errors.Join(err, lw.abandon())
 	}
 	if lw.host != nil { // the world has asked for all that it has in flight
@@ -186,10 +206,20 @@ func look(dir string, opts Options) (*World, error) {
 // storeOpener opens a store: store.Open, store.Create, or what does as they do.
 type storeOpener = func(dir string, opts store.Options) (*store.Store, error)
 
+// ownerSocket is where the owner of a world listens; see worldctl/owner.
+const ownerSocket = "owner.sock"
+
+// checkFiles refuses what is under .world and no file: somebody may have made the
+// directory, so that who only looks at the world opens, or changes, what a link names.
+func checkFiles(hidden string) error { return file.CheckTree(hidden, ownerSocket) }
+
 // hold opens what is stored in a directory.
 func hold(dir string, opts Options, open storeOpener) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
 	opts = opts.tested(hidden, false)
+	if err := checkFiles(hidden); err != nil {
+		return nil, err
+	}
 	if err := refuseMoved(dir, opts); err != nil {
 		return nil, err
 	}
@@ -209,7 +239,7 @@ func hold(dir string, opts Options, open storeOpener) (*World, error) {
 		return nil, err
 	}
 	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
-		opts.Effects, opts.orLive, err = readRecorded(hidden)
+		opts.Effects, opts.asked, opts.live, err = readRecorded(hidden)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -270,17 +300,24 @@ func (lw *World) Close() error {
 		return errors.Join(lw.w.Checkpoint(), lw.abandon())
 	}
 	// What was refused may have left permits on their way to the disk: nobody begins those.
-	given := errors.Join(lw.host.Shut(), lw.w.Sync())
+	given := lw.host.Shut()
+	ended := lw.life != nil && lw.life.Err() != nil // amid a step, which is thrown away: what was told to anybody is durable
+	if !ended {
+		given = errors.Join(given, lw.w.Sync())
+	}
 	if lw.opts.Effects != "" {
 		given = errors.Join(given, lw.host.GiveBack(lw.w.InFlight()))
 	}
 	// What takes long comes first: until the host is closed, workers elsewhere renew what they hold.
-	kept := errors.Join(lw.w.Checkpoint(), lw.store.KeepImage())
+	var kept error
+	if !ended {
+		kept = errors.Join(lw.w.Checkpoint(), lw.store.KeepImage())
+	}
 	// The host before the store: what it still finishes is kept in the effect store.
 	closed := lw.host.Close()
 	lw.closed = true
 	lw.left = lw.host.Left(lw.w.InFlight())
-	if errors.Join(given, closed) == nil {
+	if !ended && errors.Join(given, closed) == nil {
 		lw.store.SetWake(lw.wake())
 	}
 	return errors.Join(given, kept, closed, lw.store.Close())

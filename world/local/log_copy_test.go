@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/worldtest"
@@ -26,7 +27,7 @@ type ending struct {
 	ended chan<- struct{}
 }
 
-func (e ending) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) ([]bool, error) {
+func (e ending) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (receipt.AttemptsChanged, error) {
 	begun, err := e.Attempts.ChangeAttempts(ctx, c)
 	if err == nil && len(c.End) > 0 {
 		e.ended <- struct{}{}
@@ -123,14 +124,14 @@ func TestWhatIfOfAWorldInALog(t *testing.T) {
 
 // TestRecordedForkOfAWorldInALog needs no log: it has its parent with it, and so has a backup of it.
 func TestRecordedForkOfAWorldInALog(t *testing.T) {
-	for _, effects := range []journal.ForkEffects{journal.ForkRecorded, journal.ForkRecordedOrLive} {
+	for _, kinds := range []manifest.Live{nil, {"outside.pay"}} {
 		p, scratch := new(till), t.TempDir()
 		w := shopInALog(t, p, new(logtest.Server), make(chan struct{}, 8))
 		before := w.Status().Head.ID
 		pay(t, w, "ada", "tea")
 		require.NoError(t, w.Run(t.Context()))
 		fork, backup := filepath.Join(scratch, "fork"), filepath.Join(scratch, "backup")
-		_, err := w.Fork(t.Context(), fork, local.ForkOptions{ID: "fork", At: before, Effects: effects})
+		_, err := w.Fork(t.Context(), fork, local.ForkOptions{ID: "fork", At: before, Effects: journal.ForkRecorded, Live: kinds})
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 		f := openPaying(t, fork, p.options())

@@ -224,7 +224,7 @@ type noting struct {
 	begun *[]receipt.KeptAttempt
 }
 
-func (n noting) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) ([]bool, error) {
+func (n noting) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (receipt.AttemptsChanged, error) {
 	*n.begun = append(*n.begun, c.Begin...)
 	return n.Attempts.ChangeAttempts(ctx, c)
 }

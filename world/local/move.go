@@ -88,7 +88,7 @@ const (
 )
 
 func readMark(dir string) (mark, error) {
-	data, err := os.ReadFile(filepath.Join(dir, hiddenDir, movedFile))
+	data, err := file.ReadRegular(filepath.Join(dir, hiddenDir, movedFile), maxNoteBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return mark{}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -112,11 +113,11 @@ func (lw *World) goesOnFrom(left journal.Left, m mark) error {
 }
 
 func (lw *World) moveInto(ctx context.Context, log journal.Movable, making journal.Making, leaves mark) (err error) {
-	keyring, err := os.ReadFile(filepath.Join(lw.hidden, keyringFile))
+	keyring, err := file.ReadSecret(filepath.Join(lw.hidden, keyringFile), maxKeyringBytes)
 	if err != nil {
 		return err
 	}
-	if parent, _, err := readRecorded(lw.hidden); err != nil {
+	if parent, _, _, err := readRecorded(lw.hidden); err != nil {
 		return err
 	} else if parent != "" { // without it the outside would be asked
 		return fmt.Errorf("%w: %s", ErrRecorded, parent)

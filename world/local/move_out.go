@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
@@ -61,7 +62,13 @@ func MoveOut(ctx context.Context, id, dir, to string, opts Options, from Elsewhe
 	if err != nil {
 		return nil, err
 	}
-	made, err := lw.copyTo(to, func(s *store.Store) error { return sameJournal(lw.store, s) }, m.put)
+	var made *BackedUp
+	if attempts, ok := lw.store.Log().(host.Attempts); ok { // the directory does not know who goes on with what
+		err = host.AwaitLeases(ctx, attempts)
+	}
+	if err == nil {
+		made, err = lw.copyTo(to, func(s *store.Store) error { return sameJournal(lw.store, s) }, m.put)
+	}
 	if err == nil {
 		err = lw.store.Log().(journal.Movable).MoveAway(ctx, at+copyMark+copies[len(copies)-1])
 	}

@@ -120,12 +120,12 @@ func (s striking) Append(b journal.Batch) (p journal.Pending, err error) {
 	return p, err
 }
 
-func (s striking) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (begun []bool, err error) {
+func (s striking) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (is receipt.AttemptsChanged, err error) {
 	err = s.call(func() error {
-		begun, err = s.movable.ChangeAttempts(ctx, c)
+		is, err = s.movable.ChangeAttempts(ctx, c)
 		return err
 	})
-	return begun, err
+	return is, err
 }
 
 // movingShop makes a world in a directory that has notes, contents, a redaction, and an attempt in
@@ -312,7 +312,7 @@ func moveThereAndBack(t *testing.T, log func() journal.Log) {
 func TestForkOfRecordingsStaysInItsDirectory(t *testing.T) {
 	p := new(till)
 	w := paying(t, p)
-	fork := forkOrLive(t, w, 0)
+	fork := forkLive(t, w, 0)
 	s := new(logtest.Server)
 	_, err := local.MoveInto(t.Context(), fork, p.options(), placeOf(s.Log, plainly))
 	require.ErrorContains(t, err, "another world recorded")
@@ -409,4 +409,38 @@ func cutOffOut(t *testing.T, p *till, s *logtest.Server, rest string, want []byt
 	require.NoError(t, err)
 	require.Empty(t, left)
 	return true
+}
+
+// cancelling is a log that ends a context when it is asked for attempts.
+type cancelling struct {
+	movable
+	cancel context.CancelFunc
+}
+
+func (c cancelling) KeptAttempts(ctx context.Context) ([]receipt.KeptAttempt, error) {
+	c.cancel()
+	return c.movable.KeptAttempts(context.WithoutCancel(ctx))
+}
+
+// TestAWorldLeavesWhenNobodyGoesOnWithWhatIsBegun: in a directory nobody would know that a worker, or an owner
+// that the world was taken from, still may perform it.
+func TestAWorldLeavesWhenNobodyGoesOnWithWhatIsBegun(t *testing.T) {
+	p, s := new(till), new(logtest.Server)
+	dir := movingShop(t, p)
+	rest := besides(t, dir)
+	_, err := local.MoveInto(t.Context(), dir, p.options(), placeOf(s.Log, plainly))
+	require.NoError(t, err)
+	log := s.Log()
+	_, err = log.Own(t.Context())
+	require.NoError(t, err)
+	held := receipt.KeptAttempt{Key: receipt.Key{Hash: receipt.Hash{9}}, Attempt: 1, Worker: "w-1", Lease: time.Hour}
+	_, err = log.(host.Attempts).ChangeAttempts(t.Context(), &receipt.AttemptChanges{Begin: []receipt.KeptAttempt{held}})
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	to := filepath.Join(t.TempDir(), "out")
+	_, err = local.MoveOut(ctx, "shop", rest, to, p.options(), placeOf(s.Log, func(l movable) journal.Movable { return cancelling{l, cancel} }))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, journal.Live, standing(t, s.Log()).State)
+	require.NoDirExists(t, to)
 }

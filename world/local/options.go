@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/trust"
 	"github.com/worldkernel/worldkernel/internal/inlog"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -24,7 +25,7 @@ type Options struct {
 	Reducers reducer.Registry        // in Go
 	Adapters map[string]host.Factory // adapters besides the built-in ones
 	Paranoid bool                    // run every reduction twice and compare
-	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
+	Fatal    func(error)             // ends the process where Pebble cannot go on; see store.Options
 
 	// Log returns the log that the world's journal lies in, anew for each time that it is opened, for
 	// who has a key that no other world has; nil: for who only reads what needs none.
@@ -47,10 +48,19 @@ type Options struct {
 	// Sealing is shared by worlds that are sealed with one salt; nil: each has one of its own.
 	Sealing *Sealing
 
+	// Trust is what is performed for the world; nil: all that its manifest says. With TrustFound that is also
+	// what the manifest says which is in force when the world is opened, and what Apply puts in force later. Attempts of other
+	// effects wait: Withheld is told of each such kind, under each manifest, with the reason. It must not call the World; nil: nobody is told.
+	Trust      *trust.Trust
+	TrustFound bool
+	Withheld   func(world, kind string, why error)
+
 	Secrets    func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
 	Effects    string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do
 	Missed     func(*host.MissError)             // told, from any goroutine, of the first effect that is performed because nothing recorded answers it, before it is; nil: nobody is. It must not call the World
-	orLive     journal.Seq                       // with Effects: what is not asked for there up to this record is performed; 0: nothing is
+	UnderWay   func(receipt.Permit) func()       // told of each attempt that this process makes, see host.Config; nil: nobody is
+	asked      journal.Seq                       // with Effects: what is not asked for there up to this record is performed where live has its kind; 0: nothing is
+	live       manifest.Live                     // with asked
 	Instead    map[string]host.Adapter           // by kind: what performs effects in the place of the adapters; see host.Config
 	Workers    int                               // effects performed at once; 0: host.DefaultWorkers
 	Memory     int                               // bytes that cells and intents take before those that nobody uses are left to the store; 0: world.DefaultMemory
@@ -86,6 +96,9 @@ func (lw *World) config() world.Config {
 		Images: lw.store, Memory: cmp.Or(lw.opts.Memory, world.DefaultMemory), CheckpointRecords: lw.opts.Checkpoint, Now: lw.opts.wall(), Performs: lw.canPerform, Bounds: lw.opts.Bounds.withDefaults().Bounds,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			next, err := newEdition(m)
+			if err == nil {
+				err = lw.beginTrust(m)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -94,6 +107,9 @@ func (lw *World) config() world.Config {
 				return nil, nil // nothing will be started: see canRun
 			}
 			cfg := hostConfig(lw.dir, lw.opts)
+			if lw.trust != nil {
+				lw.trust.Bind(&cfg)
+			}
 			cfg.World, cfg.Manifest, cfg.Content, cfg.Keys = id, m, lw.store.Blob, lw.keys
 			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
 			cfg.Attempts, _ = lw.store.Log().(host.Attempts)
@@ -105,7 +121,7 @@ func (lw *World) config() world.Config {
 				if err != nil {
 					return nil, err
 				}
-				cfg.OrLive, cfg.Stubs, cfg.Missed = lw.opts.orLive != 0, lw.opts.stubs, lw.missing(cfg.Recording)
+				cfg.Live, cfg.Stubs, cfg.Missed = lw.opts.live, lw.opts.stubs, lw.missing(cfg.Recording, m)
 			}
 			if lw.host != nil { // another manifest is in force now
 				if err := lw.host.Close(); err != nil {
@@ -122,6 +138,7 @@ func (lw *World) config() world.Config {
 				return nil, err
 			}
 			lw.host, next.host = made, made
+			lw.tellWithheld(id, m)
 			lw.edition.Store(next)
 			return made, nil
 		},
@@ -129,10 +146,11 @@ func (lw *World) config() world.Config {
 }
 
 // missing returns what a host tells of the effects that nothing recorded answers.
-func (lw *World) missing(r *host.Recording) func(receipt.Permit) {
+func (lw *World) missing(r *host.Recording, m *manifest.Manifest) func(receipt.Permit) {
 	return func(p receipt.Permit) {
 		if lw.missed.Add(1) == 1 && lw.opts.Missed != nil {
-			lw.opts.Missed(r.Miss(&p))
+			e := m.Effects[p.Kind]
+			lw.opts.Missed(r.Miss(&p, &e))
 		}
 	}
 }
@@ -141,10 +159,10 @@ func (lw *World) missing(r *host.Recording) func(receipt.Permit) {
 // recorded answers them.
 func (lw *World) Missed() uint64 { return lw.missed.Load() }
 
-// OrLive returns the directory of the world whose recordings answer this one's effects
+// LiveBeside returns the directory of the world whose recordings answer this one's effects
 // where those that it has not asked for are performed; empty: they answer all, or none.
-func (lw *World) OrLive() string {
-	if lw.opts.orLive == 0 {
+func (lw *World) LiveBeside() string {
+	if len(lw.opts.live) == 0 {
 		return ""
 	}
 	return lw.opts.Effects
@@ -167,7 +185,7 @@ func (lw *World) Performs() (kinds []string) {
 func hostConfig(dir string, opts Options) host.Config {
 	cfg := host.Config{
 		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers, Instead: opts.Instead,
-		Workers: opts.Workers, Grace: opts.Grace, Lease: opts.Lease,
+		Workers: opts.Workers, Grace: opts.Grace, Lease: opts.Lease, UnderWay: opts.UnderWay,
 		Remote: opts.Remote || opts.Still, // nobody asks a world that is Still for what waits
 	}
 	if cfg.Secrets == nil {

@@ -144,9 +144,22 @@ func (lw *World) Shadow(
 // world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other
 // calls wait meanwhile. When ctx ends before its record is written, nothing has changed.
 // The world can be run on at once.
-func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
-	err = lw.Update(func(w *world.World) error {
+func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, done world.Outcome, err error) {
+	return lw.apply(ctx, proposal, actor, nil)
+}
+
+func (lw *World) apply(ctx context.Context, proposal uint64, actor string, judge trusting) (id journal.Seq, done world.Outcome, err error) {
+	err = lw.Update(func(w *world.World) (err error) {
 		if _, err := w.WouldApply(ctx, proposal); err != nil {
+			return err
+		}
+		undo, err := lw.trustCandidate(w, proposal, actor, judge)
+		defer func() {
+			if err != nil {
+				undo()
+			}
+		}()
+		if err != nil {
 			return err
 		}
 		if !lw.opts.Still { // nothing is under way there, and what is permitted does not end
@@ -154,8 +167,8 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id j
 				return err
 			}
 		}
-		id, migrated, err = w.Apply(ctx, proposal, actor)
+		id, done, err = w.Apply(ctx, proposal, actor)
 		return err
 	})
-	return id, migrated, err
+	return id, done, err
 }

@@ -2,20 +2,22 @@ package local
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // recording reads the receipts of the world in a directory, so that they can
 // answer the effects of another.
 func recording(dir string, opts Options) (*host.Recording, error) {
-	asked := opts.orLive
-	opts.Effects, opts.orLive, opts.Log = "", 0, nil
+	asked := opts.asked
+	opts.Effects, opts.asked, opts.live, opts.Log = "", 0, nil, nil
 	lw, err := own(dir, opts)
 	if err != nil {
 		return nil, fmt.Errorf("recorded effects: %w", err)
@@ -33,7 +35,7 @@ func recording(dir string, opts Options) (*host.Recording, error) {
 // happened and never will.
 func (lw *World) recorded(asked journal.Seq) iter.Seq2[host.Recorded, error] {
 	return func(yield func(host.Recorded, error) bool) {
-		answers := answering{history: lw.store, asked: cmp.Or(asked, math.MaxUint64), open: make(map[receipt.Key]*host.Recorded), doubt: make(map[receipt.Key]bool)}
+		answers := newAnswering(lw.store, cmp.Or(asked, never))
 		var answer *host.Recorded // in the record before: the next one says whether that is what came of it
 		for s, err := range lw.store.Scan(0) {
 			if err == nil {
@@ -65,16 +67,22 @@ func (lw *World) recorded(asked journal.Seq) iter.Seq2[host.Recorded, error] {
 // answering reads the answers out of a journal.
 type answering struct {
 	history journal.History
-	asked   journal.Seq                    // what is asked for later is left out
-	open    map[receipt.Key]*host.Recorded // asked for
-	order   []*host.Recorded               // in which they were
-	doubt   map[receipt.Key]bool           // an attempt was given up, and nobody has said since that it did not happen
+	asked   journal.Seq                      // what is asked for later is left out
+	open    map[receipt.Key]*host.Recorded   // asked for
+	order   []*host.Recorded                 // in which they were
+	rules   *manifest.Manifest               // in force; nil: those are gone
+	began   map[*host.Recorded]manifest.Tick // the tick of the first permit
+	doubt   map[receipt.Key]bool             // an attempt was given up, and nobody has said since that it did not happen
+}
+
+func newAnswering(h journal.History, asked journal.Seq) *answering {
+	return &answering{history: h, asked: asked, open: make(map[receipt.Key]*host.Recorded), began: make(map[*host.Recorded]manifest.Tick), doubt: make(map[receipt.Key]bool)}
 }
 
 // in returns the answer that a record holds, or nil. It remembers the intents that ask.
 func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 	switch rec.Kind {
-	case journal.KindIntent, journal.KindFinished, journal.KindWaiting, journal.KindEnded, journal.KindDenied, journal.KindExpired, journal.KindResolved:
+	case journal.KindCreated, journal.KindForked, journal.KindApplied, journal.KindStarted, journal.KindIntent, journal.KindFinished, journal.KindWaiting, journal.KindEnded, journal.KindDenied, journal.KindExpired, journal.KindResolved:
 	default:
 		return nil, nil
 	}
@@ -83,6 +91,14 @@ func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 		return nil, err
 	}
 	switch b := body.(type) {
+	case *journal.Created:
+		return nil, a.govern(b.Manifest)
+	case *journal.Forked:
+		return nil, a.govern(b.Manifest)
+	case *journal.Applied:
+		return nil, a.govern(b.Manifest)
+	case *journal.Started:
+		a.begun(b.Key, rec.Time)
 	case *journal.IntentEmitted:
 		if rec.ID <= a.asked && a.open[b.Key] == nil {
 			r := &host.Recorded{Cell: b.Cell, Kind: b.Kind, Params: b.Params, Occurrence: b.Occurrence, Unanswered: true}
@@ -121,6 +137,35 @@ func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 		return a.answer(r.Key, result), nil
 	}
 	return nil, nil
+}
+
+// govern notes which rules are in force from here on.
+func (a *answering) govern(hash manifest.Hash) error {
+	data, err := a.history.Blob(hash)
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrRedacted) {
+		a.rules = nil
+		return nil
+	}
+	if err == nil {
+		a.rules, err = manifest.Decode(data)
+	}
+	return err
+}
+
+// begun notes as what an effect is asked, whose attempt begins.
+func (a *answering) begun(key receipt.Key, now manifest.Tick) {
+	r := a.open[key]
+	if r == nil {
+		return
+	}
+	if _, again := a.began[r]; !again {
+		a.began[r] = now
+	}
+	r.Means = canon.Sum(nil) // which no effect is declared as
+	if a.rules != nil {
+		e := a.rules.Effects[r.Kind]
+		r.Means = e.Means()
+	}
 }
 
 // ended returns the answer of an intent that no receipt ends, if that is one: what its
@@ -164,4 +209,34 @@ func (a *answering) never(key receipt.Key) {
 		r.Unanswered = false
 		delete(a.open, key)
 	}
+}
+
+// otherwise counts by kind what the world's effects were answered after a record, of those
+// that are declared otherwise in other rules, and that use has to do with.
+func (lw *World) otherwise(after journal.Seq, rules *manifest.Manifest, use func(*receipt.Intent) bool) (map[string]uint64, error) {
+	now := make(map[string]canon.Hash, len(rules.Effects))
+	for kind, e := range rules.Effects {
+		now[kind] = e.Means()
+	}
+	counted := make(map[*host.Recorded]bool)
+	n := make(map[string]uint64)
+	answers := newAnswering(lw.store, never)
+	for s, err := range lw.store.Scan(0) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return nil, err
+		}
+		r, err := answers.in(s.Record)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil || s.ID <= after || counted[r] || r.Means.IsZero() {
+			continue
+		}
+		is, ok := now[r.Kind]
+		if ok && is != r.Means && use(&receipt.Intent{Cell: r.Cell, Kind: r.Kind, Params: r.Params, Occurrence: r.Occurrence}) {
+			counted[r] = true
+			n[r.Kind]++
+		}
+	}
+	return n, nil
 }

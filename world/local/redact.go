@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -45,35 +44,26 @@ type Payload struct {
 // Redact destroys a payload in the world of a directory. The record of it is
 // durable before the bytes go; when Redact returns they are in no file of the
 // store. A crash between is made up for by the next Open, and so is an error
-// (ErrBytesLeft), also one that Options.Fatal gets.
+// (ErrBytesLeft).
 func Redact(ctx context.Context, dir string, opts Options, p Payload, reason, actor string) (Redaction, error) {
-	var left atomic.Bool
-	told := func(err error) error {
-		if left.Load() {
-			return fmt.Errorf("%w: %w", ErrBytesLeft, err)
-		}
-		return err
-	}
-	if fatal := opts.Fatal; fatal != nil {
-		opts.Fatal = func(err error) { fatal(told(err)) }
-	}
 	lw, err := Open(dir, opts)
 	if err != nil {
 		return Redaction{}, err
 	}
 	r, err := lw.redact(ctx, p, reason, actor)
-	left.Store(err == nil)
-	if err := errors.Join(err, lw.Close()); err != nil {
-		return Redaction{}, told(err)
+	left := func(err error) error { return fmt.Errorf("%w: %w", ErrBytesLeft, err) }
+	if closed := lw.Close(); err != nil {
+		return Redaction{}, errors.Join(err, closed)
+	} else if closed != nil {
+		return Redaction{}, left(closed)
 	}
 	if known := lw.passphrase; known != nil {
 		opts.Passphrase = func() ([]byte, error) { return known, nil }
 	}
 	lw, err = own(dir, opts) // which destroys the bytes
 	if err != nil {
-		return Redaction{}, told(err)
+		return Redaction{}, left(err)
 	}
-	left.Store(false)
 	return r, lw.abandon()
 }
 

@@ -23,7 +23,7 @@ type killed struct {
 	host.Attempts
 }
 
-func (k killed) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) ([]bool, error) {
+func (k killed) ChangeAttempts(ctx context.Context, c *receipt.AttemptChanges) (receipt.AttemptsChanged, error) {
 	c.Forget = nil
 	return k.Attempts.ChangeAttempts(ctx, c)
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"sync"
@@ -28,6 +29,14 @@ type Sealing struct {
 func NewSealing(of string) *Sealing {
 	sum := sha256.Sum256([]byte("worldkernel salt 1\x00" + of))
 	return &Sealing{salt: sum[:receipt.SealSaltBytes], keys: make(map[[sha256.Size]byte]func() []byte)}
+}
+
+// KeyFor returns a key for a purpose, which only those who know the passphrase can make. It is
+// made of the key that seals keyrings, and does not tell that one.
+func (s *Sealing) KeyFor(purpose string, passphrase []byte) []byte {
+	mac := hmac.New(sha256.New, receipt.SealKey(s.key, passphrase, s.salt))
+	mac.Write([]byte(purpose)) // it never errs
+	return mac.Sum(nil)
 }
 
 // seal is receipt.Seal; of no Sealing with a salt that is random.

@@ -29,6 +29,8 @@ type Spool struct {
 	tail []byte   // what is not in the file: for each event its line, its size and itself
 	file *os.File // nil: there was no need
 
+	Horizon *world.Horizon // bounds when they fall due; nil: nothing but the clock does
+
 	key    string // of SubmitUnder; "": none
 	digest world.Digest
 
@@ -111,7 +113,7 @@ func (s *Spool) Under(key string) error {
 // Where it ends with an error, line is that of the first event that was not taken, and 0
 // where all were.
 func (s *Spool) Submit(ctx context.Context) (a Accepted, line uint64, err error) {
-	all := s.all()
+	all := s.within(s.all())
 	if s.key != "" {
 		key := world.SubmitKey{Name: s.key, Of: s.digest.Sum()}
 		var before world.Before
@@ -148,6 +150,18 @@ func under(key world.SubmitKey, before uint64, all iter.Seq2[lined, error]) iter
 			key.Nth = n
 			one := key
 			e.Key = &one
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// within yields the events with what bounds when they fall due.
+func (s *Spool) within(all iter.Seq2[lined, error]) iter.Seq2[lined, error] {
+	return func(yield func(lined, error) bool) {
+		for e, err := range all {
+			e.Horizon = s.Horizon
 			if !yield(e, err) {
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -29,8 +30,14 @@ func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Sen
 		return world.Sent{}, err
 	}
 	x := &submission{Submission: s, ctx: ctx, done: make(chan struct{})}
+	over := ctx.Done()
 	lw.submitted.add(x)
 	select {
+	case <-over: // while another call has the world, for as long as a step takes
+		if lw.submitted.drop(x) {
+			return world.Sent{}, ctx.Err()
+		}
+		<-x.done // somebody is about to tell
 	case <-x.done: // by whoever got hold of the world
 	case lw.mu <- struct{}{}:
 		defer lw.mu.Unlock()
@@ -81,6 +88,18 @@ func (q *submissions) add(x *submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, x)
+}
+
+// drop takes one out again; false: somebody has taken it.
+func (q *submissions) drop(x *submission) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := slices.Index(q.waiting, x)
+	if at < 0 {
+		return false
+	}
+	q.waiting = slices.Delete(q.waiting, at, at+1)
+	return true
 }
 
 func (q *submissions) take() []*submission {

@@ -50,19 +50,17 @@ func TestThoseWhoSubmitAtTheSameTimeShareASync(t *testing.T) {
 	leave()
 	before, head := lw.store.Stats().JournalSyncs, lw.store.Head().ID
 	lw.View(func(*world.Moment) { // nobody gets hold of it meanwhile
-		for i := range callers + 2 {
-			ctx, name := t.Context(), "said"
-			switch i {
-			case callers:
+		ids[callers+1], errs[callers+1] = lw.Submit(gone, "said", map[string]any{"to": "gone"}) // and is told at once
+		for i := range callers + 1 {
+			name := "said"
+			if i == callers {
 				name = "unheard of"
-			case callers + 1:
-				ctx = gone
 			}
 			group.Go(func() {
-				ids[i], errs[i] = lw.Submit(ctx, name, map[string]any{"to": fmt.Sprint(i)})
+				ids[i], errs[i] = lw.Submit(t.Context(), name, map[string]any{"to": fmt.Sprint(i)})
 			})
 		}
-		for waiting := 0; waiting < callers+2; runtime.Gosched() {
+		for waiting := 0; waiting < callers+1; runtime.Gosched() {
 			lw.submitted.mu.Lock()
 			waiting = len(lw.submitted.waiting)
 			lw.submitted.mu.Unlock()

@@ -26,18 +26,19 @@ func Load(file string, opts Options, options ...source.Option) (*source.Loaded, 
 
 // WhatIf says what is to be otherwise in a world after a moment of its past.
 type WhatIf struct {
-	At    func(past *World) (journal.Seq, error)                     // the moment; called before the fork and the copy are made
-	Amend world.Amendment                                            // makes the rules since then; nil: they are the world's
-	Send  func(ctx context.Context, fork *World) (n uint64, e error) // submits events at that moment; nil: none
-	Alone bool                                                       // without what the world got after it
-	Seed  *uint64                                                    // where randomness comes from since then; nil: as it did
+	At        func(past *World) (journal.Seq, error)                     // the moment; called before the fork and the copy are made
+	Amend     world.Amendment                                            // makes the rules since then; nil: they are the world's
+	Send      func(ctx context.Context, fork *World) (n uint64, e error) // submits events at that moment; nil: none
+	Alone     bool                                                       // without what the world got after it
+	Undecided bool                                                       // no decision about parked intents is repeated
+	Seed      *uint64                                                    // where randomness comes from since then; nil: as it did
 
 	Ticks     uint64 // so many after the moment; 0: until the fork is idle if the world is, else as far as that is
 	UntilIdle bool   // until the fork is idle, also where the world is not
 
-	// OrLive has effects performed that the world has not asked for, up to now; else what
-	// follows from them is unknown.
-	OrLive bool
+	// Live names the kinds of effects of which those are performed that the world has not
+	// asked for, up to now; what follows from others is unknown.
+	Live manifest.Live
 
 	// Stubs has deterministic adapters answer what is theirs, whatever is recorded: their
 	// answers are part of the rules.
@@ -63,7 +64,9 @@ type Supposed struct {
 	Answered   uint64            // effects, by what was recorded
 	Stubbed    uint64            // effects, by deterministic adapters
 	Performed  uint64            // attempts outside, of effects that nothing recorded answers
-	Unanswered []*host.MissError // effects that nothing recorded answers, in the tick in which the fork stopped
+	Otherwise  map[string]uint64 // answers, by kind, that were recorded while the effect was declared otherwise, and so answer nothing
+	Unanswered []*host.MissError // effects that nothing answers, which were left open
+	Unknown    []UnknownCell     // what hangs on these; first who is unknown first
 
 	World, Fork *World
 
@@ -82,11 +85,7 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 		return nil, err
 	}
 	x = &Supposed{WhatIf: q, Last: math.MaxUint64, home: lw.dir, dir: cmp.Or(q.Copy, lw.dir)}
-	effects := journal.ForkRecorded
-	if q.OrLive {
-		effects = journal.ForkRecordedOrLive
-	}
-	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: effects, Actor: q.Actor, Amend: q.Amend, Seed: q.Seed})
+	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: journal.ForkRecorded, Live: q.Live, Actor: q.Actor, Amend: q.Amend, Seed: q.Seed})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	look := opts
 	opts.jumps, opts.stubs = true, x.Stubs // its time is that of what it lives through
 	if x.Copy != "" {                      // else the fork knows whose recordings it gets, which it reads now
-		if _, opts.orLive, err = readRecorded(filepath.Join(x.Dir, hiddenDir)); err != nil {
+		if _, opts.asked, opts.live, err = readRecorded(filepath.Join(x.Dir, hiddenDir)); err != nil {
 			return err
 		}
 		opts.Effects = x.Copy
@@ -152,14 +151,31 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	case x.Ticks == 0 && !x.UntilIdle && !x.idle:
 		x.Last = x.came
 	}
-	if err := x.missing(x.live(ctx)); err != nil {
+	if err := x.live(ctx); err != nil {
 		return err
 	}
 	if err := x.Fork.Sync(); err != nil {
 		return err
 	}
+	if err := x.findUnknown(); err != nil {
+		return err
+	}
 	x.Performed = x.Fork.Missed()
+	if err := x.countOtherwise(); err != nil {
+		return err
+	}
 	return x.countAnswers()
+}
+
+// countOtherwise counts the answers that the fork's rules have no use for.
+func (x *Supposed) countOtherwise() (err error) {
+	outside := x.Fork.performer()
+	var rules *manifest.Manifest
+	x.Fork.View(func(w *world.Moment) { rules = w.Manifest() })
+	x.Otherwise, err = x.World.otherwise(x.Forked.At, rules, func(in *receipt.Intent) bool { // else an adapter that touches nothing outside answers
+		return outside.Recorded(in) || outside.Live(in)
+	})
+	return err
 }
 
 // countAnswers counts the answers that the fork was told, by who gave them: one that is to
@@ -218,47 +234,29 @@ func (x *Supposed) Close() error {
 }
 
 func (x *Supposed) live(ctx context.Context) (err error) {
-	if x.Alone {
-		return x.Fork.RunUntil(ctx, x.Last)
-	}
-	x.Followed, err = x.Fork.Follow(ctx, Past{World: x.World, After: x.Forked.At, Last: x.Last, Sent: x.Sent})
+	past := Past{World: x.World, After: x.Forked.At, Last: x.Last, Sent: x.Sent, Alone: x.Alone, Undecided: x.Undecided}
+	x.Followed, err = x.Fork.Follow(ctx, past)
+	x.Unanswered = x.Followed.Missed
 	return err
-}
-
-// missing takes the end that a run comes to where nothing that was recorded answers.
-func (x *Supposed) missing(err error) error {
-	var miss *host.MissError
-	if !errors.As(err, &miss) {
-		return err
-	}
-	asked, failed := x.Fork.Unanswered(x.World)
-	asked = slices.DeleteFunc(asked, func(m *host.MissError) bool { return m.Unanswered && m.Step != miss.Step }) // as in the world
-	switch {
-	case failed != nil:
-		return failed
-	case !miss.Recorded: // an adapter's, and the first
-		asked = slices.Insert(asked, 0, miss)
-	case len(asked) == 0:
-		return err
-	}
-	x.Unanswered = asked
-	return nil
 }
 
 // Unanswered returns what is to be said of the effects in flight that wait for an answer
 // of another world and have none, in their order.
 func (lw *World) Unanswered(other *World) ([]*host.MissError, error) {
 	var asked []receipt.Permit
+	var rules *manifest.Manifest
 	lw.View(func(w *world.Moment) {
+		rules = w.Manifest()
 		asked = slices.DeleteFunc(w.InFlight(), func(p receipt.Permit) bool { return !lw.host.Recorded(&p.Intent) })
 	})
-	r, err := host.NewRecording(other.dir, other.recorded(cmp.Or(lw.opts.orLive, never)))
+	r, err := host.NewRecording(other.dir, other.recorded(cmp.Or(lw.opts.asked, never)))
 	if err != nil {
 		return nil, fmt.Errorf("recorded effects: %w", err)
 	}
 	var all []*host.MissError
 	for _, p := range asked {
-		if miss := r.Miss(&p); miss != nil {
+		e := rules.Effects[p.Kind]
+		if miss := r.Miss(&p, &e); miss != nil {
 			all = append(all, miss)
 		}
 	}

@@ -16,9 +16,10 @@ import (
 // arrival says when what came of an effect was told in a past.
 type arrival struct {
 	request
-	record journal.Seq // that tells it
-	after  journal.Seq // the clock.advanced or event.submitted before it, which it follows; never: it has not come
-	turns  uint64      // of cells, in its tick before it
+	record journal.Seq   // that tells it
+	after  journal.Seq   // the clock.advanced or event.submitted before it, which it follows; never: it has not come
+	turns  uint64        // of cells, in its tick before it
+	took   manifest.Tick // from its first permit to its answer
 }
 
 // never is after all records.
@@ -32,7 +33,8 @@ type request struct {
 }
 
 // arrivals has a world that lives through a past told what came of its effects where that
-// was told there, and what the past has not asked for at once.
+// was told there, and what the past has not asked for at once. What is performed takes as
+// long as its kind did in the past.
 type arrivals struct {
 	live  func(*receipt.Intent) bool
 	known map[request]*arrival
@@ -42,12 +44,20 @@ type arrivals struct {
 	seen    uint64                     // the last permit that was looked at
 	waiting map[request]*receipt.Entry // for their arrival
 	fresh   []*receipt.Entry           // for none
+
+	turn   *receipt.Entry       // whose it was when somebody asked last
+	passed map[receipt.Key]bool // nothing answers them, which was found out in their turn
+	misses []*host.MissError    // of these, in that order
+
+	took    map[string]manifest.Tick      // by kind: the median, of two the shorter
+	told    map[receipt.Key]manifest.Tick // when what is performed is told
+	outside []*receipt.Entry              // performed, in flight when it was looked at last
 }
 
 // readArrivals reads when the effects of a past were answered.
 func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, error) {
-	a := &arrivals{live: live, known: make(map[request]*arrival), waiting: make(map[request]*receipt.Entry)}
-	answers := answering{history: past.store, asked: never, open: make(map[receipt.Key]*host.Recorded), doubt: make(map[receipt.Key]bool)}
+	a := &arrivals{live: live, known: make(map[request]*arrival), waiting: make(map[request]*receipt.Entry), passed: make(map[receipt.Key]bool), told: make(map[receipt.Key]manifest.Tick)}
+	answers := newAnswering(past.store, never)
 	var at arrival
 	var between []*arrival // told where the tick was over: see ends
 	for s, err := range past.store.Scan(0) {
@@ -75,11 +85,13 @@ func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, erro
 		}
 		x := a.of(answer)
 		x.record, x.after, x.turns = s.ID, at.after, at.turns
+		x.took = s.Record.Time - answers.began[answer]
 		if x.after == never {
 			between = append(between, x)
 		}
 	}
 	settleAt(between, never-1) // at the end
+	a.took = medians(a.known)
 	for _, r := range answers.order {
 		if r.Unanswered {
 			x := a.of(r)
@@ -93,6 +105,20 @@ func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, erro
 		return cmp.Or(cmp.Compare(x.record, y.record), cmp.Compare(x.cell, y.cell), cmp.Compare(x.kind, y.kind))
 	})
 	return a, nil
+}
+
+// medians returns how long the answers of each kind took.
+func medians(all map[request]*arrival) map[string]manifest.Tick {
+	by := make(map[string][]manifest.Tick)
+	for _, x := range all { // order cannot show: sorted below
+		by[x.kind] = append(by[x.kind], x.took)
+	}
+	took := make(map[string]manifest.Tick, len(by))
+	for kind, ticks := range by {
+		slices.Sort(ticks)
+		took[kind] = ticks[(len(ticks)-1)/2]
+	}
+	return took
 }
 
 // settleAt says when those answers came that were told between two ticks.
@@ -132,11 +158,33 @@ func (a *arrivals) come(x *arrival, turns uint64) bool {
 }
 
 // next is a world.Telling.
-func (a *arrivals) next(_ manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry {
-	a.look(flight)
+func (a *arrivals) next(now manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry {
+	a.look(now, flight)
+	a.turn = a.first(now, turns)
+	return a.turn
+}
+
+// pass leaves the effect open whose turn it was, where an error says that nothing answers it.
+func (a *arrivals) pass(err error) bool {
+	var miss *host.MissError
+	if !errors.As(err, &miss) || a.turn == nil || a.turn.Intent.Step != miss.Step {
+		return false
+	}
+	a.passed[a.turn.Intent.Key] = true
+	a.misses = append(a.misses, miss)
+	return true
+}
+
+// waits reports whether an effect is still to be told what came of it.
+func (a *arrivals) waits(e *receipt.Entry) bool {
+	return e != nil && e.State == receipt.StateInFlight && !a.passed[e.Intent.Key]
+}
+
+// first returns the effect that is told next, or nil.
+func (a *arrivals) first(now manifest.Tick, turns uint64) *receipt.Entry {
 	for len(a.order) > 0 && a.come(a.order[0], turns) {
 		x := a.order[0]
-		if e := a.waiting[x.request]; e != nil && e.State == receipt.StateInFlight {
+		if e := a.waiting[x.request]; a.waits(e) {
 			return e
 		}
 		a.order = a.order[1:]
@@ -144,16 +192,28 @@ func (a *arrivals) next(_ manifest.Tick, turns uint64, flight []*receipt.Entry) 
 		delete(a.waiting, x.request)
 	}
 	for len(a.fresh) > 0 {
-		if e := a.fresh[0]; e.State == receipt.StateInFlight {
+		if e := a.fresh[0]; a.waits(e) {
 			return e
 		}
 		a.fresh = a.fresh[1:]
 	}
+	if e := a.nextOutside(); e != nil && a.told[e.Intent.Key] <= now {
+		return e
+	}
 	return nil
 }
 
+// nextOutside returns the performed effect in flight that is told first, or nil.
+func (a *arrivals) nextOutside() *receipt.Entry {
+	a.outside = slices.DeleteFunc(a.outside, func(e *receipt.Entry) bool { return e.State != receipt.StateInFlight })
+	if len(a.outside) == 0 {
+		return nil
+	}
+	return slices.MinFunc(a.outside, func(x, y *receipt.Entry) int { return cmp.Compare(a.told[x.Intent.Key], a.told[y.Intent.Key]) })
+}
+
 // look takes up what was permitted since it did so last.
-func (a *arrivals) look(flight []*receipt.Entry) {
+func (a *arrivals) look(now manifest.Tick, flight []*receipt.Entry) {
 	first := len(flight)
 	for first > 0 && flight[first-1].Started > a.seen {
 		first--
@@ -161,6 +221,10 @@ func (a *arrivals) look(flight []*receipt.Entry) {
 	for _, e := range flight[first:] {
 		a.seen = e.Started
 		if a.live(&e.Intent) {
+			if _, again := a.told[e.Intent.Key]; !again { // else another attempt of it, which takes no time of its own
+				a.told[e.Intent.Key] = now.Plus(a.took[e.Intent.Kind])
+			}
+			a.outside = append(a.outside, e)
 			continue
 		}
 		asked := request{e.Intent.Cell, e.Intent.Kind, e.Params, e.Intent.Occurrence}

@@ -23,7 +23,7 @@ func (lw *World) Ask(ctx context.Context, q WhatIf, use func(*Supposed) error) (
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
 	opts := lw.opts
-	opts.Effects, opts.orLive, opts.Remote, opts.Missed = "", 0, false, nil // who answers is another matter there
+	opts.Effects, opts.asked, opts.live, opts.Remote, opts.Missed = "", 0, nil, false, nil // who answers is another matter there
 	if err := x.Run(ctx, opts); err != nil {
 		return err
 	}

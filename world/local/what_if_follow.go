@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -20,14 +21,19 @@ type Past struct {
 	After journal.Seq   // the records after this one
 	Last  manifest.Tick // up to the end of this tick
 	Sent  uint64        // events that the world got before, and the other one did not
+
+	Alone     bool // nothing of it is lived through: it only answers
+	Undecided bool // what persons decided about parked intents is not repeated
 }
 
 // Followed says what became of the inputs of a Past.
 type Followed struct {
-	Events  uint64    // that were submitted again
-	Refused uint64    // events that the rules in force do not take
-	First   *Refusal  // of these; nil: none
-	LeftOut []LeftOut // what persons decided, which nobody decided here; by kind
+	Events  uint64            // that were submitted again
+	Refused uint64            // events that the rules in force do not take
+	First   *Refusal          // of these; nil: none
+	Decided uint64            // intents, as a person decided there about the same
+	LeftOut []LeftOut         // what persons decided, which nobody decided here; by kind
+	Missed  []*host.MissError // effects that nothing answers, which are left open
 }
 
 // Refusal is an event that was not taken a second time.
@@ -47,9 +53,12 @@ type LeftOut struct {
 // through, up to the end of a tick: its events are submitted again, each in the tick in
 // which it came, its ticks are run, with whatever this world has to do in and between
 // them, and what came of its effects is told where it was told there. Where nothing else
-// differs the two come to the same state. What persons decided is not repeated: it was
+// differs the two come to the same state. What a person decided there about a parked intent is
+// decided here about one that asks for the same, in the same cell, and that a person is asked about
+// under the same effect, capability and policies. What persons decided besides is not repeated: it was
 // about effects of that world. What that world has no answer to yet is waited for as long
-// as it is. The errors are those of Drive.
+// as it is. An effect that nothing answers is left open, and all else goes on. Other errors are
+// those of Drive.
 func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) {
 	f := follower{lw: lw, past: p}
 	if f.answers, err = readArrivals(p.World, func(in *receipt.Intent) bool { return lw.host.Live(in) }); err != nil {
@@ -58,10 +67,13 @@ func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) 
 	next, stop := iter.Pull2(p.World.store.Scan(p.After))
 	defer stop()
 	f.read = next
+	lw.View(f.decisions.begin)
 	lw.tellBy(f.answers.next)
 	defer lw.tellBy(nil)
-	if err := f.advance(); err != nil {
-		return f.done, err
+	if !p.Alone {
+		if err := f.advance(); err != nil {
+			return f.done, err
+		}
 	}
 	if err := f.begin(ctx); err != nil {
 		return f.done, err
@@ -71,7 +83,13 @@ func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) 
 			return f.done, err
 		}
 	}
-	return f.done, f.goOn(ctx)
+	if err = f.goOn(ctx); err == nil {
+		f.done.Missed, err = f.missed()
+	}
+	for range f.decisions.taken {
+		f.leaveOut(journal.KindResolved)
+	}
+	return f.done, err
 }
 
 func (lw *World) tellBy(next world.Telling) {
@@ -82,13 +100,15 @@ func (lw *World) tellBy(next world.Telling) {
 
 // follower reads a past, one record ahead.
 type follower struct {
-	lw      *World
-	past    Past
-	answers *arrivals
-	read    func() (journal.Scanned, error, bool)
-	at      journal.Scanned
-	more    bool
-	done    Followed
+	lw        *World
+	past      Past
+	answers   *arrivals
+	decisions decisions
+	read      func() (journal.Scanned, error, bool)
+	at        journal.Scanned
+	more      bool
+	over      bool // it is not followed any more
+	done      Followed
 }
 
 func (f *follower) advance() error {
@@ -112,13 +132,9 @@ func (f *follower) take(ctx context.Context) error {
 		if err := f.tick(ctx); err != nil {
 			return err
 		}
-	case journal.KindResolved, journal.KindConfirmed:
-		byPerson, err := f.byPerson()
-		if err != nil {
+	case journal.KindParked, journal.KindResolved, journal.KindConfirmed:
+		if err := f.decide(ctx); err != nil {
 			return err
-		}
-		if byPerson {
-			f.leaveOut(kind)
 		}
 	case journal.KindResumed, journal.KindOperator, journal.KindRollback, journal.KindApplied:
 		f.leaveOut(kind)
@@ -136,6 +152,9 @@ func (f *follower) reach(ctx context.Context) error {
 func (f *follower) settle(ctx context.Context) error {
 	for {
 		err := f.lw.Update(func(w *world.World) error { return w.Settle(ctx) })
+		if f.answers.pass(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -143,10 +162,10 @@ func (f *follower) settle(ctx context.Context) error {
 		var retries bool
 		f.lw.View(func(m *world.Moment) {
 			head = m.Head().ID
-			retries = slices.ContainsFunc(m.Waiting(), func(in receipt.Intent) bool { return f.lw.host.Recorded(&in) })
+			retries = slices.ContainsFunc(m.Waiting(), func(in receipt.Intent) bool { return f.lw.host.Recorded(&in) || f.lw.host.Live(&in) })
 		})
 		if !retries {
-			return nil
+			return f.repeat(ctx)
 		}
 		if err := f.lw.awaitNews(ctx, head); err != nil {
 			return err
@@ -174,7 +193,8 @@ func (f *follower) tick(ctx context.Context) error {
 }
 
 func (f *follower) run(ctx context.Context, at manifest.Tick, still bool) error {
-	if err := f.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at, still) }); err != nil {
+	err := f.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at, still) })
+	if err != nil && !f.answers.pass(err) {
 		return err
 	}
 	return f.settle(ctx)
@@ -197,52 +217,88 @@ func (f *follower) begin(ctx context.Context) error {
 	return f.run(ctx, now, false)
 }
 
-// own runs the ticks before one in which something falls due.
+// own runs the ticks before one in which something falls due, or is told of what is performed.
 func (f *follower) own(ctx context.Context, before manifest.Tick) error {
 	for {
 		if err := f.settle(ctx); err != nil {
 			return err
 		}
 		var at manifest.Tick
-		var due, live bool
-		var head journal.Seq
+		var due bool
 		f.lw.View(func(m *world.Moment) {
 			// A mailbox waits for the tick in which somebody drove the other world.
-			if at, due = m.NextTick(); m.Manifest().Clock.Real() {
+			if at, due = m.NextTick(); m.Manifest().Clock.Real() && !f.over {
 				at, due = m.NextDue()
 			}
-			head = m.Head().ID
-			live = slices.ContainsFunc(m.InFlight(), func(p receipt.Permit) bool { return f.lw.host.Live(&p.Intent) })
 		})
-		var err error
-		switch {
-		case due && at < before:
-			err = f.run(ctx, at, false)
-		case due || !live:
-			return nil
-		default:
-			err = f.lw.awaitNews(ctx, head)
+		if e := f.answers.nextOutside(); e != nil && (!due || f.answers.told[e.Intent.Key] < at) {
+			at, due = f.answers.told[e.Intent.Key], true
 		}
-		if err != nil {
+		if !due || at >= before {
+			return nil
+		}
+		if err := f.run(ctx, at, false); err != nil {
 			return err
 		}
 	}
 }
 
 // goOn runs the world from where the past ends, or is not followed any more, up to the
-// last tick.
+// last tick, and has it told there what is performed.
 func (f *follower) goOn(ctx context.Context) error {
 	if !f.more {
 		f.answers.upTo = never - 1
-		if err := f.settle(ctx); err != nil {
+		f.over = f.past.Alone || f.past.Last > f.past.World.time()
+	}
+	for {
+		if err := f.own(ctx, f.past.Last.Plus(1)); err != nil {
+			return err
+		}
+		for e := f.answers.nextOutside(); e != nil; e = f.answers.nextOutside() {
+			f.answers.told[e.Intent.Key] = 0
+			if err := f.settle(ctx); err != nil {
+				return err
+			}
+		}
+		if found, err := f.find(ctx); !found || err != nil {
 			return err
 		}
 	}
-	if f.more || f.past.Last <= f.past.World.time() {
-		return f.own(ctx, f.past.Last+1)
+}
+
+// find waits for what verifiers find, and reports whether they were asked anything.
+func (f *follower) find(ctx context.Context) (bool, error) {
+	asked := false
+	if err := f.lw.Update(func(w *world.World) error {
+		if !f.over {
+			return nil
+		}
+		err := w.Sync() // only then are they asked
+		asked = w.Asking()
+		return err
+	}); err != nil || !asked {
+		return false, err
 	}
-	f.lw.tellBy(nil)
-	return f.lw.RunUntil(ctx, f.past.Last)
+	if err := f.lw.Wait(ctx); err != nil {
+		return false, err
+	}
+	return true, f.settle(ctx)
+}
+
+// missed returns the effects that nothing answers, as they were found; what the past has no
+// answer to is one of them where it was gone beyond.
+func (f *follower) missed() ([]*host.MissError, error) {
+	all := f.answers.misses
+	if !f.over {
+		return all, nil
+	}
+	flight, err := f.lw.Unanswered(f.past.World)
+	for _, miss := range flight {
+		if !slices.ContainsFunc(all, func(m *host.MissError) bool { return m.Step == miss.Step }) {
+			all = append(all, miss)
+		}
+	}
+	return all, err
 }
 
 func (lw *World) time() (now manifest.Tick) {
@@ -323,20 +379,11 @@ func (f *follower) body() (journal.Body, error) {
 	return rec.Body()
 }
 
-// byPerson reports whether a decision is a person's and not a verifier's.
-func (f *follower) byPerson() (bool, error) {
-	body, err := f.body()
-	if err != nil {
-		return false, err
+// leaveOutPersons leaves a decision out, unless a verifier made it.
+func (f *follower) leaveOutPersons(kind journal.Kind, actor string) {
+	if !world.ByVerifier(actor) {
+		f.leaveOut(kind)
 	}
-	actor := ""
-	switch b := body.(type) {
-	case *journal.Resolved:
-		actor = b.Actor
-	case *journal.Confirmed:
-		actor = b.Actor
-	}
-	return !world.ByVerifier(actor), nil
 }
 
 func (f *follower) leaveOut(kind journal.Kind) {

@@ -30,6 +30,11 @@ type Limits struct {
 	Memory uint64 // bytes that one call of a program makes
 }
 
+// OfProgram returns the limits of a program: of one call, and of its top level.
+func (l Limits) OfProgram() manifest.ReducerLimits {
+	return manifest.ReducerLimits{Gas: cmp.Or(l.Gas, DefaultGas), Memory: cmp.Or(l.Memory, DefaultMemory)}
+}
+
 // The defaults of Limits.
 const (
 	DefaultValues = 1 << 24 // of 8 bytes each
@@ -179,7 +184,7 @@ func (env *Env) function(file string) (*star.Function, error) {
 	}
 	f, err := star.CompileFunction(star.Version, code, "measure", "cells", "tick")
 	if err == nil {
-		_, err = f.Instance() // whose top level may fail
+		_, err = f.Instance(env.Limits.OfProgram()) // whose top level may fail
 	}
 	return f, err
 }

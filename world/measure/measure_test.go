@@ -334,7 +334,7 @@ func TestProgramsMeasure(t *testing.T) {
 	files := map[string]string{
 		"s.star": segregation, "one.star": "def measure(cells, tick):\n    return len(list(cells)) + tick", "bad.star": "def measure(cells): pass",
 		"fails.star": "def measure(cells, tick):\n    for c in cells:\n        if c.key == 'b':\n            fail('no b')",
-		"long.star":  "def measure(cells, tick):\n    while True: pass", "list.star": "def measure(cells, tick): return []",
+		"long.star":  "def measure(cells, tick):\n    while True: pass", "list.star": "def measure(cells, tick): return []", "none.star": "def measure(cells, tick): return None",
 	}
 	compiled := func(text string, limits measure.Limits) (*measure.Set, error) {
 		specs, err := parse(t, text)
@@ -344,13 +344,13 @@ func TestProgramsMeasure(t *testing.T) {
 		}})
 	}
 	cells := cellsOf(t, "agent/b", `{"kind": "x"}`, "agent/a", `{"kind": "y"}`, "bank/a", `1`, "agent/c", `{"kind": "y"}`)
-	set, err := compiled(`{s: {star: s.star, cells: agent, gives: {most: float, kinds: int, first: string, other: bool}}, n: {star: one.star, type: int}, share: s.most * 100}`, measure.Limits{})
+	set, err := compiled(`{s: {star: s.star, cells: agent, gives: {most: float, kinds: int, first: string, other: bool}}, n: {star: one.star, type: int}, share: s.most * 100, none: {star: none.star, gives: {a: int, b: string}}, nil: {star: none.star}}`, measure.Limits{})
 	require.NoError(t, err)
 	for range 2 {
 		row, err := set.Eval(cells, 7)
 		require.NoError(t, err)
 		require.Equal(t, map[string]any{
-			"s.most": 2.0 / 3, "s.kinds": int64(2), "s.first": "x", "s.other": nil, "n": int64(11), "share": 66.66666666666666,
+			"s.most": 2.0 / 3, "s.kinds": int64(2), "s.first": "x", "s.other": nil, "n": int64(11), "share": 66.66666666666666, "none.a": nil, "none.b": nil, "nil": nil,
 		}, asMap(set, row))
 	}
 	for text, want := range map[string]string{

@@ -9,7 +9,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
@@ -20,13 +19,13 @@ const maxGiven = MaxCounts * 2 * MaxTextBytes
 // call returns what a program gives, beside its columns.
 func (p *pass) call(i int) ([]any, error) {
 	spec, t := &p.specs[i], &p.samples[i]
+	limits := p.limits.OfProgram()
 	if t.called == nil {
 		var err error
-		if t.called, err = p.plans[i].function.Instance(); err != nil {
+		if t.called, err = p.plans[i].function.Instance(limits); err != nil {
 			return nil, err
 		}
 	}
-	limits := manifest.ReducerLimits{Gas: p.limits.Gas, Memory: p.limits.Memory}
 	out, err := t.called.Call(limits, star.Most{Bytes: maxGiven, Name: "what a measure gives"}, star.OfCells(func() (star.NextCell, func()) { return p.next(spec.Cells) }),
 		star.OfData("tick", canon.AppendUint(nil, uint64(p.tick))))
 	if err != nil {
@@ -82,13 +81,17 @@ func given(data canon.Raw, as Type) (any, error) {
 	return inColumn(v, as)
 }
 
-// fields returns the fields of what a program gave. One that is not there is null.
+// fields returns the fields of what a program gave. One that is not there is null; of None all are.
 func fields(data canon.Raw, spec *Spec, columns []Column) ([]any, error) {
 	r := canon.NewReader(data)
-	if r.Kind() != canon.KindMap {
-		return nil, errors.New("it gives no dict of the fields that gives names")
-	}
 	out := make([]any, len(spec.Gives))
+	switch r.Kind() {
+	case canon.KindNull:
+		return out, nil
+	case canon.KindMap:
+	default:
+		return nil, errors.New("it gives no dict of the fields that gives names, nor None")
+	}
 	for range r.Map() {
 		name, value := r.Text(), r.Raw()
 		i := slices.IndexFunc(spec.Gives, func(f Field) bool { return f.Name == name })

@@ -103,7 +103,7 @@ func (n named) Blob(h journal.Hash) ([]byte, error) {
 func Fork(ctx context.Context, effects journal.ForkEffects, actor string, amend world.Amendment, o Options) (*World, error) {
 	b := journal.Forked{World: o.id(), Effects: effects, Actor: actor, Seed: o.Seed}
 	return o.begin(o.Journal, func(cfg world.Config) (*world.World, error) {
-		if err := world.Fork(ctx, cfg, b, amend); err != nil {
+		if err := world.Fork(ctx, cfg, &b, amend); err != nil {
 			return nil, err
 		}
 		return world.Open(cfg)

@@ -141,7 +141,7 @@ func TestWhatTakesAPastIsRefusedWhereNothingIsKept(t *testing.T) {
 	require.ErrorIs(t, err, world.ErrNotKept)
 	_, err = w.Replay(t.Context())
 	require.ErrorIs(t, err, world.ErrNotKept)
-	require.ErrorIs(t, world.Fork(t.Context(), w.Config(), journal.Forked{World: "other", Effects: journal.ForkHold}, nil), world.ErrNotKept)
+	require.ErrorIs(t, world.Fork(t.Context(), w.Config(), &journal.Forked{World: "other", Effects: journal.ForkHold}, nil), world.ErrNotKept)
 	require.NoError(t, w.Checkpoint(), "there is nothing to do")
 	require.Equal(t, before, outcomeOf(t, &w.Moment))
 }

@@ -114,7 +114,7 @@ func (n *Node) leaveTwice(id string) {
 func (n *Node) forgive(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.fails, id)
+	delete(n.fails.of, id)
 }
 
 // lookTwice looks again whether worlds that were in two stores still are.

@@ -168,13 +168,17 @@ func (n *Node) tellWorlds(tell func(name string, v float64, labels ...string)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	tell(metricWorlds, float64(len(n.has)))
-	halted := 0
-	for _, p := range n.fails { // order cannot show: they are counted
+	halted, failing := 0, 0
+	for id, p := range n.fails.of { // order cannot show: they are counted
+		if n.has[id] != nil {
+			continue // it was opened again
+		}
+		failing++
 		if errors.Is(p.why, journal.ErrRewound) {
 			halted++
 		}
 	}
-	tell(metricFailing, float64(len(n.fails)))
+	tell(metricFailing, float64(failing))
 	tell(metricHalted, float64(halted))
 	tell(metricOwned, float64(n.opened))
 	for _, why := range []string{givenRest, givenWanted, givenFenced, givenFailed, givenEnd} {

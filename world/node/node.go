@@ -28,13 +28,13 @@ const (
 	shareEvery = 3
 	// together is how many worlds are claimed at once, and most how many are opened or closed.
 	together, most = 64, 8
+	// placePatience is how long a world that is opened or closed counts among these.
+	placePatience = 5 * time.Second
 	// filesAWorld is how many files a world has open that is: its tables are in a cache that all share.
 	// Worlds may have half of those that the process may have.
 	filesAWorld = 10
 	// fullIdle is how long a world that rests stays open where there is no room for others.
 	fullIdle = 5 * time.Second
-	// What cannot be opened here is tried again after a while that doubles.
-	firstPause, longPause = 2 * time.Second, 5 * time.Minute
 )
 
 // Node keeps worlds of one store in a service, which serves them with its Options. Its fields are set
@@ -55,7 +55,8 @@ type Node struct {
 	closed bool                     // Keep ends: nothing more is begun
 	has    map[string]*api.Running  // worlds of the store that are open here
 	under  map[string]chan struct{} // worlds that are being opened or closed; closed when that is done
-	fails  map[string]*pause        // worlds that could not be opened
+	fails  pauses                   // worlds that could not be opened, or not go on
+	doubts map[string]string        // nodes to whose addresses nothing is sent, and why
 	lost   bool                     // the store cannot be asked
 	full   bool                     // there is no room for one more world
 	kept   int                      // places for worlds that are being claimed
@@ -63,19 +64,10 @@ type Node struct {
 	given  map[string]uint64        // worlds that were given up, by why
 }
 
-// pause is how long a world is left to others.
-type pause struct {
-	until time.Time
-	next  time.Duration
-	why   error
-}
-
-func (p *pause) lasts() bool { return p != nil && time.Now().Before(p.until) }
-
 // Keep has the service own the worlds that are its to own, until ctx ends.
 func (n *Node) Keep(ctx context.Context) {
 	n.mu.Lock()
-	n.places, n.under, n.fails = make(chan struct{}, most), map[string]chan struct{}{}, map[string]*pause{}
+	n.places, n.under, n.fails = make(chan struct{}, most), map[string]chan struct{}{}, pauses{now: time.Now, of: map[string]*pause{}}
 	n.has, n.given, n.ctx = map[string]*api.Running{}, map[string]uint64{}, ctx
 	n.mu.Unlock()
 	defer n.drain()
@@ -142,10 +134,18 @@ func (n *Node) look(ctx context.Context, share bool) error {
 		}
 	}
 	full := n.tellFull()
-	if err := n.claim(ctx, len(mine)); err != nil || full || !share {
+	if err := n.claim(ctx, len(mine)); err != nil || !share {
 		return err
 	}
-	return n.share(ctx, len(mine))
+	nodes, err := n.Store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	n.tellDoubts(nodes)
+	if full {
+		return nil
+	}
+	return n.share(ctx, nodes, len(mine))
 }
 
 // tellFull notes whether there is no room for one more world, and tells of it when that changes.
@@ -261,8 +261,8 @@ func (n *Node) open(ctx context.Context, id string) {
 	w, err := n.join(ctx, id)
 	if err == nil {
 		n.mu.Lock()
-		delete(n.fails, id)
 		n.has[id] = w
+		n.fails.goesOn(id)
 		n.opened++
 		n.mu.Unlock()
 		n.Events.Info("owns a world", "world", id, "epoch", w.Local.Epoch())
@@ -293,30 +293,16 @@ func (n *Node) join(ctx context.Context, id string) (*api.Running, error) {
 func (n *Node) fail(id string, why error) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.fails[id]
-	if p == nil {
-		p = &pause{next: firstPause}
-		n.fails[id] = p
-	}
-	wait := p.next
-	p.why = why
-	p.until, p.next = time.Now().Add(wait), min(2*wait, longPause)
-	return wait
+	return n.fails.begin(id, why)
 }
 
 // failing are the worlds that are left to others for now.
-func (n *Node) failing() (ids []string) {
+func (n *Node) failing() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for id, p := range n.fails { // order cannot show: it is a set
-		switch left := time.Until(p.until); {
-		case left > 0:
-			ids = append(ids, id)
-		case left < -p.next: // others have it, or nobody
-			delete(n.fails, id)
-		}
-	}
-	return ids
+	n.fails.forget(func(id string) bool { return n.under[id] != nil })
+	n.Store.Tell(n.fails.told())
+	return n.fails.resting()
 }
 
 func (n *Node) leave(w *api.Running, why, to string) {
@@ -378,7 +364,9 @@ func (n *Node) doLocked(ctx context.Context, id string, work func()) <-chan stru
 		}()
 		select {
 		case n.places <- struct{}{}:
-			defer func() { <-n.places }()
+			free := sync.OnceFunc(func() { <-n.places })
+			defer free()
+			defer time.AfterFunc(placePatience, free).Stop() // one that takes long holds up no other
 			work()
 		case <-ctx.Done():
 		}
@@ -401,11 +389,7 @@ func (n *Node) allUnder() map[string]chan struct{} {
 }
 
 // share asks the node that has most worlds for one of them, where that makes the two more alike.
-func (n *Node) share(ctx context.Context, mine int) error {
-	nodes, err := n.Store.Nodes(ctx)
-	if err != nil {
-		return err
-	}
+func (n *Node) share(ctx context.Context, nodes []pglog.Node, mine int) error {
 	var rich pglog.Node
 	for _, x := range nodes {
 		if x.Alive() && x.Name != n.Store.Name() && x.Worlds > rich.Worlds {

@@ -54,7 +54,8 @@ type member struct {
 	node *Node // nil: the store could not be used so far; under the lock of Nodes
 }
 
-// Open opens stores; see shared.Open. Those that cannot be used are looked for while Keep runs, if one can.
+// Open opens stores; see shared.Open. Those that cannot be used are looked for while Keep runs, if one can, or may
+// soon.
 func (s *Nodes) Open(ctx context.Context, urls []string, o shared.Options) error {
 	if len(urls) > MaxStores {
 		return ErrTooMany
@@ -77,7 +78,8 @@ func (s *Nodes) Open(ctx context.Context, urls []string, o shared.Options) error
 		work.Go(func() { errs[i] = s.reach(ctx, m) })
 	}
 	work.Wait()
-	if err := errors.Join(errs...); len(s.nodes()) == 0 || slices.ContainsFunc(errs, forGood) {
+	none := len(s.nodes()) == 0 && !slices.ContainsFunc(errs, forNow)
+	if err := errors.Join(errs...); err != nil && (none || slices.ContainsFunc(errs, forGood)) {
 		s.Close()
 		return err
 	}
@@ -93,6 +95,12 @@ func (s *Nodes) Open(ctx context.Context, urls []string, o shared.Options) error
 func forGood(err error) bool {
 	var refused *pglog.RefusedError
 	return errors.Is(err, ErrSameStore) || errors.As(err, &refused) && refused.State == pglog.Plaintext
+}
+
+// forNow reports whether a store is away, as one is that starts with the process.
+func forNow(err error) bool {
+	var refused *pglog.RefusedError
+	return errors.As(err, &refused) && (refused.State == pglog.Unreachable || refused.State == pglog.Starting || refused.State == pglog.Full)
 }
 
 // Close closes the stores, after Keep.
@@ -209,15 +217,26 @@ func wait(ctx context.Context) bool {
 // Health returns why this process as a whole is not well, or which of its stores do not answer while others
 // do; see api.Config. Where a store is, is nothing for everybody: it is named by its place among their URLs.
 func (s *Nodes) Health() (waits []string, err error) {
-	away := 0
+	away, doubtful, resting := 0, 0, 0
 	for i, m := range s.all {
-		if n := s.nodeOf(m); n == nil || n.Health() != nil {
+		n := s.nodeOf(m)
+		if n == nil || n.Health() != nil {
 			away++
 			waits = append(waits, fmt.Sprintf("store %d of %d does not answer: its worlds wait for it", i+1, len(s.all)))
+		}
+		if n != nil {
+			doubtful += n.doubtful()
+			resting += len(n.failing())
 		}
 	}
 	if away == len(s.all) {
 		return nil, errLost
+	}
+	if resting > 0 {
+		waits = append(waits, fmt.Sprintf("%d of the worlds cannot go on, and rest: worldctl node list says why", resting))
+	}
+	if doubtful > 0 {
+		waits = append(waits, fmt.Sprintf("nothing is sent to %d of the nodes, whose addresses in the store are not proven: the log says why", doubtful))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

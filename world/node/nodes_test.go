@@ -126,6 +126,24 @@ func TestAStoreThatIsGoneStopsNoWorldOfAnother(t *testing.T) {
 	one.adds("b0")
 }
 
+// TestANodeWaitsForItsStore that is away when it starts, and says so.
+func TestANodeWaitsForItsStore(t *testing.T) {
+	server := pgtest.Start(t)
+	url := createAs(t, server.URL(t), "a", 1)
+	server.Stop()
+	var log lines
+	one := runOf(t, []string{url}, "one", time.Hour, func(v *api.Service) {
+		v.Events = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	require.Contains(t, log.String(), "a store cannot be used, and is looked for: its worlds wait")
+	require.Equal(t, http.StatusServiceUnavailable, one.status("/healthz"))
+	server.Crash(t) // starts it
+	one.becomes()
+	one.adds("a0")
+	require.Error(t, new(node.Nodes).Open(t.Context(), []string{"postgres://nobody@127.0.0.1:1/w?connect_timeout=x"}, shared.Options{Copies: t.TempDir()}),
+		"what can never be used is told at once")
+}
+
 // TestAWorldThatTwoStoresHaveIsOpenedOfNeither, and that is told. It goes on when one has it no more: as where it has moved.
 func TestAWorldThatTwoStoresHaveIsOpenedOfNeither(t *testing.T) {
 	a, b := createAt(t, pgtest.URL(t), 2), createAt(t, pgtest.URL(t), 1)

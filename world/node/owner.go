@@ -32,6 +32,9 @@ func (n *Node) find(ctx context.Context, id string) (stands, error) {
 // if nobody owns it who lives, unless another node is to have it.
 func (n *Node) answers(ctx context.Context, id string, o pglog.Owner) (url string, err error) {
 	switch {
+	case o.Live && !o.Here && o.Unproven != "":
+		n.doubt(o.Node, o.Unproven)
+		return "", &api.NotNowError{Why: "node " + o.Node + " has the world, and nothing is sent to the address that the store has of it: " + o.Unproven}
 	case o.Live && !o.Here && o.URL == "":
 		return "", &api.NotNowError{Why: "node " + o.Node + " has the world, and no address at which others reach it: worldctl serve --advertise"}
 	case o.Live && !o.Here:
@@ -110,8 +113,8 @@ func (n *Node) begin(id string) (done <-chan struct{}, err error) {
 	switch {
 	case n.ctx == nil || n.closed:
 		return nil, errMoving("this node is starting or ending")
-	case n.fails[id].lasts():
-		return nil, errMoving("the world could not be opened by this node, whose log says why")
+	case n.fails.why(id) != "":
+		return nil, &api.NotNowError{Why: "the world cannot go on, and rests in this process: " + n.fails.why(id), Rests: true}
 	case n.under[id] == nil && n.has[id] != nil:
 		return nil, errMoving("the world has stopped in this process")
 	case n.under[id] == nil && n.free() <= 0:

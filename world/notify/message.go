@@ -13,6 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -37,6 +38,8 @@ type Item struct {
 	Kind     string      `json:"kind"`     // of an effect; empty: it is none
 	Proposal string      `json:"proposal"` // empty: it is none
 	Since    journal.Seq `json:"since"`    // the record
+
+	intent receipt.Key // zero: it is none
 }
 
 const (
@@ -44,14 +47,17 @@ const (
 	maxText  = 200 // bytes of a name
 )
 
-// wantsReview is what proposals want.
-const wantsReview view.Wanted = "review"
+// What is told of besides.
+const (
+	wantsReview  view.Wanted = "review" // a proposal
+	wantsNothing view.Wanted = "denied" // an intent; only Follow tells of it
+)
 
 // waiting returns what waits for a person in a world.
 func waiting(j view.Journal) (all []Item) {
 	world := j.Local.Keys().World()
 	for _, d := range j.Debts() {
-		all = append(all, Item{ID: idOf(world, d.Occasion), Wants: d.Wants, Cell: short(d.Cell), Kind: short(d.Kind), Since: d.Since})
+		all = append(all, Item{ID: idOf(world, d.Occasion), Wants: d.Wants, Cell: short(d.Cell), Kind: short(d.Kind), Since: d.Since, intent: d.Intent})
 	}
 	for _, p := range j.Proposals(false) {
 		all = append(all, Item{ID: idOf(world, p.Proposal, string(p.Stage)), Wants: wantsReview, Proposal: p.Proposal, Since: p.Record})
@@ -73,6 +79,22 @@ func short(name string) string {
 	return view.Visible(name, "")
 }
 
+// summed says how many want what.
+func summed(counts map[view.Wanted]int) string {
+	var parts []string
+	for _, wants := range []view.Wanted{
+		view.WantsResolve, view.WantsRepeat, view.WantsApprove, view.WantsAnswer, view.WantsConfirm, view.WantsResume, wantsReview, wantsNothing,
+	} {
+		if n := counts[wants]; n > 0 {
+			parts = append(parts, words(wants, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// only is words of one thing, which is named next.
+func only(wants view.Wanted) string { return strings.TrimPrefix(words(wants, 1), "1 ") }
+
 // words says what so many that want something do.
 func words(wants view.Wanted, n int) string {
 	one := map[view.Wanted][2]string{
@@ -83,6 +105,7 @@ func words(wants view.Wanted, n int) string {
 		view.WantsResolve: {"effect is in doubt", "effects are in doubt"},
 		view.WantsResume:  {"cell is parked", "cells are parked"},
 		wantsReview:       {"proposal waits", "proposals wait"},
+		wantsNothing:      {"intent was denied", "intents were denied"},
 	}[wants]
 	return fmt.Sprintf("%d %s", n, one[min(n, 2)-1])
 }
@@ -99,7 +122,7 @@ func (t *told) id() string { return t.world.Keys().World() }
 // message returns a message about what was not told yet; nil: there is nothing.
 func (t *told) message(waits []Item, link string) *Message {
 	m := &Message{Schema: view.SchemaOf("notify"), World: t.id(), Link: link, Waiting: len(waits), New: []Item{}}
-	var ids, lines []string
+	var ids []string
 	counts := make(map[view.Wanted]int)
 	for _, x := range waits {
 		if t.ids[x.ID] {
@@ -114,15 +137,8 @@ func (t *told) message(waits []Item, link string) *Message {
 	if len(ids) == 0 {
 		return nil
 	}
-	for _, wants := range []view.Wanted{
-		view.WantsResolve, view.WantsRepeat, view.WantsApprove, view.WantsAnswer, view.WantsConfirm, view.WantsResume, wantsReview,
-	} {
-		if n := counts[wants]; n > 0 {
-			lines = append(lines, words(wants, n))
-		}
-	}
 	m.ID, m.More = idOf(ids...), len(ids)-len(m.New)
-	m.Text = fmt.Sprintf("%s: %s\n%s", m.World, strings.Join(lines, ", "), link)
+	m.Text = fmt.Sprintf("%s: %s\n%s", m.World, summed(counts), link)
 	return m
 }
 

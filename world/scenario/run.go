@@ -101,7 +101,7 @@ func simulated(loaded *source.Loaded) *source.Loaded {
 func (s *Scenario) unknown(m *manifest.Manifest) (faults []string) {
 	effect := func(kind string) {
 		if _, ok := m.Effects[kind]; !ok && kind != "" {
-			faults = append(faults, fmt.Sprintf("the manifest declares no effect %q", kind))
+			faults = append(faults, fmt.Sprintf("the manifest declares no effect %q%s", kind, manifest.Instead(kind, slices.Sorted(maps.Keys(m.Effects)))))
 		}
 	}
 	cell := func(name string) {
@@ -110,7 +110,7 @@ func (s *Scenario) unknown(m *manifest.Manifest) (faults []string) {
 		}
 		c, err := reducer.ParseCell(name)
 		if _, ok := m.Reducers[c.Reducer]; err == nil && !ok {
-			err = fmt.Errorf("cell %s: the manifest declares no reducer %q", name, c.Reducer)
+			err = fmt.Errorf("cell %s: the manifest declares no reducer %q%s", name, c.Reducer, manifest.Instead(c.Reducer, slices.Sorted(maps.Keys(m.Reducers))))
 		}
 		if err != nil {
 			faults = append(faults, err.Error())
@@ -128,7 +128,7 @@ func (s *Scenario) unknown(m *manifest.Manifest) (faults []string) {
 	}
 	for _, e := range s.Expect.Events {
 		if _, ok := m.Events[e.Event]; !ok {
-			faults = append(faults, fmt.Sprintf("the manifest declares no event %q", e.Event))
+			faults = append(faults, fmt.Sprintf("the manifest declares no event %q%s", e.Event, manifest.Instead(e.Event, slices.Sorted(maps.Keys(m.Events)))))
 		}
 		cell(e.To)
 	}
@@ -281,6 +281,7 @@ func (p *play) compare() error {
 	if err != nil {
 		return err
 	}
+	given := len(p.faults)
 	if err := p.cells(); err != nil {
 		return err
 	}
@@ -317,22 +318,29 @@ func (p *play) compare() error {
 	err = errors.Join(err, inOrder(p, "intent", want.Intents, x.intents, kind, intent))
 	denied := slices.DeleteFunc(slices.Clone(x.intents), func(a asked) bool { return !a.denied })
 	err = errors.Join(err, inOrder(p, "denial", want.Denials, denied, kind, intent))
-	if len(want.Denials) == 0 && len(p.faults) > 0 { // which often is why
-		for _, a := range denied {
-			p.fault("%s of %s was denied: %s: %s", a.kind, a.cell, a.code, a.reason)
-		}
-	}
-	if len(want.Fails) == 0 {
-		for _, text := range x.fails {
-			p.fault("a step failed: %s", text)
-		}
-	}
+	p.faults = slices.Insert(p.faults, given, p.causes(x, denied)...)
 	return errors.Join(err, inOrder(p, "failed step", want.Fails, x.fails, func(s string) string { return s }, func(want, have string) (string, error) {
 		if !strings.Contains(have, want) {
 			return have, nil
 		}
 		return "", nil
 	}))
+}
+
+// causes returns what often is why the rest is not as expected, and so comes before it: steps
+// that failed, and denials.
+func (p *play) causes(x *seen, denied []asked) (out []string) {
+	if len(p.s.Expect.Fails) == 0 {
+		for _, text := range x.fails {
+			out = append(out, "a step failed: "+text)
+		}
+	}
+	if len(p.s.Expect.Denials) == 0 && len(p.faults) > 0 {
+		for _, a := range denied {
+			out = append(out, fmt.Sprintf("%s of %s was denied: %s: %s", a.kind, a.cell, a.code, a.reason))
+		}
+	}
+	return out
 }
 
 // states returns where intents stand, as intent list says it.

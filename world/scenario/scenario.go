@@ -17,7 +17,9 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // MaxFileBytes bounds a file of scenarios.
@@ -118,6 +120,9 @@ func Read(file string, data []byte) ([]Scenario, error) {
 	if len(data) > MaxFileBytes {
 		return nil, &FileError{file, fmt.Errorf("is larger than %d bytes", MaxFileBytes)}
 	}
+	if err := canon.CheckText(data); err != nil {
+		return nil, &FileError{file, err}
+	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	for {
@@ -129,7 +134,7 @@ func Read(file string, data []byte) ([]Scenario, error) {
 		if err == nil {
 			err = s.check()
 		} else {
-			err = errors.New(plainly(err.Error()))
+			err = unread(data, err)
 		}
 		if err != nil {
 			return nil, &FileError{file, err}
@@ -147,6 +152,17 @@ func Read(file string, data []byte) ([]Scenario, error) {
 
 // misplaced is what the library says of a value that does not fit.
 var misplaced = regexp.MustCompile("cannot construct !!(\\w+(?: `.*?`)?) into [^ ;]+")
+
+// unread says why a document does not read.
+func unread(data []byte, err error) error {
+	var at *yaml.LoadError
+	if errors.As(err, &at) && at.Mark.Line > 0 {
+		if msg := source.Syntax(data, at.Mark.Line, at.Message); msg != at.Message {
+			return fmt.Errorf("line %d: %s", at.Mark.Line, msg)
+		}
+	}
+	return errors.New(plainly(err.Error()))
+}
 
 // plainly says what the library says, in other words.
 func plainly(text string) string {

@@ -343,6 +343,7 @@ func TestWhatIsNotAsExpectedIsNamed(t *testing.T) {
 		given + "expect: {cells: {desk: null}}":                                                                              `"desk" is not a cell: want REDUCER/KEY`,
 		given + "expect: {intents: [{effect: card.charge, cell: dest/ada}]}":                                                 `cell dest/ada: the manifest declares no reducer "dest"`,
 		given + "expect: {events: [{event: told, to: dest/ada}]}":                                                            `cell dest/ada: the manifest declares no reducer "dest"`,
+		"given: [{event: padi}]\nexpect: {events: [{event: tell}]}":                                                          `the manifest declares no event "tell": did you mean "told"?`,
 		"given: [{event: paid, data: {who: ada}}]":                                                                           `a step failed: desk/ada: desk.star:8:`,
 		"given: [{event: sold}]":                                                                                             `given, item 1: event: the manifest declares no such event`,
 		"given: [{approve: card.charge}]":                                                                                    `given, item 1: card.charge: there is no such intent`,
@@ -360,6 +361,15 @@ func TestWhatIsNotAsExpectedIsNamed(t *testing.T) {
 		}
 		require.Contains(t, all, want)
 	}
+}
+
+// TestTheCauseComesFirst: that a step failed, before all that is not there for it.
+func TestTheCauseComesFirst(t *testing.T) {
+	faults := plays(t, "given: [{event: paid, data: {who: ada}}]\nanswers: [{effect: card.charge, reply: 1}]\nexpect: {cells: {desk/ada: {status: ok}}, events: [{event: told}], intents: [{effect: card.charge}]}")
+	require.Greater(t, len(faults), 3)
+	require.Contains(t, faults[0], "a step failed: desk/ada: desk.star:8:")
+	faults = plays(t, "given: [{event: paid, data: {who: ada, cents: 9000}}]\nexpect: {cells: {desk/ada: {status: ok}}}")
+	require.Contains(t, faults[0], "card.charge of desk/ada was denied: no_policy")
 }
 
 func TestWhatIsNoScenario(t *testing.T) {
@@ -381,6 +391,7 @@ func TestWhatIsNoScenario(t *testing.T) {
 		"expect: {intents: [{effect: a}, {}]}":          "expect, intents, item 2: want the kind of an effect",
 		"expect: {denials: [{code: x}]}":                "expect, denials, item 1: want the kind of an effect",
 		"a: [":                                          "did not find expected",
+		"given:\n\t- {event: a}":                        "x: line 2: a tab: YAML is indented with spaces",
 		"just text":                                     "line 1: str `just text` does not fit here",
 		"given: {a: 1}":                                 "does not fit here",
 		"given:\n  - {run: -1}\n  - {run: x}":           "want a number of ticks or a duration",

@@ -25,6 +25,9 @@ type Options struct {
 	Take   bool   // take worlds over from owners that live
 	// Asks is told which node is asked to give up a world that is to move, which may take a while; nil: nobody is.
 	Asks func(node string)
+	// Passphrase is that of the keyrings, of which the nodes of a store make the key that proves where they
+	// answer; nil: this one proves nothing, and believes no other.
+	Passphrase func() ([]byte, error)
 
 	Node         string // see pglog.Options, as all that follows
 	URL, Version string
@@ -60,11 +63,27 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := pglog.Open(ctx, url, pglog.Options{Node: o.Node, URL: o.URL, Version: o.Version, Lease: o.Lease, Connections: o.Connections})
+	s, err := pglog.Open(ctx, url, pglog.Options{
+		Node: o.Node, URL: o.URL, Version: o.Version, Lease: o.Lease, Connections: o.Connections, Key: o.nodesKey(),
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &Store{s, where, copies, o.Take, o.Asks, local.NewSealing(s.ID())}, nil
+}
+
+// nodesKey makes the key of a store's nodes.
+func (o *Options) nodesKey() func(store string) ([]byte, error) {
+	if o.Passphrase == nil {
+		return nil
+	}
+	return func(store string) ([]byte, error) {
+		passphrase, err := o.Passphrase()
+		if err != nil {
+			return nil, err
+		}
+		return local.NewSealing(store).KeyFor("worldkernel nodes 1", passphrase), nil
+	}
 }
 
 // World is where a world of a store lies, for package local: in a directory, which is its copy, and

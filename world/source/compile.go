@@ -1,22 +1,19 @@
 package source
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.starlark.net/syntax"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/schema"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // checkReducer gathers the modules of a reducer, whose source n names, and reports why
@@ -76,45 +73,50 @@ func (d *decoder) checkCEL(n *yaml.Node, expr string, check func(string) error) 
 	}
 }
 
-// checkParams reports expressions that look for what no params can have.
-func (d *decoder) checkParams(root *yaml.Node, m *manifest.Manifest) error {
+// checkNames reports names that nothing has, and expressions that look for what no params
+// can have.
+func (d *decoder) checkNames(root *yaml.Node, m *manifest.Manifest) error {
 	if d.withoutCode {
 		return nil
 	}
-	faults, err := governance.CheckParams(m, func(h manifest.Hash) ([]byte, error) { return d.contents[h], nil }, nil)
-	for _, f := range faults {
-		n := root
-		for part := range strings.SplitSeq(strings.TrimPrefix(f.Path, "/"), "/") {
-			_, n = child(n, unescape(part))
+	found, err := world.CheckNames(m, func(h manifest.Hash) ([]byte, error) { return d.contents[h], nil }, nil)
+	for _, f := range found {
+		switch {
+		case f.Path == "":
+			d.at(f.File, f.Line, f.Column, f.Msg)
+		case f.Line == 0:
+			d.invalid(root, manifest.Fault{Path: f.Path, Msg: f.Msg})
+		default:
+			line, column := d.within(nodeAt(root, f.Path), f.Line, f.Column)
+			d.here(line, column, "%s", f.Msg)
 		}
-		line, column := d.within(n, f.Line, f.Column)
-		d.here(line, column, "%s", f.Msg)
 	}
 	return err
 }
 
-// within returns the place in the world file of a place in a scalar, where the
-// scalar stands on one line as it is; else where the scalar begins.
-func (d *decoder) within(n *yaml.Node, line, column int) (int, int) {
-	start := n.Column
-	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
-		start++
+// nodeAt returns the node that a JSON pointer leads to.
+func nodeAt(n *yaml.Node, path string) *yaml.Node {
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		_, n = child(n, unescape(part))
 	}
-	text := []rune(d.lines[min(n.Line, len(d.lines))-1])
-	if line != 1 || start > len(text) || !strings.HasPrefix(string(text[start-1:]), n.Value) {
-		return n.Line, n.Column
-	}
-	return n.Line, start + min(max(column, 1)-1, utf8.RuneCountInString(n.Value))
+	return n
 }
 
-// errRemote refuses references that leave a schema.
-var errRemote = errors.New("a schema refers to nothing outside itself")
-
-// noLoader loads nothing, so that a schema stands alone.
-type noLoader struct{}
-
-// Load returns errRemote.
-func (noLoader) Load(string) (any, error) { return nil, errRemote }
+// rest returns a line of the world file from a column on. A file can be one line of some
+// megabytes, and each of its rules wrong: where characters begin is found out once a line.
+func (d *decoder) rest(line, column int) (string, bool) {
+	text := d.lines[line-1]
+	if d.measured != line {
+		d.measured, d.columns = line, d.columns[:0]
+		for at := range text {
+			d.columns = append(d.columns, at)
+		}
+	}
+	if column < 1 || column > len(d.columns) {
+		return "", false
+	}
+	return text[d.columns[column-1]:], true
+}
 
 // checkSchema reports why data is no JSON Schema (draft 2020-12 where it names
 // no other).
@@ -122,7 +124,10 @@ func (d *decoder) checkSchema(file string, data []byte) {
 	if d.withoutCode {
 		return
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	var err error
+	if !json.Valid(data) {
+		err = json.Unmarshal(data, new(any))
+	}
 	var e *json.SyntaxError
 	if errors.As(err, &e) {
 		line, column := position(data, int(e.Offset)-1)
@@ -136,41 +141,7 @@ func (d *decoder) checkSchema(file string, data []byte) {
 		d.at(file, 1, 1, "is not JSON: "+err.Error())
 		return
 	}
-	if err := compileSchema(file, doc); err != nil {
+	if _, err := schema.Compile(data); err != nil {
 		d.at(file, 1, 1, err.Error())
 	}
-}
-
-func compileSchema(file string, doc any) error {
-	url := "world:///" + file
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	if err := c.AddResource(url, doc); err != nil {
-		return err
-	}
-	_, err := c.Compile(url)
-	var load *jsonschema.LoadURLError
-	if errors.As(err, &load) {
-		return fmt.Errorf("%w: %s", load.Err, strings.TrimPrefix(load.URL, "world:///"))
-	}
-	var schema *jsonschema.SchemaValidationError // which wraps without Unwrap
-	var invalid *jsonschema.ValidationError
-	if errors.As(err, &schema) && errors.As(schema.Err, &invalid) {
-		reasons := leaves(nil, invalid)
-		slices.Sort(reasons) // the library's order is that of its maps
-		return fmt.Errorf("is not a JSON Schema: %s", strings.Join(slices.Compact(reasons), "; "))
-	}
-	return err
-}
-
-// leaves appends the messages of the innermost errors.
-func leaves(to []string, e *jsonschema.ValidationError) []string {
-	if len(e.Causes) == 0 {
-		return append(to, e.Error())
-	}
-	for _, cause := range e.Causes {
-		to = leaves(to, cause)
-	}
-	return to
 }

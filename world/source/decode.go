@@ -17,7 +17,10 @@ import (
 type decoder struct {
 	path        string // of the world file, as given
 	fsys        fs.FS  // its directory
+	instead     []byte // see WithText; nil: none
 	lines       []string
+	measured    int                            // the line that columns are of, from 1; 0: none
+	columns     []int                          // where its characters begin
 	adapters    map[string][]string            // see builtIn
 	anyAdapter  bool                           // see WithAnyAdapter
 	check       func(*Loaded) []manifest.Fault // see WithCheck; nil: none

@@ -2,7 +2,6 @@ package source
 
 import (
 	"errors"
-	"fmt"
 
 	"go.yaml.in/yaml/v4"
 
@@ -63,12 +62,6 @@ func (x *Document) Fault(n *yaml.Node, format string, args ...any) {
 	if !x.d.refused[n] {
 		x.d.refuse(n, format, args...)
 	}
-}
-
-// FaultWithin records that something is wrong at a line and column of the text at a node.
-func (x *Document) FaultWithin(n *yaml.Node, line, column int, format string, args ...any) {
-	line, column = x.d.within(n, line, column)
-	x.d.here(line, column, "%s", fmt.Sprintf(format, args...))
 }
 
 // Refused reports whether a fault was recorded at a node.

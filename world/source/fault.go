@@ -97,6 +97,9 @@ func (d *decoder) invalid(root *yaml.Node, f manifest.Fault) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(f.Path, "/"), "/") {
 		name := unescape(part)
 		key, value := child(n, name)
+		if value == nil && d.slipped(n, name) {
+			return
+		}
 		if value == nil {
 			f.Msg = name + ": " + f.Msg // the field that is missing
 			break
@@ -111,6 +114,17 @@ func (d *decoder) invalid(root *yaml.Node, f manifest.Fault) {
 		}
 	}
 	d.report(place, "%s", f.Msg)
+}
+
+// slipped reports whether a mapping has a key that is refused, and probably is a slip of one that
+// is missing: then that is the fault, and no other.
+func (d *decoder) slipped(n *yaml.Node, missing string) bool {
+	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		if key := n.Content[i]; d.refused[key] && manifest.Nearest(key.Value, []string{missing}) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // unescape returns the name that a part of a JSON pointer is.

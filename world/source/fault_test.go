@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,9 @@ func yamlFaults() []fault {
 		{"tab", "", "a:\n" + mark + "\tb: 1\n"},
 		{"control character", "seed: 42", "seed: " + mark + "\x01"},
 		{"not UTF-8", "seed: 42", "se" + mark + "\xffed: 42"},
+		{"byte order mark", "", mark + "\xef\xbb\xbfworld: a\n"},
+		{"UTF-16", "", mark + "\xff\xfew\x00o\x00"},
+		{"half of a surrogate pair", "world: support-desk", `world: "\u` + mark + `d800"`},
 		{"anchor", "limits: {events", "limits: " + mark + "&l {events"},
 		{"anchored key", "seed: 42", mark + "&k seed: 42"},
 		{"alias", "name: clerk,", "name: " + mark + "&n clerk, grants: " + mark + "*n, " + mark + "*n : x,"},
@@ -121,6 +125,8 @@ func governanceFaults() []fault {
 		{"key of another approver", "seed: 42", "governance: {" + mark + "deciders: 1}"},
 	}
 }
+
+const allTools = `  - {name: all tools, when: 'intent.kind.startsWith("tool.")', decide: allow}` // a rule of goodWorld
 
 func valueFaults() []fault {
 	return []fault{
@@ -199,8 +205,15 @@ func valueFaults() []fault {
 		{"policy name twice", "policies:\n", "policies:\n  - {name: all tools, when: true, decide: deny}\n"},
 		{"policy does not compile", `'intent.kind.startsWith("tool.")'`, `'intent.kind.startsWith("tool.") && ` + mark + `nobody'`},
 		{"plain policy does not compile", `'intent.kind.startsWith("tool.")'`, `true && ` + mark + `nobody`},
-		{"policy in a block", `  - {name: all tools, when: 'intent.kind.startsWith("tool.")', decide: allow}`, "  - name: x\n    when: " + mark + "|\n      true &&\n      nobody\n    decide: allow"},
-		{"policy with escapes", `'intent.kind.startsWith("tool.")'`, mark + `"true && \"a\" == nobody"`},
+		{"policy in a block", allTools, "  - name: x\n    when: |\n      true &&\n      " + mark + "nobody\n    decide: allow"},
+		{"policy with escapes", `'intent.kind.startsWith("tool.")'`, `"true && \"a\" == ` + mark + `nobody"`},
+		{"policy with other escapes", `'intent.kind.startsWith("tool.")'`, mark + `"true && \x6eobody"`},
+		{"policy with a quote", `'intent.kind.startsWith("tool.")'`, `'true && ''a'' == ` + mark + `nobody'`},
+		{"policy in a folded block", allTools, "  - name: x\n    when: >-  # why\n      true &&\n\n        true &&\n      " + mark + "nobody\n    decide: allow"},
+		{"policy in a block with a blank line and an indent", allTools, "  - name: x\n    when: |2-\n\n        true &&\n          " + mark + "nobody\n    decide: allow"},
+		{"policy over two lines in quotes", allTools, "  - name: x\n    when: \"\\\"a\\\" == 'a' &&\n       " + mark + "nobody\"\n    decide: allow"},
+		{"policy over two lines without", allTools, "  - name: x\n    when: true &&\n       true && " + mark + "nobody\n    decide: allow"},
+		{"policy with a line that goes on", allTools, "  - name: x\n    when: \"true && \\\n       " + mark + "nobody\"\n    decide: allow"},
 	}
 }
 
@@ -348,4 +361,23 @@ func TestPoliciesAreHeldAgainstSchemasOfParams(t *testing.T) {
 	require.NoError(t, err)
 	_, err = loadText(strings.ReplaceAll(world, "amonut", "amount"), nil)
 	require.NoError(t, err)
+}
+
+// TestFaultsOnOneLineCostTheirNumber: a world file can be one line, and all of its rules wrong.
+// Twice as many cost twice as much memory, and not four times.
+func TestFaultsOnOneLineCostTheirNumber(t *testing.T) {
+	cost := func(n int) float64 {
+		rules := strings.Repeat(`{name: slip, when: 'intent.kid == "tool.answer"', decide: deny}, `, n)
+		world := goodWorld[:strings.Index(goodWorld, "policies:")] + "policies: [" + rules + "]\n" + goodWorld[strings.Index(goodWorld, "routing:"):]
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := loadText(world, nil)
+		runtime.ReadMemStats(&after)
+		var faults *Error
+		require.ErrorAs(t, err, &faults)
+		require.GreaterOrEqual(t, len(faults.Faults), n)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	cost(10) // what is made once
+	require.Less(t, cost(1600)/cost(800), 2.6)
 }

@@ -97,7 +97,12 @@ func ReadCode(dir, named string) (star.Code, error) {
 		file = filepath.Join(dir, named)
 	}
 	name := filepath.Base(file)
-	d := newDecoder(os.DirFS(filepath.Dir(file)), file, nil)
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return star.Code{}, fmt.Errorf("there is no file %q: %w", named, err)
+	}
+	defer root.Close() //nolint:errcheck // only read
+	d := newDecoder(root.FS(), file, nil)
 	code := star.Code{File: name, Modules: make(map[string][]byte)}
 	source, err := d.read(name, MaxCodeBytes)
 	switch {

@@ -56,7 +56,7 @@ func TestModulesArePartOfTheManifest(t *testing.T) {
 
 	next, err := load(loadingFiles(map[string]string{"lib/g.star": "g = 2\n"}), "world.yaml")
 	require.NoError(t, err)
-	changes := manifest.Changes(loaded.Manifest, next.Manifest)
+	changes := manifest.Changes(loaded.Manifest, next.Manifest, nil)
 	require.Len(t, changes, 2)
 	require.Equal(t, "/reducers/a/modules/lib~1g.star", changes[0].Path)
 	require.Contains(t, changes[0].Text, "other code: ")

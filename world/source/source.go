@@ -24,6 +24,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
@@ -42,6 +45,29 @@ const (
 type Loaded struct {
 	Manifest *manifest.Manifest
 	Contents map[manifest.Hash][]byte
+
+	root *yaml.Node
+}
+
+// Place returns the line and column of what a JSON pointer into the manifest leads to, or of
+// what is around it where the file leaves it out; 0 where l was not read from a file.
+func (l *Loaded) Place(path string) (line, column int) {
+	if l.root == nil {
+		return 0, 0
+	}
+	place := l.root
+	for n := l.root; path != ""; {
+		var part string
+		part, path, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		key, value := child(n, unescape(part))
+		if value == nil {
+			break
+		}
+		if place, n = key, value; value.Kind == yaml.ScalarNode && !isNull(value) {
+			place = value
+		}
+	}
+	return place.Line, place.Column
 }
 
 // Amend is a world.Amendment: the file's manifest in the place of base, under the
@@ -93,16 +119,23 @@ func WithOpened(opened func(name string)) Option {
 	return func(d *decoder) { d.opened = opened }
 }
 
+// WithText makes Load take a text in the place of the one that the world file has.
+func WithText(text []byte) Option { return func(d *decoder) { d.instead = text } }
+
 // load is Load over fsys, which stands for the directory of path.
 func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
-	data, err := read(fsys, filepath.Base(path), MaxWorldBytes)
-	if err != nil {
-		return nil, fmt.Errorf("source: %s: %w", path, err)
-	}
-	d := newDecoder(fsys, path, data)
+	d := newDecoder(fsys, path, nil)
 	for _, option := range options {
 		option(d)
 	}
+	data := d.instead
+	if data == nil {
+		var err error
+		if data, err = read(fsys, filepath.Base(path), MaxWorldBytes); err != nil {
+			return nil, fmt.Errorf("source: %s: %w", path, err)
+		}
+	}
+	d.lines = strings.Split(string(data), "\n")
 	root := d.parse(data)
 	if root == nil {
 		return nil, d.err()
@@ -116,8 +149,8 @@ func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	loaded := &Loaded{Manifest: &m, Contents: d.contents}
-	if err := d.checkParams(root, &m); err != nil {
+	loaded := &Loaded{Manifest: &m, Contents: d.contents, root: root}
+	if err := d.checkNames(root, &m); err != nil {
 		return nil, err
 	}
 	if d.check != nil {

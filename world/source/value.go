@@ -111,6 +111,9 @@ func (d *decoder) moment(to *manifest.Tick) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if n.Tag == "!!int" {
 			d.number((*uint64)(to))(n)
+			if last := d.clock.Last(); *to > last {
+				d.refuse(n, "the clock ends at tick %d", last)
+			}
 			return
 		}
 		var at int64
@@ -212,16 +215,14 @@ func (d *decoder) epoch(to *int64) func(*yaml.Node) {
 		if d.refused[n] {
 			return
 		}
-		v, err := time.Parse(time.RFC3339, n.Value)
+		_, err := time.Parse(time.RFC3339, n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil {
 			d.refuse(n, "want a time such as 2026-01-01T00:00:00Z, not %s", describe(n))
 			return
 		}
-		if !time.Unix(0, v.UnixNano()).Equal(v) {
-			d.refuse(n, "the time %s is beyond the years 1678 to 2261", n.Value)
-			return
+		if *to, err = manifest.ParseTime(n.Value); err != nil {
+			d.refuse(n, "%v", err)
 		}
-		*to = v.UnixNano()
 	}
 }
 

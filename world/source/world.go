@@ -1,13 +1,11 @@
 package source
 
 import (
-	"bytes"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/schema"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -110,11 +108,7 @@ func (d *decoder) schema(n *yaml.Node) (string, manifest.Hash) {
 		return "", manifest.Hash{} // which was reported
 	}
 	if !d.withoutCode {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-		if err == nil {
-			err = compileSchema("schema.json", doc)
-		}
-		if err != nil {
+		if _, err := schema.Compile(data); err != nil {
 			d.report(n, "%s", err)
 		}
 	}

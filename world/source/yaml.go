@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
 const tooLarge = "is larger than %d bytes"
@@ -21,9 +22,10 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 		d.here(1, 1, tooLarge, MaxWorldBytes)
 		return nil
 	}
-	if offset := invalidUTF8(data); offset >= 0 {
-		line, column := position(data, offset)
-		d.here(line, column, "is not UTF-8")
+	var wrong *canon.SyntaxError
+	if errors.As(canon.CheckText(data), &wrong) {
+		line, column := position(data, wrong.Offset)
+		d.here(line, column, "%s", wrong.Reason)
 		return nil
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
@@ -62,18 +64,22 @@ func (d *decoder) syntax(data []byte, err error) {
 	if e.ContextMsg != "" {
 		msg = e.ContextMsg + ": " + msg
 	}
-	d.here(line, column, "is not YAML: %s", msg)
+	d.here(line, column, "is not YAML: %s", Syntax(data, line, msg))
 }
 
-func invalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size == 1 {
-			return i
-		}
-		i += size
+// Syntax returns what a YAML parser says of a line, or what a person has probably typed there.
+func Syntax(data []byte, line int, msg string) string {
+	lines := strings.Split(string(data), "\n")
+	text := lines[min(max(line, 1), len(lines))-1]
+	switch indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]; {
+	case strings.Contains(indent, "\t"):
+		return "a tab: YAML is indented with spaces"
+	case strings.Contains(msg, "cannot start any token"):
+		return "a text that begins with @, ` or % has to be in quotes"
+	case strings.Contains(msg, "mapping values are not allowed"):
+		return `a ":" where none can be: a text with ": " in it has to be in quotes, and a key before it its own ":"`
 	}
-	return -1
+	return msg
 }
 
 // place is where a node stands in the document; nil is the root.

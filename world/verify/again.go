@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -91,8 +92,13 @@ func (v *verifier) claimed(place string, b *journal.IntentEmitted) {
 // parked takes that an intent waits for approval: by a decision of the gate, or
 // because a fork leaves to its parent what was open.
 func (v *verifier) parked(place string, b *journal.IntentParked) {
+	if m := v.rules.all; m != nil && b.Seen != governance.Seen(m, b.Kind, b.Cap, b.Rules) {
+		v.fault(place, "intent %s: what its approval is bound to is not what the manifest in force says", b.Key)
+	}
 	x := v.invocation(b.Key)
 	switch {
+	case b.Reason != "" && x.is(ready, resolved, parked, approved): // other rules are in force, or it starts later than it was judged
+		x.move(parked)
 	case !v.forks():
 		if slices.Contains(b.Rules, possibleRepeat) && len(v.turnings) == 0 {
 			v.orphan(place, b.Key, x, "it is said to repeat another one, and no rollback left any behind")

@@ -34,6 +34,7 @@ type inForce struct {
 	manifest   manifest.Hash
 	since      journal.Seq          // the record that put it in force
 	governance *manifest.Governance // nil where the manifest cannot be read
+	all        *manifest.Manifest   // likewise
 }
 
 // proposal is what the journal has said of one so far.
@@ -99,7 +100,7 @@ func (v *verifier) change(place string, body journal.Body) {
 func (v *verifier) govern(hash manifest.Hash, m *manifest.Manifest) {
 	v.rules = inForce{manifest: hash, since: v.now}
 	if m != nil {
-		v.effects, v.rules.governance = m.Effects, &m.Governance
+		v.effects, v.rules.governance, v.rules.all = m.Effects, &m.Governance, m
 	}
 }
 

@@ -169,9 +169,9 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 }
 
 // decided takes a decision of the gate. What is parked gets a second one: a
-// denial, or leave after an approval. What was allowed and not attempted may be denied
-// when its turn comes: budgets have no room for it any more. What was denied or
-// cancelled gets another where a rollback led to it again.
+// denial, or leave after an approval. What was allowed is judged again when its turn comes, and
+// under other rules: it is denied, unless it was attempted before, or a person is asked. What
+// was denied or cancelled gets another where a rollback led to it again.
 func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	x := v.invocation(key)
 	switch {
@@ -181,7 +181,7 @@ func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	case x.Stage == unknown, x.Hidden:
 		x.Asked = append(x.Asked, v.now)
 		x.move(to)
-	case x.is(approved) && to != parked, to == denied && (x.is(parked, refused) || x.is(ready) && !x.attempted()):
+	case to == ready && x.is(approved), to == denied && x.is(ready, parked, approved, refused) && !x.attempted():
 		x.move(to)
 	case to == ready && x.is(parked, refused):
 		v.orphan(place, key, x, "it was allowed and nobody had approved it")
@@ -300,6 +300,8 @@ func (v *verifier) resolved(place string, b *journal.Resolved) {
 		journal.Answer: asking,
 	}[b.How]
 	switch {
+	case b.How == journal.Stop && (!x.Accepted || x.Hidden) && x.is(ready, resolved, parked, asking):
+		x.move(refused)
 	case b.How == journal.Disapprove && (x.Stage == held || x.Stage == asking):
 		x.move(ending)
 	case (b.How == journal.NotExecuted || b.How == journal.RetryAnyway) && (x.Stage == answered || x.Stage == ended) && x.Failed:
@@ -361,7 +363,7 @@ func (v *verifier) ended(place string, b *journal.IntentEnded) {
 		x.move(endedAs(b.Outcome))
 	case x.is(resolved, ending), x.is(ready, parked, asking) && v.endsCancelled(x):
 		x.move(ended)
-	case x.is(ready) && x.attempted() && !slices.ContainsFunc(x.Cancelled, v.inThisWorld): // budgets have no room for another attempt
+	case x.is(ready, parked, approved, refused, asking) && x.attempted() && !slices.ContainsFunc(x.Cancelled, v.inThisWorld): // no further attempt is allowed
 		x.move(ended)
 	case x.is(ended, denied, cancelled, answered, compensated):
 		v.duplicate(place, b.Key, x, "it had ended before")

@@ -146,6 +146,8 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 		"retried after its end":         {journal.KindResolved, resolved(f.done.Intent.Key, journal.RetryAnyway), f.done.Intent.Key, lone},
 		"answered, and nothing asked":   {journal.KindResolved, resolved(f.parked.Intent.Key, journal.Answer), f.parked.Intent.Key, lone},
 		"approved, and in doubt":        {journal.KindResolved, resolved(f.doubtful.Intent.Key, journal.Approve), f.doubtful.Intent.Key, lone},
+		"stopped in flight":             {journal.KindResolved, resolved(f.inFlight.Intent.Key, journal.Stop), f.inFlight.Intent.Key, lone},
+		"stopped in doubt":              {journal.KindResolved, resolved(f.doubtful.Intent.Key, journal.Stop), f.doubtful.Intent.Key, lone},
 		"denied, and never asked":       {journal.KindResolved, resolved(f.absent, journal.Disapprove), f.absent, lone},
 		"an unknown decision":           {journal.KindResolved, resolved(f.absent, "perhaps"), f.absent, lone},
 		"confirmed without a receipt":   {journal.KindConfirmed, &journal.Confirmed{Version: journal.V(1), Key: f.inFlight.Intent.Key, Mode: "strict", Verdict: receipt.NotHappened}, f.inFlight.Intent.Key, lone},

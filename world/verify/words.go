@@ -20,7 +20,7 @@ func (v *verifier) words(body journal.Body) error {
 		}
 	case *journal.Resolved:
 		if v.part() {
-			return oneOf("decision", b.How, journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Edit, journal.Answer, world.Reuse)
+			return oneOf("decision", b.How, journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Edit, journal.Answer, journal.Stop, world.Reuse)
 		}
 	case *journal.Stepped:
 		return oneOf("outcome", b.Outcome, receipt.OutcomePure, receipt.OutcomeSuccess)
@@ -34,7 +34,7 @@ func (v *verifier) words(body journal.Body) error {
 		}
 		return oneOf("verdict", b.Verdict, receipt.Happened, receipt.NotHappened)
 	case *journal.Forked:
-		return oneOf("effects", b.Effects, journal.ForkHold, journal.ForkLive, journal.ForkRecorded, journal.ForkRecordedOrLive)
+		return oneOf("effects", b.Effects, journal.ForkHold, journal.ForkLive, journal.ForkRecorded)
 	case *journal.RolledBack:
 		for _, x := range b.Abandoned {
 			words := []journal.Disposition{journal.Kept, journal.Compensated, journal.Acknowledged}

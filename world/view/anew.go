@@ -3,10 +3,10 @@ package view
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -17,9 +17,9 @@ type Anew struct {
 	Round   uint64   `json:"round"`
 	Changed []string `json:"changed"` // files, since the round before
 	*WhatIf
-	Known  *manifest.Tick `json:"known"`  // the last tick that is known of it under the rules in force; null: all is
-	Apart  Apart          `json:"apart"`  // how it differs from the world even under the rules in force
-	Failed []FailedStep   `json:"failed"` // steps that fail in it, and not so under the rules in force
+	UnknownInForce int          `json:"unknown_in_force"` // cells that are unknown under the rules in force, and left out of what is compared, too
+	Apart          Apart        `json:"apart"`            // how it differs from the world even under the rules in force
+	Failed         []FailedStep `json:"failed"`           // steps that fail in it, and not so under the rules in force
 
 	Printed []world.Printed `json:"printed"` // by its steps: the last lastPrinted
 	Before  uint64          `json:"before"`  // how often steps printed before these
@@ -43,11 +43,10 @@ type FailedStep struct {
 }
 
 // AnewOf compares what was made of a world under other rules with what was made of it under
-// those in force: where both have come to, or the end of the tick before what is unknown of
-// either. limit bounds the cells that are told of; 0: none.
+// those in force, but for what is unknown of either. limit bounds the cells that are told of;
+// 0: none.
 func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error) {
-	known := lastKnown(m.Was)
-	compared, err := compareSupposed(m.Is, m.Was.Fork, known, Most{Cells: limit})
+	compared, err := compareSupposed(m.Is, m.Was.Fork, m.Was.Unknown, Most{Cells: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +58,7 @@ func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &Anew{WhatIf: compared, Failed: []FailedStep{}, Printed: []world.Printed{}}
-	if len(m.Was.Unanswered) > 0 {
-		a.Known = &known
-	}
+	a := &Anew{WhatIf: compared, UnknownInForce: len(m.Was.Unknown), Failed: []FailedStep{}, Printed: []world.Printed{}}
 	for _, f := range is {
 		same := func(o FailedStep) bool { return o.Cell == f.Cell && o.Error == f.Error }
 		if i := slices.IndexFunc(was, same); i >= 0 {
@@ -71,24 +67,24 @@ func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error)
 		}
 		a.Failed = append(a.Failed, f)
 	}
-	if a.Apart, err = apart(m, known); err != nil {
+	if a.Apart, err = apart(m); err != nil {
 		return nil, err
 	}
 	return a, m.Is.Fork.Prints(ctx, a.hear)
 }
 
-// apart compares the world with what it was made anew under the rules in force, up to the
-// last tick that is known of that.
-func apart(m *local.MadeAnew, known manifest.Tick) (Apart, error) {
-	is, err := sideAfter(m.Is.World, known)
+// apart compares the world with what it was made anew under the rules in force, but for what
+// is unknown of that.
+func apart(m *local.MadeAnew) (Apart, error) {
+	is, err := sideAfter(m.Is.World, m.Was.Last)
 	if err != nil {
 		return Apart{}, err
 	}
-	made, err := sideAfter(m.Was.Fork, known)
+	made, err := sideAfter(m.Was.Fork, math.MaxUint64)
 	if err != nil {
 		return Apart{}, err
 	}
-	d := world.Compare(is.Moment, made.Moment)
+	d := world.Compare(is.Moment, made.Moment, namesOf(m.Was.Unknown)...)
 	return Apart{
 		Cells:   len(d.CellsAdded) + len(d.CellsGone) + len(d.CellsChanged) + d.Histories,
 		Intents: len(d.IntentsAdded) + len(d.IntentsGone) + len(d.IntentsChanged),

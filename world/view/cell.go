@@ -114,8 +114,15 @@ func (j Journal) Cell(cell reducer.Cell, moment string) (Cell, error) {
 	if err == nil && !found {
 		err = &world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: cell.String()}
 	}
-	c := CellAt(v, at)
-	if err == nil && c.Parked {
+	if err != nil {
+		return CellAt(v, at), err
+	}
+	return j.CellIn(v, at)
+}
+
+// CellIn returns a cell of a moment as it is shown, with why it is parked.
+func (j Journal) CellIn(v world.CellView, at journal.Seq) (c Cell, err error) {
+	if c = CellAt(v, at); c.Parked {
 		c.Failure, err = j.failure(&c)
 	}
 	return c, err

@@ -10,6 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -27,6 +28,7 @@ type Course struct {
 	Performed     uint64        `json:"performed,omitempty"` // attempts outside, of effects that nothing recorded answers, in a fork where something could
 	Meanwhile     Meanwhile     `json:"meanwhile"`
 	DeniedBy      []DeniedBy    `json:"denied_by"`     // what denied intents meanwhile, the most first
+	Expired       []Expired     `json:"expired"`       // approvals that nobody gave in time, by their ticks
 	Uncompensated []receipt.Key `json:"uncompensated"` // intents whose compensation came to nothing meanwhile
 }
 
@@ -46,6 +48,12 @@ type DeniedBy struct {
 	Intents int    `json:"intents"`
 }
 
+// Expired says how many approvals expired at a tick.
+type Expired struct {
+	Time      manifest.Tick `json:"time"`
+	Approvals int           `json:"approvals"`
+}
+
 // Course returns what came of driving a world as it is shown.
 func (j Journal) Course(d *local.Driven) (Course, error) {
 	s := &d.Status
@@ -53,7 +61,7 @@ func (j Journal) Course(d *local.Driven) (Course, error) {
 		Ticks: d.Ticks, Records: d.Records, Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
 		CellsParked: s.Parked, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
 		Meanwhile: Meanwhile{d.Committed, d.Failed, d.Denied, d.Cancelled, s.Intents[receipt.StateInDoubt]},
-		Performed: d.Missed, DeniedBy: []DeniedBy{}, Uncompensated: []receipt.Key{},
+		Performed: d.Missed, DeniedBy: []DeniedBy{}, Expired: []Expired{}, Uncompensated: []receipt.Key{},
 	}
 	if d.Denied+d.Failed+d.Cancelled == 0 {
 		return c, nil
@@ -75,12 +83,25 @@ func (j Journal) Course(d *local.Driven) (Course, error) {
 		}
 		if b, ok := end.Body.(*journal.IntentDenied); ok {
 			c.denied(whatDenied(b))
+			if b.Code == string(world.CodeApprovalExpired) {
+				c.expired(end.Time)
+			}
 		}
 	}
 	slices.SortStableFunc(c.DeniedBy, func(a, b DeniedBy) int {
 		return cmp.Or(cmp.Compare(b.Intents, a.Intents), cmp.Compare(a.By, b.By))
 	})
+	slices.SortFunc(c.Expired, func(a, b Expired) int { return cmp.Compare(a.Time, b.Time) })
 	return c, nil
+}
+
+func (c *Course) expired(at manifest.Tick) {
+	i := slices.IndexFunc(c.Expired, func(x Expired) bool { return x.Time == at })
+	if i < 0 {
+		i = len(c.Expired)
+		c.Expired = append(c.Expired, Expired{Time: at})
+	}
+	c.Expired[i].Approvals++
 }
 
 func (c *Course) denied(by string) {
@@ -103,13 +124,13 @@ func whatDenied(b *journal.IntentDenied) string {
 
 // ofCapability reports whether a capability, or its budget, denied an intent.
 func ofCapability(b *journal.IntentDenied) bool {
-	person := strings.HasPrefix(b.Code, "approval_")
+	person := strings.HasPrefix(b.Code, "approval_") || b.Code == "stopped"
 	return len(b.Rules) == 0 && b.Cap != "" && b.Code != string(governance.CodeNoPolicy) && !person
 }
 
-// whyDenied says why an intent was denied, and by which capability where the reason names
+// WhyDenied says why an intent was denied, and by which capability where the reason names
 // none.
-func whyDenied(b *journal.IntentDenied) string {
+func WhyDenied(b *journal.IntentDenied) string {
 	if leavesOutCap(b) {
 		return b.Code + ": " + b.Reason + " (capability " + b.Cap + ")"
 	}

@@ -39,6 +39,10 @@ type DecidedAll struct {
 	More    int               `json:"more"`    // that the filter selects, beyond what is decided at once
 	Refused []RefusedDecision `json:"refused"`
 
+	// Begun are those that a stop passes over, by where they stand: open are those that the
+	// outside has accepted. What may have happened is not undone. Empty of other decisions.
+	Begun map[receipt.State]int `json:"begun"`
+
 	entries []receipt.Entry // that are meant
 }
 
@@ -54,6 +58,8 @@ type RefusedDecision struct {
 func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.Entry, error) {
 	want, known, failed := receipt.StateInDoubt, "in_doubt", false
 	switch how { //nolint:exhaustive // an answer, and an edit, is about one
+	case journal.Stop:
+		return j.stoppable(f)
 	case journal.Approve, journal.Disapprove, world.Reuse:
 		want, known = receipt.StateParked, "parked"
 	case journal.RetryAnyway, journal.NotExecuted:
@@ -80,6 +86,34 @@ func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.En
 	}), nil
 }
 
+// stoppable returns the intents of a filter that are not begun.
+func (j Journal) stoppable(f IntentFilter) ([]receipt.Entry, error) {
+	switch f.State {
+	case "", receipt.StateOpen, receipt.StateParked:
+	default:
+		return nil, &world.InputError{Err: ErrStateDecides, Field: "state", Rule: "stop is about those that are open or parked"}
+	}
+	if f == (IntentFilter{}) {
+		return nil, ErrNoFilter
+	}
+	entries, err := j.Selected(f)
+	return slices.DeleteFunc(entries, func(e receipt.Entry) bool { return !e.NotBegun() }), err
+}
+
+// begun counts the intents of a filter that a stop passes over, by where they stand.
+func (j Journal) begun(f IntentFilter) (map[receipt.State]int, error) {
+	f.State = ""
+	entries, err := j.Selected(f)
+	n := make(map[receipt.State]int)
+	for i := range entries {
+		e := &entries[i]
+		if !e.NotBegun() && (e.State == receipt.StateOpen || e.State == receipt.StateInFlight || e.State == receipt.StateInDoubt) {
+			n[e.State]++
+		}
+	}
+	return n, err
+}
+
 // Asking counts the intents of a filter that ask a person something, which approvals pass
 // over: each is answered by itself.
 func (j Journal) Asking(f IntentFilter) (n int, err error) {
@@ -99,7 +133,12 @@ func (j Journal) Preview(b Batch) (*DecidedAll, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &DecidedAll{Intents: []IntentLine{}, Refused: []RefusedDecision{}}
+	a := &DecidedAll{Intents: []IntentLine{}, Refused: []RefusedDecision{}, Begun: map[receipt.State]int{}}
+	if b.How == journal.Stop {
+		if a.Begun, err = j.begun(b.Filter); err != nil {
+			return nil, err
+		}
+	}
 	listed := entries
 	if b.Most > 0 {
 		listed = entries[:min(len(entries), b.Most)]

@@ -111,9 +111,9 @@ func words(e *Entry) string {
 		return "{cell}resumed, with the event that failed[, says {actor}][: {reason}]"
 	case *journal.IntentParked:
 		if b.Deadline == receipt.NoDeadline {
-			return "{cell}intent {key} {kind} parked[ by {rules}]  {params}"
+			return "{cell}intent {key} {kind} parked[ by {rules}][: {reason}]  {params}"
 		}
-		return "{cell}intent {key} {kind} parked[ by {rules}] until {deadline}  {params}"
+		return "{cell}intent {key} {kind} parked[ by {rules}] until {deadline}[: {reason}]  {params}"
 	case *journal.IntentDenied:
 		if leavesOutCap(b) {
 			return strings.Replace(e.Kind.Words(), "{reason}", "{reason} (capability {cap})", 1)
@@ -125,7 +125,7 @@ func words(e *Entry) string {
 			journal.Approve: "approves", journal.Disapprove: "denies", journal.Executed: "says that it happened:",
 			journal.NotExecuted: "says that it did not happen:", journal.RetryAnyway: "lets it be attempted again:",
 			journal.Edit:   "has other params asked for in its place:",
-			journal.Answer: "answers",
+			journal.Answer: "answers", journal.Stop: "stops",
 		}[b.How]
 		if verb == "" {
 			verb = "{how}"

@@ -124,9 +124,9 @@ type Side struct {
 // end is the last record that belongs to it.
 func (s *Side) end() journal.Seq { return s.Moment.Head().ID }
 
-// Compare compares two moments.
-func Compare(a, b *Side, most Most) (*Comparison, error) {
-	d := world.Compare(a.Moment, b.Moment)
+// Compare compares two moments, but for cells that are left out by name.
+func Compare(a, b *Side, most Most, left ...string) (*Comparison, error) {
+	d := world.Compare(a.Moment, b.Moment, left...)
 	x := &Comparison{A: a.standing(), B: b.standing(), Same: d.Same(), Timers: d.Timers, Scheduled: d.Scheduled, Found: d}
 	t := teller{Most: most}
 	x.Cells = t.cells(&d)

@@ -8,6 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 )
@@ -154,10 +155,34 @@ type Conflict struct {
 	Ops      []manifest.Op `json:"ops"`     // of each patch
 }
 
+// Patched returns what a patch makes of a manifest. The error is that of Patch.Apply.
+func Patched(base *Edition, patch *manifest.Patch) (*Edition, error) {
+	m, err := patch.Apply(base.Manifest)
+	if err == nil {
+		err = base.refuse(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return EditionOf("", m, base.Contents)
+}
+
+// refuse reports rules of what was made of e that name what there is not. Of schemas that e
+// does not have nothing is known.
+func (e *Edition) refuse(m *manifest.Manifest) error {
+	return world.RefuseNames(m, func(h manifest.Hash) ([]byte, error) {
+		schema, err := e.Contents(h)
+		if errors.Is(err, journal.ErrNotFound) || err == nil && schema == nil {
+			return []byte("true"), nil
+		}
+		return schema, err
+	}, nil)
+}
+
 // Merge returns what patches with these names make of a manifest. The error is that of
 // manifest.Merge.
-func Merge(base *manifest.Manifest, names []string, patches []manifest.Patch) (*Merged, error) {
-	m, conflicts, err := manifest.Merge(base, patches)
+func Merge(base *Edition, names []string, patches []manifest.Patch) (*Merged, error) {
+	m, conflicts, err := manifest.Merge(base.Manifest, patches)
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +196,9 @@ func Merge(base *manifest.Manifest, names []string, patches []manifest.Patch) (*
 	}
 	if m == nil {
 		return out, nil
+	}
+	if err := base.refuse(m); err != nil {
+		return nil, err
 	}
 	e, err := EditionOf("", m, nil)
 	if err == nil {

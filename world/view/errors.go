@@ -129,6 +129,7 @@ func faultsOfWorlds() []Fault {
 		{as[*local.MovedError], "", 0, ExitConflict, ""},
 		{is(local.ErrStale), "", 0, ExitConflict, ""},
 		{is(local.ErrNoWorld), "", 0, ExitUsage, ""},
+		{is(local.ErrStrangersWorld), "", 0, ExitUsage, ""},
 		{is(local.ErrExists, store.ErrExists), "exists", conflict, ExitConflict, "there is a world of that name already"},
 		{is(local.ErrBadID), "bad-id", unprocessable, ExitUsage, ""},
 		{is(ErrNoBudget), "", 0, ExitUsage, ""},
@@ -175,6 +176,8 @@ func faultsOfInput() []Fault {
 		{is(world.ErrKeyReused), "key-reused", unprocessable, ExitConflict, ""},
 		{is(world.ErrKeyUnderWay), "key-under-way", conflict, ExitConflict, ""},
 		{is(world.ErrBadTick), "tick-passed", conflict, ExitFailed, ""},
+		{is(world.ErrNoTick), "no-such-tick", unprocessable, ExitFailed, ""},
+		{is(world.ErrTooFar), "too-far-ahead", forbidden, ExitDenied, ""},
 		{is(world.ErrRealClock), "real-clock", conflict, ExitFailed, ""},
 		{is(world.ErrClock), "clock-kept", conflict, ExitFailed, ""},
 		{is(world.ErrSeed), "seed-kept", unprocessable, ExitUsage, ""},
@@ -201,6 +204,7 @@ func faultsOfRules() []Fault {
 	return []Fault{
 		{as[*manifest.FaultsError], "bad-manifest", unprocessable, ExitFailed, ""},
 		{as[*local.AdaptersError], "adapters", unprocessable, ExitUsage, "an effect of the candidate cannot be performed here"},
+		{as[*local.UntrustedError], "not-trusted", forbidden, ExitDenied, ""},
 		{is(world.ErrMigration), "migration", conflict, ExitConflict, ""},
 		{is(world.ErrUnderWay), "under-way", conflict, ExitConflict, ""},
 		{is(governance.ErrSame), "proposed-already", conflict, ExitConflict, ""},
@@ -239,7 +243,8 @@ func faultsOfSnapshots() []Fault {
 		{is(snapshot.ErrPinned, snapshot.ErrLastSnapshot), "snapshot-kept", conflict, ExitConflict, ""},
 		{is(local.ErrNotEmpty), "exists", conflict, ExitFailed, "there is something else of that name already"},
 		{is(world.ErrSameWorld), "exists", conflict, ExitFailed, ""},
-		{is(local.ErrSavedOther, world.ErrForkEffects), "", 0, ExitFailed, ""},
+		{is(local.ErrSavedOther), "", 0, ExitFailed, ""},
+		{is(world.ErrForkEffects, world.ErrForkLive), "bad-data", unprocessable, ExitUsage, ""},
 	}
 }
 

@@ -68,6 +68,7 @@ type Debt struct {
 	Wants    Wanted
 	Cell     string
 	Kind     string      // of the effect; empty: it is a cell
+	Intent   receipt.Key // zero: it is a cell
 	Since    journal.Seq // as of Owed
 	Occasion string      // tells it from what the same intent or cell owed before, or will
 
@@ -81,7 +82,7 @@ func (j Journal) Debts() (out []Debt) {
 		for _, e := range w.Undecided() {
 			wants := WantedOf(&e)
 			out = append(out, Debt{
-				ID: fmt.Sprintf("%020d %s", e.Emitted, e.Intent.Key), Wants: wants, Cell: e.Intent.Cell, Kind: e.Intent.Kind, Since: journal.Seq(e.Emitted),
+				ID: fmt.Sprintf("%020d %s", e.Emitted, e.Intent.Key), Wants: wants, Cell: e.Intent.Cell, Kind: e.Intent.Kind, Intent: e.Intent.Key, Since: journal.Seq(e.Emitted),
 				Occasion: fmt.Sprintf("%s %s %d %d", e.Intent.Key, wants, e.Attempt, len(e.Inputs)), of: &e,
 			})
 		}

@@ -37,24 +37,25 @@ type IntentLine struct {
 // Intent is an intent with all attempts and where the journal tells of it.
 type Intent struct {
 	IntentLine
-	Tag        string          `json:"tag"`
-	Occurrence uint64          `json:"occurrence"`
-	ParamsHash journal.Hash    `json:"params_hash"` // what a decision is bound to
-	Outcome    receipt.Outcome `json:"outcome"`     // the last; empty while there is none
-	Cost       receipt.Cost    `json:"cost"`        // of all attempts
-	Reserved   receipt.Cost    `json:"reserved"`    // of budgets
-	Deadline   manifest.Tick   `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
-	For        *receipt.Key    `json:"for"`         // the intent that it makes up for; null: none
-	Instead    *receipt.Key    `json:"instead"`     // the intent that a person has asked for in its place; null: none
-	InsteadOf  *receipt.Key    `json:"instead_of"`  // the intent in the place of which a person has asked for it; null: none
-	Repeats    *receipt.Key    `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
-	Reused     bool            `json:"reused"`      // it was not performed: what it repeats is its result
-	Emitted    journal.Seq     `json:"emitted"`
-	Started    journal.Seq     `json:"started"`  // 0: not yet
-	Finished   journal.Seq     `json:"finished"` // 0: not yet
-	Attempts   []Attempt       `json:"attempts"`
-	Asks       []Asked         `json:"asks"`     // of a person, in the order of the attempts that did
-	Accepted   *Accepted       `json:"accepted"` // by the outside, the last; null: nothing ever
+	Tag        string           `json:"tag"`
+	Occurrence uint64           `json:"occurrence"`
+	ParamsHash journal.Hash     `json:"params_hash"` // what a decision is bound to
+	Outcome    receipt.Outcome  `json:"outcome"`     // the last; empty while there is none
+	Cost       receipt.Cost     `json:"cost"`        // of all attempts
+	Reserved   receipt.Cost     `json:"reserved"`    // of budgets
+	Deadline   manifest.Tick    `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
+	For        *receipt.Key     `json:"for"`         // the intent that it makes up for; null: none
+	Instead    *receipt.Key     `json:"instead"`     // the intent that a person has asked for in its place; null: none
+	InsteadOf  *receipt.Key     `json:"instead_of"`  // the intent in the place of which a person has asked for it; null: none
+	Repeats    *receipt.Key     `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
+	Reused     bool             `json:"reused"`      // it was not performed: what it repeats is its result
+	Emitted    journal.Seq      `json:"emitted"`
+	Started    journal.Seq      `json:"started"`  // 0: not yet
+	Finished   journal.Seq      `json:"finished"` // 0: not yet
+	Attempts   []Attempt        `json:"attempts"`
+	Decisions  []IntentDecision `json:"decisions"`
+	Asks       []Asked          `json:"asks"`     // of a person, in the order of the attempts that did
+	Accepted   *Accepted        `json:"accepted"` // by the outside, the last; null: nothing ever
 }
 
 // Attempt is one attempt of an intent.
@@ -67,6 +68,7 @@ type Attempt struct {
 	Status  receipt.Status  `json:"status"`
 	Outcome receipt.Outcome `json:"outcome"`
 	Cost    receipt.Cost    `json:"cost"`
+	Charged *receipt.Cost   `json:"charged,omitempty"` // where Cost is more than it can have used, what the budgets are charged; its capability rests from there on
 	Unsent  bool            `json:"unsent"`
 	Reason  string          `json:"reason"` // why it was given up
 }
@@ -133,14 +135,16 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 	if a.Asks, err = asksOf(e); err != nil {
 		return nil, err
 	}
+	if a.Decisions, err = j.decisions(e, a.InsteadOf); err != nil {
+		return nil, err
+	}
 	a.Attempts, a.Accepted, err = j.attempts(e)
 	for _, x := range a.Attempts {
-		a.Cost.Tokens += x.Cost.Tokens
-		a.Cost.Bytes += x.Cost.Bytes
-		a.Cost.Micros += x.Cost.Micros
-		if !x.Unsent {
-			a.Cost.Calls++
+		x.Cost.Calls = 1
+		if x.Unsent {
+			x.Cost.Calls = 0
 		}
+		a.Cost = governance.Sum(a.Cost, x.Cost)
 	}
 	return a, err
 }
@@ -193,6 +197,9 @@ func (x *Attempt) add(rec *Entry) (*receipt.Receipt, error) {
 	switch b := rec.Body.(type) {
 	case *journal.Expired:
 		x.Expired, x.Reason = rec.ID, b.Reason
+		return nil, nil
+	case *journal.Rests:
+		x.Charged = &b.Charged
 		return nil, nil
 	case *journal.Finished:
 		err = a.read(b.Receipt)
@@ -261,7 +268,7 @@ func (r *IntentLines) Line(e receipt.Entry) (IntentLine, error) {
 	}
 	made, _ := entry.Decision() // none: it was redacted
 	line.Params, line.Decision, line.Rules = made.Params, made.Decision, made.Rules
-	err = r.explain(&line, &e)
+	err = r.explain(&line, &e, made.Reason)
 	line.Reason = notWanted(&line, &e)
 	return line, err
 }
@@ -282,8 +289,9 @@ func (r *IntentLines) doubt(e *receipt.Entry) (why string, err error) {
 	return why, nil
 }
 
-// explain says why an intent stands where it does, and which verb decides.
-func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
+// explain says why an intent stands where it does, and which verb decides. why is what its
+// last decision says of that.
+func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry, why string) error {
 	switch wanted := WantedOf(e); {
 	case wanted == WantsResolve:
 		why, err := r.doubt(e)
@@ -300,6 +308,9 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 			e.Repeats.String()[:12], r.decideBefore(e))
 	case wanted == WantsApprove:
 		line.Reason = r.decideBefore(e) + ": intent approve, intent edit or intent deny"
+		if why != "" {
+			line.Reason = why + "; " + line.Reason
+		}
 	case wanted == WantsConfirm:
 		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
 	case !e.Ended() && e.Accepted() != "":
@@ -308,6 +319,10 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		line.Reason = fmt.Sprintf("waits after attempt %d for the next", e.Attempt)
 	case e.State == receipt.StateOpen:
 		line.Reason = r.waitsFor(e.Intent.Key)
+	case e.State == receipt.StateInFlight:
+		if why := r.Local.Withheld(e.Intent.Kind); why != nil {
+			line.Reason = "it is not performed here, and waits: " + why.Error()
+		}
 	case e.State == receipt.StateFailed, e.State == receipt.StateDenied:
 		return r.explainEnd(line, e)
 	}
@@ -378,7 +393,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	}
 	switch b := end.Body.(type) {
 	case *journal.IntentDenied:
-		line.Decision, line.Reason = governance.Deny.String(), whyDenied(b)
+		line.Decision, line.Reason = governance.Deny.String(), WhyDenied(b)
 		line.Rules = append([]string{}, b.Rules...) // not those that let it through before
 	case *journal.IntentEnded:
 		line.Reason = explained(b.Payload)

@@ -301,11 +301,11 @@ func TestProposalSaysWhatItChangesAndWhatIsMissing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p.ManifestChanges, changes)
 	require.Equal(t, 2, len(changes.Gains)+len(changes.Loses)+len(changes.Changes), "a policy and a reducer")
-	would := Applied{Proposal: "p1", Manifest: p.Candidate, Version: 1, Base: base, Migrated: 2, Stale: []string{}}
-	require.Equal(t, &would, j.Applied(p, 0, 2))
+	would := Applied{Proposal: "p1", Manifest: p.Candidate, Version: 1, Base: base, Migrated: 2, Open: listed(world.Opened{}), Stale: []string{}}
+	require.Equal(t, &would, j.Applied(p, 0, world.Outcome{Migrated: 2}))
 	record := journal.Seq(7)
 	would.Record = &record
-	require.Equal(t, &would, j.Applied(p, 7, 2))
+	require.Equal(t, &would, j.Applied(p, 7, world.Outcome{Migrated: 2}))
 	same, err := CodeDiff(was, was, j.Local.Blob, j.Local.Blob)
 	require.NoError(t, err)
 	require.Empty(t, same)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/manifest"
 )
@@ -27,7 +28,7 @@ type Contents func(manifest.Hash) ([]byte, error)
 func ChangesOf(a, b *manifest.Manifest) (ManifestChanges, error) {
 	d := ManifestChanges{Gains: []manifest.Change{}, Loses: []manifest.Change{}, Changes: []manifest.Change{}}
 	keys := fingerprints(a.Governance, b.Governance)
-	for _, change := range manifest.Changes(a, b) {
+	for _, change := range manifest.Changes(a, b, governance.Widens) {
 		change.Text = keys.Replace(change.Text)
 		switch change.Risk {
 		case manifest.Gains:

@@ -10,7 +10,7 @@ import (
 )
 
 // Headline says in a sentence what would have been otherwise, and what an apply would
-// do to cells now; nil: nobody has asked that.
+// do to cells and to what is open now; nil: nobody has asked that.
 func Headline(of string, r *governance.Report, m *Migration) string {
 	switch text := verdict(of, r); {
 	case !m.any():
@@ -18,7 +18,16 @@ func Headline(of string, r *governance.Report, m *Migration) string {
 	case m.Error != "":
 		return text + "; applied now, it would be refused: " + m.Error
 	default:
-		return text + "; applied now, it migrates " + Count(m.Cells, "cell", "")
+		if m.Cells > 0 {
+			text += "; applied now, it migrates " + Count(m.Cells, "cell", "")
+		}
+		if m.stops() {
+			text += "; " + Opening(&m.Open, true)
+		}
+		if m.Moved > 0 {
+			text += "; applied now, it changes the due time of " + Count(m.Moved, "timer", "") + ", as each keeps its tick"
+		}
+		return text
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 func WriteMarkdown(w io.Writer, of string, r *governance.Report, m *Migration, most int, next string) {
 	shown := m
 	if m != nil {
-		shown = &Migration{Cells: m.Cells, Error: codeSpan(m.Error)}
+		shown = &Migration{Cells: m.Cells, Error: codeSpan(m.Error), Open: m.Open}
 	}
 	fmt.Fprintf(w, "### %s\n\n", Headline(codeSpan(of), r, shown))
 	sections := Sections(r, most)
 	if m.any() {
-		sections = append(sections, m.Section(most))
+		sections = append(sections, m.Section(most), m.Stops(most))
 	}
 	fmt.Fprint(w, "| what | how many |\n|---|--:|\n")
 	for _, s := range sections {

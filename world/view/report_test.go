@@ -49,6 +49,8 @@ func TestHeadlineTellsWhatApplyMigrates(t *testing.T) {
 		"p1 would have changed nothing in 3 events":                                        {},
 		"p1 would have changed nothing in 3 events; applied now, it migrates 1 cell":       {Cells: 1},
 		"p1 would have changed nothing in 3 events; applied now, it would be refused: why": {Error: "why"},
+
+		"p1 would have changed nothing in 3 events; applied now, it changes the due time of 2 timers, as each keeps its tick": {Moved: 2},
 	} {
 		require.Equal(t, want, Headline("p1", same, m))
 		a, err := ShadowOf(1, 9, same, m)

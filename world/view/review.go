@@ -20,7 +20,8 @@ type Proposal struct {
 	Report     *governance.Report `json:"report"`    // of the last shadow; null: there is none, or it was redacted
 	Statement  *string            `json:"statement"` // what an approval signs; null: nobody can approve it now
 	Approvals  []Approval         `json:"approvals"`
-	Missing    []string           `json:"missing"` // before it can be applied
+	Missing    []string           `json:"missing"`  // before it can be applied
+	Warnings   []string           `json:"warnings"` // what the candidate says and hardly means
 	WouldApply Outlook            `json:"would_apply"`
 	Migration  *Migration         `json:"migration"` // that an apply would come to, once nothing is missing; null: it can never be applied
 
@@ -45,12 +46,13 @@ type Applied struct {
 	Version  uint64        `json:"version"`
 	Base     manifest.Hash `json:"base"`     // what was in force
 	Migrated int           `json:"migrated"` // cells whose code took over their state
+	Open     world.Opened  `json:"open"`     // what became of the intents that were not begun
 	Stale    []string      `json:"stale"`    // open proposals of what is not in force any more
 }
 
 // Proposal returns a proposal as a reviewer sees it.
 func (j Journal) Proposal(ctx context.Context, n uint64) (*Proposal, error) {
-	a := &Proposal{Missing: []string{}}
+	a := &Proposal{Missing: []string{}, Warnings: []string{}}
 	var err error
 	j.Local.View(func(w *world.Moment) {
 		if a.Report, err = w.ReportOf(n); err != nil && !errors.Is(err, journal.ErrRedacted) {
@@ -113,7 +115,13 @@ func (j Journal) compare(a *Proposal) error {
 		return err
 	}
 	content := j.Local.Blob
-	a.Code, err = CodeDiff(base, candidate, content, content)
+	if a.Code, err = CodeDiff(base, candidate, content, content); err != nil {
+		return err
+	}
+	unmeant, err := world.Unmeant(candidate, content)
+	for i := range unmeant {
+		a.Warnings = append(a.Warnings, unmeant[i].String())
+	}
 	return err
 }
 
@@ -127,11 +135,12 @@ func (j Journal) Manifest(h manifest.Hash) (*manifest.Manifest, error) {
 	return manifest.Decode(encoded)
 }
 
-// Applied returns what an apply of a proposal came to: its record, and how many cells
-// it migrated. Where it is not applied yet, they are 0 and what it would migrate.
-func (j Journal) Applied(p *Proposal, record journal.Seq, migrated int) *Applied {
+// Applied returns what an apply of a proposal came to, and its record; 0: it is not applied
+// yet, and that is what it would come to.
+func (j Journal) Applied(p *Proposal, record journal.Seq, done world.Outcome) *Applied {
 	a := &Applied{
-		Proposal: p.Proposal, Manifest: p.Candidate, Version: p.Version, Base: p.Base, Migrated: migrated, Stale: []string{},
+		Proposal: p.Proposal, Manifest: p.Candidate, Version: p.Version, Base: p.Base,
+		Migrated: done.Migrated, Open: listed(done.Open), Stale: []string{},
 	}
 	if record != 0 {
 		a.Record = &record

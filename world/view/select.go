@@ -83,7 +83,7 @@ func (s *Selection) Span(j Journal) (from, to journal.Seq, err error) {
 	if s.Until != 0 {
 		end = min(end, s.Until)
 	}
-	from, to = s.After+1, end
+	from, to = min(s.After, end)+1, end
 	if !s.From.IsZero() {
 		first, err := j.firstOf(s.From, end)
 		if err != nil {

@@ -22,12 +22,14 @@ type Shadow struct {
 	Same       bool            `json:"no_op"` // nothing would have been otherwise, and an apply migrates nothing
 }
 
-// Migration is what an apply would make now of the states of cells, which no report
-// about what was can tell.
+// Migration is what an apply would make now of the states of cells, and of the intents that
+// are not begun, which no report about what was can tell.
 type Migration struct {
 	Cells uint64           `json:"cells"` // whose states new code takes over
 	First []world.Takeover `json:"first"` // of them, by name; at most governance.MaxListed
 	Error string           `json:"error"` // why the apply would be refused
+	Open  world.Opened     `json:"open"`
+	Moved uint64           `json:"moved"` // timers, and events that are due later: the clock changes, and each keeps its tick
 }
 
 // Migration returns what an apply of a manifest would make of the states of cells now.
@@ -37,12 +39,12 @@ func (j Journal) Migration(ctx context.Context, next *manifest.Manifest, content
 }
 
 func migrationOf(p *world.Preview, err error) *Migration {
-	m := &Migration{First: []world.Takeover{}}
+	m := &Migration{First: []world.Takeover{}, Open: listed(world.Opened{})}
 	if err != nil {
 		m.Error = err.Error()
 		return m
 	}
-	m.Cells, m.First = p.Cells, append(m.First, p.First...)
+	m.Cells, m.First, m.Open, m.Moved = p.Cells, append(m.First, p.First...), listed(p.Open), p.Moved
 	return m
 }
 
@@ -56,8 +58,14 @@ func (j Journal) MigrationOf(ctx context.Context, candidate manifest.Hash) (*Mig
 	return j.Migration(ctx, next, nil), nil
 }
 
-// any reports whether an apply would do something to cells, or be refused because of one.
-func (m *Migration) any() bool { return m != nil && (m.Cells > 0 || m.Error != "") }
+// any reports whether an apply would do something to cells or intents, or be refused because
+// of one.
+func (m *Migration) any() bool {
+	return m != nil && (m.Cells > 0 || m.Error != "" || m.stops() || m.Moved > 0)
+}
+
+// stops reports whether an apply would stop intents.
+func (m *Migration) stops() bool { return m.Open.Denied+m.Open.Asked > 0 }
 
 // CostDelta is what a candidate would have cost more.
 type CostDelta struct {

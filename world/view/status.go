@@ -22,7 +22,12 @@ type Status struct {
 	Timers        int            `json:"timers"`
 	Snapshots     int            `json:"snapshots"`
 	Idle          bool           `json:"idle"`
-	Anchor        Anchor         `json:"anchor"`
+
+	// The capabilities that rest, each with the record since which it does: what is asked for
+	// under them waits for a person.
+	Resting map[string]journal.Seq `json:"resting,omitempty"`
+
+	Anchor Anchor `json:"anchor"`
 }
 
 // ManifestInLine names a manifest.
@@ -55,7 +60,7 @@ type Anchor struct {
 func StatusOf(s *world.Status, stored journal.Head, now manifest.Tick) Status {
 	return Status{
 		World: s.World, WorldID: s.ID, Time: s.Time, Now: now, Head: s.Head, AsOf: s.Head.ID, Manifest: ManifestInLine{Hash: s.Manifest, Version: s.Version},
-		Cells: s.Cells, EventsPending: s.EventsPending, Intents: CountsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle,
+		Cells: s.Cells, EventsPending: s.EventsPending, Intents: CountsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle, Resting: s.Resting,
 		Anchor: Anchor{ID: stored.ID, OK: stored.ID > s.Head.ID || stored == s.Head},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host/trust"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -76,7 +77,7 @@ func TestAServerCannotFillAWorker(t *testing.T) {
 	require.ErrorIs(t, c.get(t.Context(), "/", 1000, &data), errTooLarge)
 	require.ErrorIs(t, c.post(t.Context(), "/", 1, &data), errTooLarge)
 
-	cfg := &Config{Server: server.URL, Token: "t", Dir: t.TempDir(), Trust: new(Trust), Log: slog.New(slog.DiscardHandler)}
+	cfg := &Config{Server: server.URL, Token: "t", Dir: t.TempDir(), Trust: new(trust.Trust), Log: slog.New(slog.DiscardHandler)}
 	w, err := newWorldWorker(cfg, c, "w")
 	require.NoError(t, err)
 	r := &rules{contents: make(map[manifest.Hash][]byte), bytes: maxContents - 1000}

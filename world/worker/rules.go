@@ -47,7 +47,7 @@ func (w *worldWorker) fetch(ctx context.Context) (*rules, error) {
 func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 	cfg := host.Config{
 		World: w.id, Keys: w.keys, Dir: w.cfg.Dir, Secrets: w.cfg.Secrets, EffectLog: filepath.Join(w.dir, "effects"),
-		Workers: w.cfg.Workers, Grace: closing, Fence: w.leases.fence, Adapters: w.cfg.Adapters,
+		Workers: w.cfg.Workers, Grace: closing, Fence: w.leases.fence, Adapters: w.cfg.Adapters, UnderWay: w.cfg.UnderWay,
 	}
 	var missing error // a content could not be read
 	cfg.Content = func(h manifest.Hash) (data []byte, err error) {
@@ -63,7 +63,7 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 			delete(m.Effects, kind) // no worker is asked for it, and its contents may be large
 			continue
 		}
-		if err := w.cfg.Trust.refuses(kind, &e); err != nil {
+		if err := w.cfg.Trust.Refuses(kind, &e); err != nil {
 			w.log.Warn("an effect is left to others: it is not trusted", "kind", kind, "reason", err)
 			delete(m.Effects, kind)
 			continue
@@ -71,9 +71,7 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 		e.Verify = nil // the server verifies
 		m.Effects[kind] = e
 	}
-	if !w.cfg.Trust.all {
-		cfg.Egress, cfg.Program = w.cfg.Trust.egress, w.cfg.Trust.runs(w.cfg.Dir)
-	}
+	w.cfg.Trust.Guard(&cfg)
 	cfg.Manifest = &m
 	for _, fault := range host.Check(cfg) {
 		if missing != nil {

@@ -8,9 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/trust"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 )
+
+// own is an adapter that nobody calls.
+type own struct{ host.Adapter }
 
 // A world's scripts are run where the world is.
 func TestAWorkerRunsNoScript(t *testing.T) {
@@ -22,7 +26,7 @@ func TestAWorkerRunsNoScript(t *testing.T) {
 		"look": {Adapter: "stub", Config: config, Files: map[string]manifest.Hash{"script": sum}},
 	}}
 	logged := new(bytes.Buffer)
-	cfg := &Config{Dir: t.TempDir(), Trust: TrustAll(), Log: slog.New(slog.NewTextHandler(logged, nil))}
+	cfg := &Config{Dir: t.TempDir(), Trust: trust.All(), Log: slog.New(slog.NewTextHandler(logged, nil))}
 	w, err := newWorldWorker(cfg, nil, "w")
 	require.NoError(t, err)
 	open := func(kinds ...string) {
@@ -34,6 +38,6 @@ func TestAWorkerRunsNoScript(t *testing.T) {
 	}
 	open()
 	require.Empty(t, logged.String(), "nothing has failed")
-	cfg.Adapters = map[string]host.Factory{"stub": func(host.Setup) (host.Adapter, error) { return nil, nil }}
+	cfg.Adapters = map[string]host.Factory{"stub": func(host.Setup) (host.Adapter, error) { return own{}, nil }}
 	open("look") // an adapter of the program's own
 }

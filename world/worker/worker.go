@@ -30,6 +30,8 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/trust"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Config says for whom a worker works, and how. All but Server, Token and Dir may
@@ -42,13 +44,14 @@ type Config struct {
 	Dir    string   // one for each worker, and for one server
 
 	// Trust is what the worker does for its worlds; nil: what needs no secret, no program
-	// and no file. TrustAll is for a server whose owner is the worker's own.
-	Trust *Trust
+	// and no file. trust.All is for a server whose owner is the worker's own.
+	Trust *trust.Trust
 
 	Adapters map[string]host.Factory                // besides the host's own
 	Secrets  func(reference string) (string, error) // nil: the environment and .worker/secrets, see host.Secrets
 	Workers  int                                    // effects performed at once, of each world; below 1: host.DefaultWorkers
 	Grace    time.Duration                          // how long what runs has to end when the worker is stopped; 0: host.DefaultGrace
+	UnderWay func(receipt.Permit) func()            // told of each attempt, see host.Config; nil: nobody is
 	Log      *slog.Logger                           // nil: nobody reads it
 }
 
@@ -74,9 +77,9 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Trust == nil {
-		cfg.Trust = new(Trust)
+		cfg.Trust = new(trust.Trust)
 	}
-	if err := cfg.Trust.apartIn(cfg.Dir); err != nil {
+	if err := cfg.Trust.CheckPrograms(cfg.Dir); err != nil {
 		return fmt.Errorf("worker: trust file: %w", err)
 	}
 	own := filepath.Join(cfg.Dir, ownDir)
@@ -95,7 +98,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Secrets == nil {
 		cfg.Secrets = host.Secrets(filepath.Join(own, "secrets"))
 	}
-	cfg.Secrets = cfg.Trust.lookup(cfg.Secrets)
+	cfg.Secrets = cfg.Trust.Lookup(cfg.Secrets)
 	worlds, err := c.worlds(ctx, cfg.Worlds, cfg.Log)
 	if err != nil {
 		return unlessOver(ctx, err)

@@ -137,6 +137,9 @@ func (s *liveSimulation) rotate() {
 // takeOver has another process go on with the world, while the one before does not know.
 func (s *liveSimulation) takeOver() {
 	old := s.w.World
+	shown, err := s.w.Journal.shown()
+	require.NoError(s.t, err)
+	images := shown.Clone() // each process has images of its own: the one before reads cells from them
 	s.crash()
 	if !s.try(s.w.TrySubmit("go", map[string]any{"to": "a", "do": []any{}})) {
 		return
@@ -144,7 +147,10 @@ func (s *liveSimulation) takeOver() {
 	head := s.w.Journal.Head()
 	data, err := canon.Marshal(map[string]any{"to": "b", "do": []any{}})
 	require.NoError(s.t, err)
+	theirs := s.w.Journal.Images
+	s.w.Journal.Images = images
 	_, err = old.Submit(context.Background(), world.Submission{Name: "go", Data: data})
+	s.w.Journal.Images = theirs
 	require.Error(s.t, err)
 	require.Equal(s.t, head, s.w.Journal.Head(), "two processes write one journal")
 	s.struck.Count("two processes")

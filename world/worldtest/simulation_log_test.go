@@ -36,7 +36,7 @@ func TestJournalsOnPostgresAreThoseInDirectories(t *testing.T) {
 		script := plan(rand.New(rand.NewPCG(seed, 0)))
 		want := inMemory(t, m, loaded, script)
 		for owners, id := range map[int]string{0: "", 1: fmt.Sprint("one-", seed), 5: fmt.Sprint("five-", seed)} {
-			p := &placed{t: t, nodes: nodes[:owners], id: id}
+			p := placedAmong(t, nodes[:owners], id)
 			require.Equal(t, want, p.live(m, loaded, script), "SEED=%d, %d owners", seed, owners)
 			taken += p.lost
 		}
@@ -101,14 +101,15 @@ func (f *facts) read(t *testing.T, w *World, h journal.History) {
 	f.execution, f.root = fmt.Sprint(r.ExecutionHash), w.StateRoot()
 }
 
-// placed is a world of which a directory has the journal, or nodes that own it in turn.
+// placed is a world of which a directory has the journal, or a log that processes own in turn.
 type placed struct {
-	t     *testing.T
-	nodes []*pglog.Store // none: a directory
-	id    string         // in their store
-	dirs  [5]string      // of the nodes, or the first; empty: not yet
-	turn  int
-	lost  int // by how many nodes
+	t    *testing.T
+	logs []func() journal.Log // as each process has it; none: a directory
+	cfg  world.Config         // but for the journal
+	over func(*store.Store) journal.Journal
+	dirs [5]string // of the processes, or the first; empty: not yet
+	turn int
+	lost int // by how many processes
 
 	w     *World
 	store *store.Store
@@ -116,14 +117,25 @@ type placed struct {
 
 var sealKey = []byte("a key of thirty-two bytes for it")
 
-func (p *placed) live(m manifest.Manifest, loaded *source.Loaded, script []action) (f facts) {
-	m = m.WithDefaults()
-	if len(p.nodes) > 0 {
-		require.NoError(p.t, p.nodes[0].Create(p.t.Context(), p.id, sealKey))
+// placedAmong returns a world, not made yet, that lies in the store of nodes; where there are none,
+// in a directory.
+func placedAmong(t *testing.T, nodes []*pglog.Store, id string) *placed {
+	t.Helper()
+	p := &placed{t: t, cfg: world.Config{Keys: Keyring(t, "test"), Paranoid: true, CheckpointRecords: 30}}
+	for _, n := range nodes {
+		p.logs = append(p.logs, func() journal.Log { return n.World(id, pglog.Claim{Key: sealKey, Take: true}) })
 	}
-	p.open(store.Create, func(cfg world.Config) (*world.World, error) {
-		return world.Create(cfg, world.Genesis{ID: "test", Seed: m.Seed, Manifest: &m, Contents: loaded.Contents})
-	})
+	if len(nodes) > 0 {
+		require.NoError(t, nodes[0].Create(t.Context(), id, sealKey))
+	}
+	return p
+}
+
+func (p *placed) live(m manifest.Manifest, loaded *source.Loaded, script []action) (f facts) {
+	p.cfg.NewHost = func(id string, _ *manifest.Manifest) (world.Host, error) {
+		return &waking{scripted{world: id, keys: p.cfg.Keys, answer: fate}, make(chan struct{}, 1)}, nil
+	}
+	p.make(m.WithDefaults(), loaded.Contents)
 	for i := range script {
 		p.next()
 		f.act(p.t, p.w, &script[i])
@@ -135,24 +147,39 @@ func (p *placed) live(m manifest.Manifest, loaded *source.Loaded, script []actio
 	return f
 }
 
-// next has the next node take the world over, or opens it again where there is one at most.
+// make makes the world.
+func (p *placed) make(m manifest.Manifest, contents map[manifest.Hash][]byte) {
+	p.open(store.Create, func(cfg world.Config) (*world.World, error) {
+		return world.Create(cfg, world.Genesis{ID: "test", Seed: m.Seed, Manifest: &m, Contents: contents})
+	})
+}
+
+// next has the next process take the world over, which the last one is told; or opens it again where
+// there is one at most.
 func (p *placed) next() {
-	was, left := p.w, p.store
-	if p.turn++; len(p.nodes) < 2 {
-		require.NoError(p.t, left.Close())
-		p.open(store.Open, world.Open)
-		return
+	was := p.w
+	if left := p.again(); len(p.logs) > 1 {
+		require.ErrorIs(p.t, was.World.Step(context.Background()), journal.ErrFenced)
+		_ = left.Close() // it has lost the world
+	}
+}
+
+// again is next, but for what the last process is told. It returns what that has left open.
+func (p *placed) again() (left *store.Store) {
+	if p.turn++; len(p.logs) < 2 {
+		require.NoError(p.t, p.store.Close())
+	} else {
+		left = p.store
+		p.lost++
 	}
 	p.open(store.Open, world.Open)
-	require.ErrorIs(p.t, was.World.Step(context.Background()), journal.ErrFenced)
-	_ = left.Close() // it has lost the world
-	p.lost++
+	return left
 }
 
 func (p *placed) open(open func(string, store.Options) (*store.Store, error), begin func(world.Config) (*world.World, error)) {
-	node := p.turn % max(len(p.nodes), 1)
-	if p.dirs[node] == "" {
-		p.dirs[node] = p.t.TempDir()
+	process := p.turn % max(len(p.logs), 1)
+	if p.dirs[process] == "" {
+		p.dirs[process] = p.t.TempDir()
 	}
 	opts := store.Options{
 		AnchorKey: sealKey,
@@ -163,14 +190,15 @@ func (p *placed) open(open func(string, store.Options) (*store.Store, error), be
 			return journal.IntentOf(journal.Kind(kind), payload)
 		},
 	}
-	if len(p.nodes) > 0 {
-		opts.Log = p.nodes[node].World(p.id, pglog.Claim{Key: sealKey, Take: true})
+	if len(p.logs) > 0 {
+		opts.Log = p.logs[process]()
 	}
-	s, err := open(p.dirs[node], opts)
+	s, err := open(p.dirs[process], opts)
 	require.NoError(p.t, err)
-	cfg := world.Config{Journal: s, History: s, Images: s, Keys: Keyring(p.t, "test"), Paranoid: true, CheckpointRecords: 30}
-	cfg.NewHost = func(id string, _ *manifest.Manifest) (world.Host, error) {
-		return &waking{scripted{world: id, keys: cfg.Keys, answer: fate}, make(chan struct{}, 1)}, nil
+	cfg := p.cfg
+	cfg.Journal, cfg.History, cfg.Images = s, s, s
+	if p.over != nil {
+		cfg.Journal = p.over(s)
 	}
 	w, err := begin(cfg)
 	require.NoError(p.t, err)

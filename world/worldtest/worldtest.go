@@ -54,6 +54,8 @@ type Options struct {
 	CheckpointRecords journal.Seq
 	// Memory is that of world.Config: 1 leaves all that it can to the last image.
 	Memory int
+	// Life is that of world.Config, from the first Crash on.
+	Life context.Context
 }
 
 // Script answers an effect.
@@ -149,7 +151,9 @@ func (w *World) Fork(effects journal.ForkEffects, o Options) *World {
 // world returns a world that was made, for a test.
 func (o Options) world(t testing.TB, made *memory.World) *World {
 	t.Cleanup(func() { require.NoError(t, made.Close()) })
-	return &World{World: made.World, Journal: o.Journal, t: t, cfg: made.Config()}
+	cfg := made.Config()
+	cfg.Life = o.Life
+	return &World{World: made.World, Journal: o.Journal, t: t, cfg: cfg}
 }
 
 // inMemory returns what a world works with.
@@ -160,7 +164,7 @@ func (o Options) inMemory(t testing.TB) memory.Options {
 		dir = t.TempDir()
 	}
 	m := memory.Options{
-		ID: o.ID, Seed: o.Seed, Reducers: o.Reducers, Keys: keys, Paranoid: true, Journal: o.Journal,
+		ID: o.ID, Seed: o.Seed, Reducers: traced(t, o.Reducers), Keys: keys, Paranoid: true, Journal: o.Journal,
 		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords, Memory: o.Memory,
 		Host: func(cfg host.Config) (world.Host, error) {
 			switch {

@@ -139,8 +139,9 @@ type link struct {
 
 // caught is a change of attempts that waits, and all with it that its process asks of the database.
 type caught struct {
-	came chan struct{} // closed when it has
-	let  chan struct{} // closed when it may arrive
+	came   chan struct{} // closed when it has
+	let    chan struct{} // closed when it may arrive
+	answer bool          // it arrives at once, and its answer waits
 }
 
 // changesAttempts is in each change of attempts.
@@ -178,9 +179,9 @@ func (x *link) accept() {
 			_ = client.Close()
 			continue
 		}
-		free := new(atomic.Bool)
-		x.work.Go(func() { x.pass(client, server, free) })
-		x.work.Go(func() { x.pass(server, client, free) })
+		free, asked := new(atomic.Bool), new(atomic.Bool)
+		x.work.Go(func() { x.pass(client, server, free, asked) })
+		x.work.Go(func() { x.pass(server, client, free, asked) })
 	}
 }
 
@@ -196,13 +197,18 @@ func (x *link) keep(client, server net.Conn) bool {
 	return true
 }
 
-// pass passes on what one side says, while the gate is open, or while this connection is free of it.
-func (x *link) pass(from, to net.Conn, free *atomic.Bool) {
+// pass passes on what one side says, while the gate is open, or while this connection is free of it. Asked says
+// that what the server says next answers a change of attempts.
+func (x *link) pass(from, to net.Conn, free, asked *atomic.Bool) {
 	b := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(b)
-		if err == nil && bytes.Contains(b[:n], []byte(changesAttempts)) {
-			x.hold(free)
+		switch {
+		case err != nil:
+		case bytes.Contains(b[:n], []byte(changesAttempts)):
+			asked.Store(!x.hold(free, false))
+		case asked.CompareAndSwap(true, false):
+			x.hold(free, true)
 		}
 		exempt := free.Load()
 		if !exempt {
@@ -235,23 +241,25 @@ func (x *link) cut() {
 }
 
 // hold closes the gate and waits, if this is what is to be caught. Then the connection is free of it.
-func (x *link) hold(free *atomic.Bool) {
+func (x *link) hold(free *atomic.Bool, answer bool) bool {
 	x.mu.Lock()
 	c := x.catch
+	if c == nil || c.answer != answer {
+		x.mu.Unlock()
+		return false
+	}
 	x.catch = nil
 	x.mu.Unlock()
-	if c == nil {
-		return
-	}
 	x.gate.Lock()
 	free.Store(true)
 	close(c.came)
 	<-c.let
+	return true
 }
 
-// holdUp has the next change of attempts wait, and everything with it; nil: none came in time.
-func (x *link) holdUp(within time.Duration) *caught {
-	c := &caught{make(chan struct{}), make(chan struct{})}
+// holdUp has the next change of attempts wait, or its answer, and everything with it; nil: none came in time.
+func (x *link) holdUp(within time.Duration, answer bool) *caught {
+	c := &caught{make(chan struct{}), make(chan struct{}), answer}
 	x.mu.Lock()
 	x.catch = c
 	x.mu.Unlock()
@@ -289,11 +297,12 @@ type sink struct {
 	mu    sync.Mutex
 	made  map[payment]int
 	ended map[string]bool // cells that have paid all
+	keys  map[string]bool // of payments
 }
 
 func newSink(t *testing.T) *sink {
 	t.Helper()
-	s := &sink{made: map[payment]int{}, ended: map[string]bool{}}
+	s := &sink{made: map[payment]int{}, ended: map[string]bool{}, keys: map[string]bool{}}
 	s.server = httptest.NewServer(http.HandlerFunc(s.take))
 	t.Cleanup(s.server.Close)
 	return s
@@ -306,6 +315,10 @@ func (s *sink) port() string {
 
 // take does what is asked for, and takes its time to say so.
 func (s *sink) take(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/seen" {
+		s.seen(w, r)
+		return
+	}
 	var p payment
 	if json.NewDecoder(r.Body).Decode(&p) != nil {
 		return // it was cut
@@ -315,12 +328,22 @@ func (s *sink) take(w http.ResponseWriter, r *http.Request) {
 		s.ended[p.Cell] = true
 	} else {
 		s.made[p]++
+		s.keys[unattempted(r.Header.Get("Idempotency-Key"))] = true
 	}
 	slow := time.Duration(len(s.made)%8) * 50 * time.Millisecond
 	s.mu.Unlock()
 	<-time.After(slow)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write([]byte("{}")) // nobody may be there to read it
+}
+
+// seen tells a verifier whether a payment was made.
+func (s *sink) seen(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.keys[unattempted(r.URL.Query().Get("key"))] {
+		http.NotFound(w, r)
+	}
 }
 
 func (s *sink) paid() int {

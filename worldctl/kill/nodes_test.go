@@ -163,7 +163,7 @@ func (k *cluster) doubtful(world string, from, to int) bool {
 func (k *cluster) strike() string {
 	m := k.members[k.rng.IntN(len(k.members))]
 	gone := k.lease + k.lease/2 // when others have had its worlds for a while
-	switch k.rng.IntN(7) {
+	switch k.rng.IntN(8) {
 	case 0:
 		k.struck(m)
 		m.kill()
@@ -195,6 +195,8 @@ func (k *cluster) strike() string {
 		return "its messages late by more than the lease"
 	case 5:
 		return k.holdUp(m)
+	case 6:
+		return k.answerLate(m)
 	}
 	m.end()
 	m.start()
@@ -204,7 +206,7 @@ func (k *cluster) strike() string {
 // holdUp has an attempt of a process begin after others have had its worlds, and have done and forgotten what
 // was to be done: what is begun then is done again, by whoever is let.
 func (k *cluster) holdUp(m *member) string {
-	c := m.link.holdUp(k.lease)
+	c := m.link.holdUp(k.lease, false)
 	if c == nil {
 		return "nothing of it was to be held up"
 	}
@@ -214,6 +216,20 @@ func (k *cluster) holdUp(m *member) string {
 	k.passes(k.lease / 2) // it is asked for again, for it was long on its way
 	m.link.heal()
 	return "what it begins held up beyond the lease"
+}
+
+// answerLate has a begin of a process be durable and its answer come 0.5 to 5 s later, with all else that the
+// process asks of the database: others may have had its worlds by then, and looked whether anything was paid.
+func (k *cluster) answerLate(m *member) string {
+	c := m.link.holdUp(k.lease, true)
+	if c == nil {
+		return "no answer of it was to be held up"
+	}
+	k.struck(m)
+	k.passes(500*time.Millisecond + time.Duration(k.rng.IntN(4501))*time.Millisecond)
+	close(c.let)
+	m.link.heal()
+	return "what it begins answered late"
 }
 
 // passes waits: leases are of real time, and of the clock of the database.
@@ -228,7 +244,7 @@ func (k *cluster) passes(d time.Duration) {
 // longer than their lease, cuts them off, and has what they say to the database come late. Each payment is
 // made once, or is in doubt where an owner had begun it that did not give its world up; and every world goes
 // on to its end, and verifies. KILLS and WORLDS say how much is done, LEASE how long a lease is; with HELD=1
-// all that is done is to hold up what processes begin. With WORLDCTL of a program whose tokens fence nothing,
+// all that is done is to hold up what processes begin, and with HELD=answers the answers to that, by 0.5 to 5 s. With WORLDCTL of a program whose tokens fence nothing,
 // CONTROL=1 wants something to be paid twice, and ends when it is.
 func TestNodesDie(t *testing.T) {
 	kills, worlds, lease := environ(t, "KILLS", fewNodeKills), environ(t, "WORLDS", fewWorlds), time.Duration(environ(t, "LEASE", int(nodeLease.Seconds())))*time.Second
@@ -244,10 +260,13 @@ func TestNodesDie(t *testing.T) {
 	control := os.Getenv("CONTROL") != ""
 	for n := 0; n < kills && (!control || len(k.sink.twice()) == 0); n++ {
 		var struck string
-		if os.Getenv("HELD") != "" {
-			struck = k.holdUp(k.members[n%len(k.members)])
-		} else {
+		switch m := k.members[n%len(k.members)]; os.Getenv("HELD") {
+		case "":
 			struck = k.strike()
+		case "answers":
+			struck = k.answerLate(m)
+		default:
+			struck = k.holdUp(m)
 		}
 		how[struck]++
 		t.Logf("%d of %d: %s; %d payments, %d twice", n+1, kills, struck, k.sink.paid(), len(k.sink.twice()))

@@ -50,7 +50,7 @@ func (k *life) owned() {
 // answered returns when the owner carries out commands, or has ended.
 func (k *life) answered(done <-chan struct{}) {
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		_, answered, _ := owner.Ask(ctx, k.dir, []string{"version"}, owner.Origin{}, owner.Streams{Stdout: io.Discard, Stderr: io.Discard})
 		cancel()
 		if answered {

@@ -23,6 +23,15 @@ type remote struct {
 	writing sync.Mutex
 }
 
+// Listens reports whether the owner of the world in a directory carries out the commands of others.
+func Listens(dir string) bool {
+	conn, err := dial(dir)
+	if err != nil {
+		return errors.Is(err, ErrStranger) // who is to be told of
+	}
+	return conn.Close() == nil
+}
+
 // Ask has the owner of the world in a directory carry out a command line that was
 // typed here, and returns its exit code. The end of ctx interrupts it. answered is
 // false where nobody listens; its error then says why. Somebody else's process is

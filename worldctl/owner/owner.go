@@ -61,7 +61,7 @@ type Command func(ctx context.Context, args []string, from Origin, s Streams) (c
 // Owner carries out the commands of other processes on a world that this one owns.
 type Owner struct {
 	carryOut Command
-	patience time.Duration
+	patience time.Duration // with a caller that does not read what is printed
 	socket   *socket
 	end      context.CancelCauseFunc // of all commands
 	unbind   func() bool             // from what ends them besides
@@ -124,7 +124,7 @@ func (o *Owner) accept(ctx context.Context) {
 func (o *Owner) attendTo(ctx context.Context, conn net.Conn) {
 	r := bufio.NewReader(conn)
 	var asked request
-	if err := conn.SetDeadline(time.Now().Add(o.patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patienceLimit)); err != nil {
 		return
 	}
 	if err := readHeader(r, &asked); err != nil {

@@ -94,7 +94,14 @@ func dial(dir string) (conn net.Conn, err error) {
 		if err != nil {
 			return err
 		}
-		if uid, known := ownerOf(info); known && !allowed(uid) {
+		switch info.Mode().Type() {
+		case fs.ModeSocket:
+		case fs.ModeSymlink: // it may lead to any server of this user or of root
+			return fmt.Errorf("%w: %s is a link", ErrStranger, name)
+		default:
+			return fmt.Errorf("%s is no socket", name)
+		}
+		if uid, known := file.OwnerOf(info); known && !allowed(uid) {
 			return fmt.Errorf("%w: %s is user %d's", ErrStranger, name, uid)
 		}
 		if conn, err = net.Dial("unix", path); err != nil {

@@ -4,9 +4,7 @@ package owner
 
 import (
 	"errors"
-	"io/fs"
 	"net"
-	"syscall"
 )
 
 // peer returns the user of the process at the other end, or of the one that listens.
@@ -20,13 +18,4 @@ func peer(conn *net.UnixConn) (uid int, err error) {
 		return 0, errors.Join(failed, err)
 	}
 	return uid, nil
-}
-
-// ownerOf returns the user that a file belongs to.
-func ownerOf(info fs.FileInfo) (uid int, known bool) {
-	is, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(is.Uid), true
 }

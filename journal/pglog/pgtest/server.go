@@ -37,7 +37,7 @@ import (
 const Binaries = "PG_BIN"
 
 // startPatience is how long a server may take to accept connections, recovery included.
-const startPatience = time.Minute
+const startPatience = 5 * time.Minute
 
 // Server is a PostgreSQL server of this process.
 type Server struct {
@@ -75,7 +75,7 @@ func URL(t testing.TB) string {
 // Shared returns that server. Nobody may stop it.
 func Shared(t testing.TB) *Server {
 	t.Helper()
-	shared.Do(func() { shared.server, shared.err = Run("") })
+	shared.Do(func() { shared.server, shared.err = Run(InMemory()) })
 	check(t, shared.err)
 	return shared.server
 }
@@ -84,7 +84,7 @@ func Shared(t testing.TB) *Server {
 // PostgreSQL comes with. It skips the test where PostgreSQL is not installed.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	s, err := Run("", settings...)
+	s, err := Run(InMemory(), settings...)
 	check(t, err)
 	t.Cleanup(s.Close)
 	return s

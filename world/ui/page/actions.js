@@ -2,6 +2,7 @@
 // chosen when it was opened, whatever becomes of that meanwhile.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { parse, pathOf, post } from './api.js';
+import { atTick } from './clock.js';
 import { Difference } from './compare.js';
 import { grown } from './live.js';
 import { beside, Command, Fact, Trouble, word } from './parts.js';
@@ -130,14 +131,17 @@ export function Fork({ world, record, name, close }) {
   const [id, setId] = useState('');
   const [effects, setEffects] = useState('hold');
   const [seed, setSeed] = useState('');
-  const send = () => post(pathOf(world, 'fork'), { id: id.trim(), at: String(record.id), effects, ...(seed ? { seed: parse(seed) } : {}) });
+  const [live, setLive] = useState('');
+  const kinds = effects !== 'hold' ? live.split(/[\s,]+/).filter((k) => k !== '') : [];
+  const send = () => post(pathOf(world, 'fork'), { id: id.trim(), at: String(record.id), effects, live: kinds, ...(seed ? { seed: parse(seed) } : {}) });
   const done = (/** @type {any} */ is) => html`<p class="good" role="status">✓ ${spelled(is.world_id)} is forked after #${is.at}. Whoever serves worlds here says whether it is served, too.</p>`;
   return html`<${Form} name=${'Fork after ' + spelled(name)} ready=${id.trim() !== '' && /^\d*$/.test(seed)} send=${send} done=${done} close=${close}
-    command=${`worldctl fork ${word(beside(world, id.trim() || 'try'))} --at ${word(name)}${effects === 'hold' ? '' : ' --effects ' + effects}${seed ? ' --seed ' + word(seed) : ''}`}>
+    command=${`worldctl fork ${word(beside(world, id.trim() || 'try'))} --at ${word(name)}${effects === 'hold' ? '' : ' --effects ' + effects}${kinds.map((k) => ' --live ' + word(k)).join('')}${seed ? ' --seed ' + word(seed) : ''}`}>
     <${Field} name="Its id, and the name of its directory" of=${id} set=${setId} hint="try" />
     <label>New effects of the fork<select value=${effects} onChange=${(/** @type {any} */ e) => setEffects(e.target.value)}>
       <option value="hold">wait for a person</option><option value="recorded">are answered by what this world has recorded</option>
-      <option value="recorded-or-live">are answered so, or else performed</option><option value="live">are performed</option></select></label>
+      <option value="live">are performed</option></select></label>
+    ${effects !== 'hold' && html`<${Field} name=${effects === 'live' ? 'Kinds of effects that are performed, for real' : 'Kinds that are performed, for real, where nothing recorded answers'} of=${live} set=${setLive} hint="model.ask, tool.*" />`}
     <${Field} name="Another seed, if its randomness shall be another" of=${seed} set=${setSeed} hint="a number" />
   <//>`;
 }
@@ -170,15 +174,20 @@ export function WhatIf({ world, record, name, close }) {
 
 /** Supposed is what came of a what-if. @param {{of: any, world: string}} props */
 function Supposed({ of, world }) {
-  return html`<h2 class="sub">${of.same ? 'Nothing would be different' : 'It would be different'}</h2>
+  return html`<h2 class="sub">${of.same ? 'Nothing would be different' : of.diff.same ? 'Nothing that can be known would be different' : 'It would be different'}</h2>
     <dl class="facts">
       <${Fact} name="events">${number(of.sent)} new, ${number(of.again.events)} sent again${of.again.refused > 0 ? `, ${number(of.again.refused)} refused` : ''}<//>
-      ${of.again.left_out?.length > 0 && html`<${Fact} name="left out">what persons decided is not repeated: ${of.again.left_out.map((/** @type {any} */ l) => number(l.records) + ' ' + spelled(l.kind)).join(', ')}<//>`}
+      ${of.again.decided > 0 && html`<${Fact} name="decided">${number(of.again.decided)} parked, as a person did about the same<//>`}
+      ${of.again.left_out?.length > 0 && html`<${Fact} name="left out">what persons decided and is not repeated: ${of.again.left_out.map((/** @type {any} */ l) => number(l.records) + ' ' + spelled(l.kind)).join(', ')}<//>`}
       <${Fact} name="effects">${number(of.answered)} answered by what was recorded${of.stubbed > 0 ? `, ${number(of.stubbed)} by stubs` : ''}<//>
-      ${of.unknown && html`<${Fact} name="unknown"><span class="doubt">? from tick ${of.unknown.tick} on nobody can know: nothing recorded answers ${line(of.unknown.kind, 60)} of ${line(of.unknown.cell, 60)}</span><${Whole} of=${of.unknown.params} /><//>`}
+      ${of.unknown.length > 0 && html`<${Fact} name="unknown"><span class="doubt">? ${number(of.unknown.length + of.unknown_more)} ${of.unknown.length + of.unknown_more === 1 ? 'cell' : 'cells'}, left out of what is compared</span>
+        ${of.unknown.map((/** @type {any} */ u) => html`<div key=${u.cell}><b>${line(u.cell, 60)}</b> after ${atTick(u.tick)}: ${because(u)}${u.why === 'asks' && html` <${Whole} of=${u.effect.params} />`}</div>`)}<//>`}
     </dl>
     ${of.diff && html`<${Difference} of=${of.diff} worlds=${[world, '']} />`}`;
 }
+
+/** because says why a cell is unknown. @param {any} u */
+const because = (u) => (u.why === 'asks' ? `nothing recorded answers ${line(u.effect.kind, 60)}` : u.why === 'told' ? `${line(u.of, 60)} tells it something` : u.why === 'waits' ? `it waits for ${line(u.of, 60)}` : `what it asks for has no room beside what ${line(u.of, 60)} asks for`);
 
 /** Effects are side effects of a part that was left, or would be. @param {{of: any[]}} props */
 export function Effects({ of }) {

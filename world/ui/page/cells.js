@@ -1,12 +1,13 @@
 // The cells of a world, and how one stands or stood.
 import { html } from './lib.js';
 import { pathOf } from './api.js';
+import { when } from './clock.js';
 import { Stuck } from './decide.js';
 import { useAnswer } from './live.js';
 import { at, ofMoment } from './moment.js';
 import { here, place, there } from './place.js';
 import { Command, Fact, Head, List, Trouble, word } from './parts.js';
-import { Mark, sentence } from './story.js';
+import { Mark, sentence, tone } from './story.js';
 import { line, number, spelled, Value } from './text.js';
 
 /** Cells is the view. @param {{world: string, status: any}} props */
@@ -56,7 +57,7 @@ function Cell({ world, cell }) {
       <${Rights} world=${world} cell=${cell} />
       <h2 class="sub">Its way</h2>
       <ol class="story">${(way.is?.records ?? []).map((/** @type {any} */ r) => html`<li key=${r.id} class=${r.id === is.at ? 'here' : ''}>
-        <a href=${here({ of: cell, at: r.id })} title="as of this record">#${r.id}</a> <${Mark} of=${r.kind} /> <b>${spelled(r.kind)}</b> <small>t${r.time}</small><p>${sentence(r)}</p></li>`)}</ol>
+        <a href=${here({ of: cell, at: r.id })} title="as of this record">#${r.id}</a> <${Mark} of=${r} /> <b>${spelled(r.kind)}</b> <small>${when(r.time)}</small><p class=${tone(r)}>${sentence(r)}</p></li>`)}</ol>
       <footer><${Command} line=${`worldctl cell show ${word(cell)}${at() ? ' --at ' + word(at()) : ''}`} /></footer>
     </div>`;
 }
@@ -79,7 +80,7 @@ function Due({ name, all, of }) {
   if (!all) return null;
   return html`<h2 class="sub">${name} <small>${number(all)}${all > of.length ? ', the first ' + of.length : ''}</small></h2>
     <ol class="story">${of.map((e) => html`<li key=${e.record + e.name}><a href=${there('records', { of: e.record })}>#${e.record}</a> <b>${spelled(e.name)}</b>
-      ${e.at !== undefined && html` <small>at t${e.at}</small>`}<p>${line(e.data)}</p></li>`)}</ol>`;
+      ${e.at !== undefined && html` <small>at ${when(e.at)}</small>`}<p>${line(e.data)}</p></li>`)}</ol>`;
 }
 
 /** Rights are what the rules in force give a cell, and what of that is used. @param {{world: string, cell: string}} props */

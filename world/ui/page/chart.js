@@ -1,6 +1,7 @@
 // Lines along the ticks of a world. Its colors are those of the theme, and what it shows
 // stands below it as numbers, for whoever cannot see it.
 import { html } from './lib.js';
+import { atTick, when } from './clock.js';
 import { lead, there } from './place.js';
 import { number } from './text.js';
 
@@ -24,11 +25,11 @@ export function Chart({ title, ticks, lines }) {
   };
   const sum = shown.map((l) => l.name + ' at most ' + number(Math.max(...l.of))).join(', ');
   return html`<figure class="chart"><figcaption>${title} ${shown.map((l) => html`<span key=${l.name} class=${'key ' + l.color}>${l.name}</span>`)}</figcaption>
-    <svg viewBox=${`0 0 ${wide} ${high + below}`} role="img" aria-label=${`${title}, ticks ${first} to ${last}: ${sum}`} onClick=${clicked}>
+    <svg viewBox=${`0 0 ${wide} ${high + below}`} role="img" aria-label=${`${title}, ${atTick(first)} to ${atTick(last)}: ${sum}`} onClick=${clicked}>
       ${[...new Set([0, Math.round(most / 2), most])].map((v) => html`<g key=${v}><line x1=${left} x2=${wide} y1=${y(v)} y2=${y(v)} /><text x=${left - 6} y=${y(v) + 4} text-anchor="end">${number(v)}</text></g>`)}
-      <text x=${left} y=${high + 14}>t${first}</text><text x=${wide} y=${high + 14} text-anchor="end">t${last}</text>
+      <text x=${left} y=${high + 14}>${when(first)}</text><text x=${wide} y=${high + 14} text-anchor="end">${when(last)}</text>
       ${shown.map((l) => html`<g key=${l.name} class=${l.color}><polyline points=${l.of.map((v, i) => x(i).toFixed(1) + ',' + y(v).toFixed(1)).join(' ')} />
-        ${ticks.length <= 60 && l.of.map((v, i) => html`<circle key=${i} cx=${x(i)} cy=${y(v)} r="2"><title>t${ticks[i].to}: ${number(v)} ${l.name}</title></circle>`)}</g>`)}
+        ${ticks.length <= 60 && l.of.map((v, i) => html`<circle key=${i} cx=${x(i)} cy=${y(v)} r="2"><title>${when(ticks[i].to)}: ${number(v)} ${l.name}</title></circle>`)}</g>`)}
     </svg></figure>`;
 }
 

@@ -1,6 +1,7 @@
 // How two moments differ, of one world or of two.
 import { html, useEffect, useState } from './lib.js';
 import { dirOf, pathOf } from './api.js';
+import { atTick } from './clock.js';
 import { useAnswer } from './live.js';
 import { at } from './moment.js';
 import { address, go, place } from './place.js';
@@ -67,8 +68,8 @@ export function Difference({ of, worlds }) {
   const intents = [...of.intents.changed, ...of.intents.added, ...of.intents.gone];
   const { parted } = of;
   return html`<dl class="facts">
-      <${Fact} name="A">${spelled(of.a.world_id)} at <${At} world=${worlds[0]} of=${of.a.at} />, tick ${number(of.a.time)}, state root <code>${short(of.a.state_root)}</code><//>
-      <${Fact} name="B">${spelled(of.b.world_id)} at <${At} world=${worlds[1]} of=${of.b.at} />, tick ${number(of.b.time)}, state root <code>${short(of.b.state_root)}</code><//>
+      <${Fact} name="A">${spelled(of.a.world_id)} at <${At} world=${worlds[0]} of=${of.a.at} />, ${atTick(of.a.time, worlds[0])}, state root <code>${short(of.a.state_root)}</code><//>
+      <${Fact} name="B">${spelled(of.b.world_id)} at <${At} world=${worlds[1]} of=${of.b.at} />, ${atTick(of.b.time, worlds[1] || worlds[0])}, state root <code>${short(of.b.state_root)}</code><//>
       <${Fact} name="they part">${parted.common > 0 ? html`after <${At} world=${worlds[0]} of=${parted.common} />, which both have` : 'at the first record'}: <${GoesOn} name="A" world=${worlds[0]} of=${parted.a} />, <${GoesOn} name="B" world=${worlds[1]} of=${parted.b} /><//>
       ${of.a.manifest !== of.b.manifest && html`<${Fact} name="rules"><span class="warn">others: ${short(of.a.manifest, 8)}, and ${short(of.b.manifest, 8)}</span><//>`}
     </dl>

@@ -1,6 +1,7 @@
 // What was said to a cell, what it said and asked for, and what it was told: in the order in
 // which the cell handled it, which is not that of the ticks where events were sent ahead.
 import { html, useLayoutEffect, useMemo, useRef, useState } from './lib.js';
+import { atTick, when } from './clock.js';
 import { columns } from './columns.js';
 import { at, recordAt } from './moment.js';
 import { amend, here, place, there } from './place.js';
@@ -8,6 +9,7 @@ import { Command, Fact, Head, List, Trouble, word } from './parts.js';
 import { leftBehind, useRollbacks } from './past.js';
 import { context, messageOf, useViews } from './message.js';
 import { useRecords } from './told.js';
+import { tone } from './story.js';
 import { number, line, short, spelled, Value, Whole, Words } from './text.js';
 import { turnsOf } from './turns.js';
 
@@ -132,14 +134,14 @@ function Item({ item, left }) {
 const mine = (item) => item.of === 'said' || item.of === 'call' || item.of === 'answer' || item.said?.who === 'assistant';
 
 /** When leads to the record, with the tick of the step that handled it. @param {{of: any, step?: number}} props */
-const When = ({ of, step = of.id }) => html`<a class="when" href=${there('records', { of: of.id })}>t${columns.value.of.time[step - 1]} #${of.id}</a>`;
+const When = ({ of, step = of.id }) => html`<a class="when" href=${there('records', { of: of.id })}>${when(columns.value.of.time[step - 1])} #${of.id}</a>`;
 
 /** Event is what somebody said to the cell, or the cell to somebody. @param {{item: Item}} props */
 function Event({ item }) {
   const { record, said } = item;
   const to = item.of === 'said' ? record.cells.join(', ') || 'nobody' : '';
   const due = item.step === record.id && record.payload?.due > record.time ? record.payload.due : 0;
-  return html`<header><b>${line(said?.who || record.name, 60)}</b>${said?.who && html` <small>${line(record.name, 60)}</small>`}${to && html` <small>to ${line(to, 80)}</small>`}${due > 0 && html` <small>due at tick ${due}</small>`}<${When} of=${record} step=${item.step} /></header>
+  return html`<header><b>${line(said?.who || record.name, 60)}</b>${said?.who && html` <small>${line(record.name, 60)}</small>`}${to && html` <small>to ${line(to, 80)}</small>`}${due > 0 && html` <small>due at ${atTick(due)}</small>`}<${When} of=${record} step=${item.step} /></header>
     ${record.redacted ? html`<p class="dim">redacted</p>` : said ? html`<${Words} of=${said.text} />${said.rest !== undefined && html`<${More} of=${said.rest} />`}` : html`<div class="bubble"><${Whole} of=${record.payload?.data ?? null} /></div>`}`;
 }
 
@@ -152,6 +154,7 @@ const Line = ({ item }) => html`<header><span class="say">${line(item.record.wha
 /** how a call came out, by the columns: a sign, a class */
 const ends = [
   { test: /^invocation\.finished ok/, sign: '■', how: 'good' },
+  { test: /^invocation\.finished (input_required|accepted)/, sign: '◔', how: 'warn' },
   { test: /^invocation\.finished|^intent\.ended/, sign: '✕', how: 'bad' },
   { test: /^intent\.denied/, sign: '⊖', how: 'bad' },
   { test: /^intent\.parked/, sign: '◔', how: 'warn' },
@@ -194,7 +197,7 @@ function Grown({ of, since }) {
 
 /** Answer is what the cell was told of something that it had asked for before. @param {{item: Item}} props */
 function Answer({ item }) {
-  return html`<div class="bubble answer"><header><b>answer</b> <small>to ${line(item.call.name, 60)} <a href=${there('records', { of: item.call.id })}>#${item.call.id}</a></small><${When} of=${item.record} step=${item.step} /></header>
+  return html`<div class=${'bubble answer ' + tone(item.record)}><header><b>answer</b> <small>to ${line(item.call.name, 60)} <a href=${there('records', { of: item.call.id })}>#${item.call.id}</a></small><${When} of=${item.record} step=${item.step} /></header>
     <${Told} of=${item.record} open=${false} /></div>`;
 }
 
@@ -206,7 +209,7 @@ function Told({ of, open }) {
   const payload = receipt ? receipt.payload : of.payload?.payload ?? of.payload?.reason;
   const said = messageOf(payload?.message ?? payload, undefined);
   const status = receipt?.status ?? of.how;
-  if (said) return html`${status !== 'ok' && html`<p class="bad">${line(status, 40)}</p>`}<header><b>${line(said.who, 60)}</b></header><${Words} of=${said.text} />${said.rest !== undefined && html`<${More} of=${said.rest} />`}`;
+  if (said) return html`${status && status !== 'ok' && html`<p class="bad">${line(status, 40)}</p>`}<header><b>${line(said.who, 60)}</b></header><${Words} of=${said.text} />${said.rest !== undefined && html`<${More} of=${said.rest} />`}`;
   return html`${!open && html`<button type="button" class="fold" aria-expanded=${whole} onClick=${() => setWhole(!whole)}>${status && status !== 'ok' && html`<b class="bad">${line(status, 40)}</b> `}<code>${line(payload ?? null, 160)}</code></button>`}
     ${(whole || open) && html`<${Whole} of=${payload ?? null} />`}`;
 }

@@ -107,15 +107,20 @@ function record(world, at) {
   return /^#?\d+$/.test(at) ? Number(at.replace('#', '')) : 0;
 }
 
-/** cell is how a cell stood: each moment is the one before with the middle exchanged. @param {string} world @param {string} name @param {string} moment */
+/** cell is how a cell stood: each moment is the one before with edits, [from, keep, drop, text, ...]. @param {string} world @param {string} name @param {string} moment */
 function cell(world, name, moment) {
   const at = record(world, moment);
   const moments = text(canonical(world + '/cell?cell=' + encodeURIComponent(name)));
   if (moments === null || at === 0 || at > (copy?.whole ?? 0)) return null;
   let is = '';
-  for (const [from, start, end, between] of JSON.parse(moments)) {
+  for (const [from, ...edits] of JSON.parse(moments)) {
     if (from > at) break;
-    is = is.slice(0, start) + between + is.slice(is.length - end);
+    let [next, done] = ['', 0];
+    for (let i = 0; i < edits.length; i += 3) {
+      next += is.slice(done, done + edits[i]) + edits[i + 2];
+      done += edits[i] + edits[i + 1];
+    }
+    is = next + is.slice(done);
   }
   return is === '' ? null : is.replace(/"at":0}$/, `"at":${at}}`);
 }

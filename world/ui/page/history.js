@@ -3,6 +3,7 @@
 import { html, useMemo, useState } from './lib.js';
 import { Effects, Fork, Prune, RollBack, Snap, WhatIf } from './actions.js';
 import { may, pathOf, post } from './api.js';
+import { when } from './clock.js';
 import { columns } from './columns.js';
 import { copy } from './copy.js';
 import { grown, useAnswer } from './live.js';
@@ -94,7 +95,7 @@ function Row({ of, snap, left }) {
     'snapshot.created': (snap ? (snap.pinned ? 'pinned' : 'kept') : 'let go') + (of.payload?.label ? ': ' + line(of.payload.label, 80) : ''),
     'rollback.applied': `#${of.payload?.snapshot_journal_len + 1} to #${of.id - 1} are left behind: ${line(of.payload?.reason ?? '', 80)}`,
   }[/** @type {string} */ (of.kind)];
-  return html`<span class=${left ? 'hatched mark-row' : 'mark-row'}><span><${Mark} of=${of.kind} /> <b>${about(of)}</b> <small class="when">t${of.time} #${of.id}</small></span>${more && html`<small>${more}</small>`}${left > 0 && html`<small>left behind by the rollback #${left}</small>`}</span>`;
+  return html`<span class=${left ? 'hatched mark-row' : 'mark-row'}><span><${Mark} of=${of} /> <b>${about(of)}</b> <small class="when">${when(of.time)} #${of.id}</small></span>${more && html`<small>${more}</small>`}${left > 0 && html`<small>left behind by the rollback #${left}</small>`}</span>`;
 }
 
 /** Moment is one, and what can be done from there. @param {{world: string, record: any, snap: any, left: number, known: boolean}} props */
@@ -114,7 +115,7 @@ function Moment({ world, record, snap, left, known }) {
     grown.value++;
   };
   const p = record.payload ?? {};
-  return html`<${Head} title=${html`<${Mark} of=${record.kind} /> ${about(record)}`} about=${`t${record.time} #${record.id}`}>
+  return html`<${Head} title=${html`<${Mark} of=${record} /> ${about(record)}`} about=${`${when(record.time)} #${record.id}`}>
       ${!copy && html`<a href=${there('compare', { a: record.id, at: '' })}>compare with now</a>`}
       <a href=${there('timeline', { of: record.id })}>timeline</a>
     <//>

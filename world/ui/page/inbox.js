@@ -2,6 +2,7 @@
 import { html, useLayoutEffect, useState } from './lib.js';
 import { parse, pathOf, post } from './api.js';
 import { Batch } from './batch.js';
+import { atTick, when } from './clock.js';
 import { columns } from './columns.js';
 import { Form, ShowAll, Stuck, Ways } from './decide.js';
 import { useAnswer } from './live.js';
@@ -121,7 +122,7 @@ function Facts({ of, world }) {
   return html`<dl class="facts">
     ${of.rules?.length > 0 && html`<${Fact} name="decided by">${of.rules.map(spelled).join(', ')}<//>`}
     ${of.reason && html`<${Fact} name="what is owed">${spelled(of.reason)}<//>`}
-    ${of.deadline > 0 && html`<${Fact} name="until">tick ${of.deadline}, then it is denied<//>`}
+    ${of.deadline > 0 && html`<${Fact} name="until">${atTick(of.deadline, world)}, then it is denied<//>`}
     ${of.repeats && html`<${Fact} name="repeats"><a href=${address(world, 'inbox', { of: of.repeats })}><code>${short(of.repeats)}</code></a>, which a rollback left behind<//>`}
     ${of.cap && html`<${Fact} name="capability">${spelled(of.cap)}<//>`}
     ${of.attempts?.length > 0 && html`<${Fact} name="attempts">${of.attempts.length}<//>`}
@@ -201,7 +202,7 @@ function Past({ world }) {
   return html`<${Head} title="Inbox" about=${(owed.length || 'nothing') + ' waited for a person then'} />
     <div class="pad">
       <${Trouble} of=${error} />
-      <ol class="story">${(is?.records ?? []).map((/** @type {any} */ r) => html`<li key=${r.id}><a href=${there('records', { of: r.id })}>#${r.id}</a> <${Mark} of=${r.kind} /> <b>${spelled(r.kind)}</b> <small>t${r.time}</small>
+      <ol class="story">${(is?.records ?? []).map((/** @type {any} */ r) => html`<li key=${r.id}><a href=${there('records', { of: r.id })}>#${r.id}</a> <${Mark} of=${r} /> <b>${spelled(r.kind)}</b> <small>${when(r.time)}</small>
         <p>${sentence(r)}</p>${r.key && html`<a href=${address(world, 'inbox', { of: r.key })}>what has become of it</a>`}</li>`)}</ol>
       <footer><${CommandNow} line="worldctl intent list --state parked" /></footer>
     </div>`;

@@ -3,6 +3,7 @@
 import { html } from './lib.js';
 import { pathOf } from './api.js';
 import { Chart, sums } from './chart.js';
+import { isReal, when } from './clock.js';
 import { useAnswer } from './live.js';
 import { at } from './moment.js';
 import { there } from './place.js';
@@ -14,8 +15,8 @@ export function Meters({ world }) {
   const { is, error } = useAnswer(pathOf(world, 'series') + '?buckets=200&limit=30' + (at() ? '&to=' + encodeURIComponent(at()) : ''));
   const budgets = useAnswer(pathOf(world, 'budgets') + '?limit=1000');
   const rules = useAnswer(pathOf(world, 'manifest'), true);
-  const ticks = is?.ticks ?? [];
-  return html`<${Head} title="Meters" about=${is && (ticks.length ? `ticks ${number(ticks[0].from)} to ${number(ticks[ticks.length - 1].to)}` : 'nothing has happened')} />
+  const ticks = (is?.ticks ?? []).filter((/** @type {any} */ t) => t.to > 0 || !isReal()); // of tick 0 is only that it was made, long before
+  return html`<${Head} title="Meters" about=${is && (ticks.length ? (isReal() ? `${when(ticks[0].from)} to ${when(ticks[ticks.length - 1].to)}` : `ticks ${number(ticks[0].from)} to ${number(ticks[ticks.length - 1].to)}`) : 'nothing has happened')} />
     <${Trouble} of=${error ?? budgets.error} />
     <div class="pad wide">
       <${Along} ticks=${ticks} />
@@ -99,6 +100,6 @@ function Numbers({ ticks }) {
   const columns = /** @type {(keyof typeof counted)[]} */ (Object.keys(counted));
   const told = units.filter((u) => ticks.some((t) => t.cost[u]));
   return html`<div class="scroll" tabindex="0" role="region" aria-label="ticks"><table><thead><tr><th>ticks</th>${columns.map((c) => html`<th class="n" key=${c}>${c}</th>`)}${told.map((u) => html`<th class="n" key=${u}>${u}</th>`)}</tr></thead>
-    <tbody>${ticks.map((t) => html`<tr key=${t.from}><td><a href=${there('timeline', { at: 't' + t.to })}>${t.from === t.to ? 't' + t.to : `t${t.from}–t${t.to}`}</a></td>
+    <tbody>${ticks.map((t) => html`<tr key=${t.from}><td><a href=${there('timeline', { at: 't' + t.to })}>${t.from === t.to ? when(t.to) : `${when(t.from)}–${when(t.to)}`}</a></td>
       ${columns.map((c) => html`<td class="n" key=${c}>${number(count(t, c))}</td>`)}${told.map((u) => html`<td class="n" key=${u}>${number(t.cost[u] ?? 0)}</td>`)}</tr>`)}</tbody></table></div>`;
 }

@@ -2,6 +2,7 @@
 // shows what is now, and follows it.
 import { html, useEffect, useState } from './lib.js';
 import { may } from './api.js';
+import { isReal, when } from './clock.js';
 import { columns } from './columns.js';
 import { useKey } from './parts.js';
 import { amend, here, lead, place, there } from './place.js';
@@ -60,7 +61,7 @@ export function Moment() {
   useKey('.', () => lead(here({ at: '' })), past);
   if (!past) return null;
   return html`<div class="moment" role="status">
-    <span>as of <a href=${there('timeline', { of: n || undefined })}><b>${n ? '#' + n : spelled(at())}</b></a>${n > 0 && n <= of.n ? ` (tick ${number(of.time[n - 1])})` : ''}: nothing can be decided ${view === 'history' && may('admin') ? 'or changed in the past; what if asks how it might have gone on' : 'in the past'}</span>
+    <span>as of <a href=${there('timeline', { of: n || undefined })}><b>${n ? '#' + n : spelled(at())}</b></a>${n > 0 && n <= of.n ? ` (${isReal() ? when(of.time[n - 1]) : `tick ${number(of.time[n - 1])}`})` : ''}: nothing can be decided ${view === 'history' && may('admin') ? 'or changed in the past; what if asks how it might have gone on' : 'in the past'}</span>
     <span class="right"><button type="button" disabled=${n < 2} onClick=${() => step(-1)}>earlier <kbd>[</kbd></button>
       <button type="button" disabled=${n >= of.n} onClick=${() => step(1)}>later <kbd>]</kbd></button>
       <button type="button" aria-pressed=${playing} disabled=${n >= of.n} onClick=${() => setPlaying(!playing)}>play <kbd>p</kbd></button>

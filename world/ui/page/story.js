@@ -1,6 +1,7 @@
 // How it came to something: the way back to the input, a record a line.
 import { html, useEffect, useState } from './lib.js';
 import { get, pathOf } from './api.js';
+import { look } from './lanes.js';
 import { address } from './place.js';
 import { spelled } from './text.js';
 
@@ -10,9 +11,13 @@ const marks = {
   'invocation.finished': '■', 'intent.resolved': '⚑', 'timer.fired': '◷', 'clock.advanced': '·', 'snapshot.created': '⚐', 'rollback.applied': '↶',
 };
 
-/** Mark is the sign of a kind of record. @param {{of: string}} props */
-export function Mark({ of }) {
-  return html`<span class=${'mark ' + of.replace('.', '-')} aria-hidden="true">${marks[/** @type {keyof typeof marks} */ (of)] ?? '·'}</span>`;
+/** tone is the class of what tells of a record: bad where it came out so, such as an answer that is an error. @param {{kind: string, how?: string}} of */
+export const tone = ({ kind, how }) => (look(how ? kind + ' ' + how : kind).color === 'bad' ? 'bad' : '');
+
+/** Mark is the sign of a record. @param {{of: {kind: string, how?: string}}} props */
+export function Mark({ of: record }) {
+  const of = record.kind;
+  return html`<span class=${'mark ' + of.replace('.', '-') + ' ' + tone(record)} aria-hidden="true">${marks[/** @type {keyof typeof marks} */ (of)] ?? '·'}</span>`;
 }
 
 /** sentence says on one line what a record says, as worldctl tail does. @param {any} record */
@@ -41,7 +46,7 @@ export function Story({ world, from }) {
     return () => end.abort();
   }, [world, from]);
   return html`<ol class="story">${way.map((r) => html`<li key=${r.id}>
-    <a href=${address(world, 'records', { of: r.id })}>#${r.id}</a> <${Mark} of=${r.kind} /> <b>${spelled(r.kind)}</b>
-    <p>${sentence(r)}</p>
+    <a href=${address(world, 'records', { of: r.id })}>#${r.id}</a> <${Mark} of=${r} /> <b>${spelled(r.kind)}</b>
+    <p class=${tone(r)}>${sentence(r)}</p>
   </li>`)}</ol>`;
 }

@@ -2,6 +2,7 @@
 // zoom and to find causes asks the server nothing.
 import { html, useEffect, useMemo, useRef, useState } from './lib.js';
 import { pathOf } from './api.js';
+import { isReal, Tick, when } from './clock.js';
 import { columns } from './columns.js';
 import { useAnswer } from './live.js';
 import { axis, first, groups, look, wayOf } from './lanes.js';
@@ -10,7 +11,7 @@ import { amend, go, here, lead, place, there, where } from './place.js';
 import { Command, Head, useKey, word } from './parts.js';
 import { Record } from './records.js';
 import { Beside } from './shadow.js';
-import { Mark, sentence } from './story.js';
+import { Mark, sentence, tone } from './story.js';
 import { cut, number, spelled } from './text.js';
 
 const laneHeight = 24;
@@ -173,7 +174,7 @@ function Lanes({ of, line, now, groups: all, chosen, moment, world, zoom, pan, t
   });
   useEffect(() => {
     if (canvas.current) paint(canvas.current, height, (draw, wide, color) => drawLanes(draw, wide, height, color, of, line, now, rows, chosen, moment));
-  }, [of, line, now.from, now.to, all, chosen, moment, width, height]);
+  }, [of, line, now.from, now.to, all, chosen, moment, width, height, isReal()]);
   useEffect(() => {
     const on = canvas.current;
     const turned = (/** @type {WheelEvent} */ e) => {
@@ -220,15 +221,16 @@ function drawLanes(draw, wide, height, color, of, line, now, rows, chosen, momen
     draw.fillRect(x(moment - 1) + 3, 0, 1, height);
   }
   draw.font = '11px system-ui, sans-serif';
-  let last = -60;
+  const apart = isReal() ? 150 : 60; // a time of the calendar is longer than the number of a tick
+  let last = -apart;
   for (const { tick, from } of line.ticks) {
     const px = (from - now.from) * scale;
-    if (px < 0 || px > wide || px - last < 60) continue;
+    if (px < 0 || px > wide || px - last < apart) continue;
     last = px;
     draw.fillStyle = color('line');
     draw.fillRect(px, 0, 1, height);
     draw.fillStyle = color('dim');
-    draw.fillText('t' + tick, px + 3, 12);
+    draw.fillText(when(tick), px + 3, 12);
   }
   const lanes = new Map(rows.map(({ lane, y }) => [lane.cell, y]));
   for (const { lane, y } of rows) {
@@ -367,5 +369,5 @@ function InView({ world, of, from, count, chosen }) {
   useKey('k', () => step(-1));
   return html`<h2 class="told">Records in view <small>${number(count)}, from #${start + 1}</small></h2>
     <nav class="list" aria-label="Records in view">${records.map((/** @type {any} */ r) => html`<a key=${r.id} href=${here({ of: r.id })} aria-current=${r.id === chosen}>
-      <span class="row"><span class="n">#${r.id}</span><span class="n dim">t${r.time}</span><span><${Mark} of=${r.kind} /> ${spelled(r.kind)}</span><span class="say">${sentence(r)}</span></span></a>`)}</nav>`;
+      <span class="row"><span class="n">#${r.id}</span><${Tick} of=${r.time} /><span><${Mark} of=${r} /> ${spelled(r.kind)}</span><span class=${'say ' + tone(r)}>${sentence(r)}</span></span></a>`)}</nav>`;
 }

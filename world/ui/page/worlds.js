@@ -1,6 +1,7 @@
 // All worlds that are served here: those that need somebody first.
 import { html, useEffect, useRef, useState } from './lib.js';
 import { dirOf, get, pathOf } from './api.js';
+import { when } from './clock.js';
 import { useAnswer } from './live.js';
 import { address } from './place.js';
 import { Command, Head, Trouble } from './parts.js';
@@ -53,11 +54,11 @@ export function Worlds() {
     <${Trouble} of=${all.error ?? inbox.error} />
     ${all.is?.away && html`<p class="bad">${number(all.is.away)} of the stores ${all.is.away === 1 ? 'does' : 'do'} not answer: worlds there are not in this list, and wait</p>`}
     <div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
-      <thead><tr><th>world</th><th>stands</th><th class="n">records</th><th class="n">tick</th><th class="n">cells</th><th>effects</th><th>needs a person</th><th>rules</th><th>chain root</th></tr></thead>
+      <thead><tr><th>world</th><th>stands</th><th class="n">records</th><th class="n">tick or time</th><th class="n">cells</th><th>effects</th><th>needs a person</th><th>rules</th><th>chain root</th></tr></thead>
       <tbody>${rows.map((/** @type {any} */ w) => html`<tr key=${w.id}>
         <td><a href=${address(w.id, 'inbox')}>${spelled(w.world ?? w.name)}</a> <small>${short(w.id, 8)}</small></td>
         <td>${w.anchor && !w.anchor.ok ? html`<span class="bad">✕ its anchor differs</span>` : w.idle ? html`<span class="dim">${w.open ? 'idle' : 'rests'}</span>` : html`<span class="good">has work</span>`}</td>
-        <td class="n">${number(w.head.id)}</td><td class="n">${w.intents && number(w.time)}</td><td class="n">${w.intents && number(w.cells)}</td>
+        <td class="n">${number(w.head.id)}</td><td class="n">${w.intents && (w.now === undefined ? number(w.time) : when(w.time, w.id))}</td><td class="n">${w.intents && number(w.cells)}</td>
         <td>${w.intents && html`<${Effects} of=${w.intents} />`}</td>
         <td>${owed(w) ? html`<a href=${address(w.id, 'inbox')}>${Object.entries(words).filter(([wants]) => by.get(w.id)?.get(wants)).map(([wants, name]) => by.get(w.id)?.get(wants) + ' ' + name).join(', ')}</a>` : html`<span class="dim">nothing</span>`}</td>
         <td>${w.manifest && html`v${w.manifest.version} <small>${short(w.manifest.hash, 8)}</small>`}</td>

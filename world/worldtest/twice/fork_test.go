@@ -32,7 +32,7 @@ func (l *life) fork(context.Context) error {
 	effects := pick(l.rng, journal.ForkHold, journal.ForkLive, journal.ForkLive)
 	child := newHome(fmt.Sprintf("fork%d", l.forks+1), l.home.dir, past)
 	err := world.Fork(context.Background(), world.Config{Journal: past, History: past, Keys: child.keys, Registry: registry()},
-		journal.Forked{World: child.id, Effects: effects, Actor: "ada"}, nil)
+		&journal.Forked{World: child.id, Effects: effects, Actor: "ada"}, nil)
 	if err != nil { // a tick is open there
 		return l.open()
 	}

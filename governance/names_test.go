@@ -1,0 +1,162 @@
+package governance_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+func namesManifest(when, params string) *manifest.Manifest {
+	return &manifest.Manifest{
+		World:    "shop",
+		Reducers: map[string]manifest.Reducer{"desk": {}, "clerk": {}},
+		Effects: map[string]manifest.Effect{
+			"refund.pay":  {Adapter: "http", Class: manifest.ClassDestructive, Compensate: &manifest.Compensate{Kind: "mail.send", Params: params}},
+			"refund.look": {Adapter: "http", Class: manifest.ClassRead},
+			"mail.send":   {Adapter: "exec"},
+		},
+		Caps:     map[string]manifest.Cap{"till": {Type: manifest.CapHTTP}, "post": {Type: manifest.CapExec}},
+		Policies: []manifest.Policy{{Name: "first", When: "true"}, {Name: "second", When: when}},
+	}
+}
+
+// typosOf returns what is wrong with a policy, and with the params of a compensation.
+func typosOf(t *testing.T, when, params string) (out []string) {
+	t.Helper()
+	require.NoError(t, governance.CheckPolicy(when), when)
+	require.NoError(t, governance.CheckTransform(params), params)
+	faults, err := governance.CheckRules(namesManifest(when, params), nil, nil)
+	require.NoError(t, err)
+	for _, f := range faults {
+		require.Contains(t, []string{"/policies/1/when", "/effects/refund.pay/compensate/params"}, f.Path)
+		out = append(out, fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Msg))
+	}
+	return out
+}
+
+// TestAGuardThatNamesNothingIsAFault is each variable that has names, in each form in which
+// a rule can compare it, with a name that there is and with a slip.
+func TestAGuardThatNamesNothingIsAFault(t *testing.T) {
+	type variable struct{ name, good, slip string }
+	forms := []string{
+		`V == "X"`, `"X" == V`, `V != "X"`, `"X" != V`, `!(V == "X")`, `V in ["X"]`, `!(V in ["X", "X"])`, `"X" in [V]`, `[V] == ["X"]`,
+		`V in ["X"] + []`, `V in (cell.key == "a" ? ["X"] : ["X"])`, `V in {"X": 1}`, `{"X": true}[V]`, `(cell.key == "a" ? "X" : V) == "X" && V == "X"`,
+		`V == (cell.key == "a" ? "X" : "X")`, `V == "X" ? true : false`, `cell.key == "a" || (V == "X" ? intent.step > 1 : true)`,
+		`V == {"a": "X"}[cell.key]`, `V in {"a": ["X"]}[cell.key]`, `V in {"a": ["X"]}.a`, `{"a": {"X": true}}.a[V]`,
+		`["X"].exists(k, k == V)`, `["X"].exists(k, V != k)`, `["X"].all(k, k != V)`, `["X"].exists_one(k, k == V)`, `V in ["X"].map(k, k)`,
+		`V in ["X"].filter(k, k != "")`, `[["X"]].exists(l, V in l)`, `{"X": 1}.exists(k, k == V)`, `["X"].filter(k, k == V).size() == 1`,
+		`V.matches("^X$")`, `matches(V, "^(X|X)$")`, `V.startsWith("X")`, `V.endsWith("X")`, `V.contains("X")`, `"X".startsWith(V)`, `"X".endsWith(V)`,
+		`dyn(V) == dyn("X")`, `string(V) == "X"`, `V + "!" == "X!"`, `"-" + V == "-" + "X"`,
+		"V ==\n  'X'", `V == r"X"`, `V == """X"""`, `["X"].exists(p, V.startsWith(p))`, `.V == "X"`,
+	}
+	for _, v := range []variable{
+		{name: "intent.kind", good: "refund.pay", slip: "refnd.pay"},
+		{name: "intent.class", good: "destructive", slip: "destructve"},
+		{name: "effect.adapter", good: "http", slip: "htpp"},
+		{name: "intent.cap", good: "till", slip: "tlil"},
+		{name: "cap.name", good: "post", slip: "pots"},
+		{name: "cap.type", good: "exec", slip: "exce"},
+		{name: "cell.reducer", good: "desk", slip: "dekc"},
+		{name: "world.name", good: "shop", slip: "shpo"},
+	} {
+		for _, form := range forms {
+			with := func(name string) string { return strings.NewReplacer("V", v.name, "X", name).Replace(form) }
+			require.Empty(t, typosOf(t, with(v.good), "null"), with(v.good))
+			faults := typosOf(t, with(v.slip), "null")
+			require.NotEmpty(t, faults, with(v.slip))
+			for _, f := range faults {
+				require.Contains(t, f, v.slip)
+			}
+		}
+	}
+}
+
+func TestSlipsInRulesAreToldWithWhatWasMeant(t *testing.T) {
+	for when, want := range map[string][]string{
+		`intent.kind == "refnd.pay"`:                               {`1:16: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
+		`intent.kind in ["refund.pay", "mial.send", "refund.lok"]`: {`1:31: intent.kind is never "mial.send": did you mean "mail.send"?`, `1:44: intent.kind is never "refund.lok": did you mean "refund.look"?`},
+		`intent.kind.startsWith("refnd.")`:                         {`1:24: intent.kind never starts with "refnd.": did you mean "refund."?`},
+		`intent.kind.endsWith(".snd")`:                             {`1:22: intent.kind never ends with ".snd": did you mean ".send"?`},
+		`intent.kind.contains("refnd")`:                            {`1:22: intent.kind never contains "refnd": did you mean "refund"?`},
+		`intent.kind.matches("refund[.]pay|mial[.]send")`:          {`1:21: intent.kind never matches "mial\\.send"; declared: mail.send, refund.look, refund.pay`},
+		`"refnd.pay".startsWith(intent.kind)`:                      {`1:1: "refnd.pay" never starts with intent.kind: did you mean "refund.pay"?`},
+		`cell.id == "dsk/ada"`:                                     {`1:12: cell.id is never "dsk/ada"; declared: clerk/, desk/, operator/`},
+		`cell.id.startsWith("dsk/")`:                               {`1:20: cell.id never starts with "dsk/": did you mean "desk/"?`},
+		`cell.reducer == "operater"`:                               {`1:17: cell.reducer is never "operater": did you mean "operator"?`},
+		`intent.kind == ""`:                                        {`1:16: intent.kind is never ""; declared: mail.send, refund.look, refund.pay`},
+		`intent.class == "write"`:                                  {`1:17: intent.class is never "write"; declared: destructive, read`},
+		`intent.kind == "refnd" + ".pay"`:                          {`1:24: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
+		`"refnd." + intent.tag == intent.kind`:                     {`1:10: intent.kind never starts with "refnd.": did you mean "refund."?`},
+		`intent.kind + "/" + cell.reducer == "refund.pay/dekc"`:    {`1:37: what it is compared with is never "refund.pay/dekc": did you mean "refund.pay/desk"?`},
+		"intent.kind == \"refund.pay\" &&\n  cap.name == \"tlil\"": {`2:15: cap.name is never "tlil": did you mean "till"?`},
+
+		// What is known of nothing, or can be.
+		`intent.class == "" && intent.cap == ""`:                                             nil,
+		`cell.reducer == "operator" && cell.id == "operator/ada" || cell.id == "desk/a/b"`:   nil,
+		`cell.id.startsWith("desk/A-") || cell.id.endsWith("/ada") || cell.id.contains("x")`: nil,
+		`cell.id.startsWith("de") || cell.id.matches("^x$")`:                                 nil,
+		`intent.tag == "x" || cell.key == "y" || intent.params.kind == "z"`:                  nil,
+		`intent.kind.startsWith("refund.") || intent.kind.startsWith("")`:                    nil,
+		`intent.kind.matches("^refund[.](pay|look)$") || intent.kind.matches("(?i)^REFUND")`: nil,
+		`intent.kind > "refnd" || size(intent.kind) == 3`:                                    nil,
+		`["desk", "refund.pay"].exists(x, x == intent.kind || x == cell.reducer)`:            nil,
+		`["desk", "anybody"].exists(x, x == intent.tag || x == cell.reducer)`:                nil,
+		`intent.kind in intent.params.kinds || intent.params.m[intent.kind] == "x"`:          nil,
+		`"a" == "b" || "a" in ["b"]`:                                                         nil,
+		`{"refund.pay": 100, "mail.send": 5}[intent.kind] > 3`:                               nil,
+		`intent.kind == "mail" + ".send" || "mail." + intent.tag == intent.kind`:             nil,
+	} {
+		require.Equal(t, want, typosOf(t, when, "null"), when)
+	}
+	for params, want := range map[string][]string{
+		`intent.kind == "refund.pay" && receipt.status == "error" ? {"a": intent.cell.startsWith("desk/")} : {}`: nil,
+		`receipt.external_ref == "x" || receipt.payload.status == "eror" ? 1 : 2`:                                nil,
+		`intent.kind == "refnd.pay" ? 1 : 2`:                                                                     {`1:16: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
+		`receipt.status != "eror" ? 1 : 2`:                                                                       {`1:19: receipt.status is never "eror": did you mean "error"?`},
+		`intent.cell == "dekc/a" ? 1 : 2`:                                                                        {`1:16: intent.cell is never "dekc/a"; declared: clerk/, desk/, operator/`},
+	} {
+		require.Equal(t, want, typosOf(t, "true", params), params)
+	}
+}
+
+func TestCapabilitiesNameWhatThereIs(t *testing.T) {
+	config := func(text string) canon.Raw {
+		data, err := canon.FromJSON([]byte(text))
+		require.NoError(t, err)
+		return data
+	}
+	llm := manifest.Effect{Adapter: manifest.CapLLM, Config: config(`{"base_url": "https://a.example/v1", "model": "small-1"}`)}
+	mcp := manifest.Effect{Adapter: manifest.CapMCP, Config: config(`{"command": ["x"], "tool": "search"}`)}
+	anyModel := manifest.Effect{Adapter: manifest.CapLLM, Config: config(`{"base_url": "https://a.example/v1"}`)}
+	anyTool := manifest.Effect{Adapter: manifest.CapMCP, Config: config(`{"command": ["x"]}`)}
+	for name, x := range map[string]struct {
+		cap     manifest.Cap
+		effects map[string]manifest.Effect
+		want    string
+	}{
+		"kind":                  {manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"web.search", "web.serach"}}}, nil, `/caps/c/params/kinds/1: no declared kind of effect matches "web.serach": did you mean "web.search"?`},
+		"prefix of a kind":      {manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"*", "web.*", "wbe.*"}}}, nil, `/caps/c/params/kinds/2: no declared kind of effect matches "wbe.*"; declared: model.ask, web.search`},
+		"tool":                  {manifest.Cap{Type: manifest.CapMCP, Params: manifest.CapParams{Tools: []string{"*", "sea*", "serch"}}}, nil, `/caps/c/params/tools/2: no tool of an effect matches "serch": did you mean "search"?`},
+		"model":                 {manifest.Cap{Type: manifest.CapLLM, Params: manifest.CapParams{Models: []string{"small-*", "smal-1"}}}, nil, `/caps/c/params/models/1: no model of an effect matches "smal-1": did you mean "small-1"?`},
+		"tool that params say":  {manifest.Cap{Type: manifest.CapMCP, Params: manifest.CapParams{Tools: []string{"serch"}}}, map[string]manifest.Effect{"a.b": anyTool}, ""},
+		"model that params say": {manifest.Cap{Type: manifest.CapLLM, Params: manifest.CapParams{Models: []string{"x"}}}, map[string]manifest.Effect{"a.b": anyModel}, ""},
+	} {
+		m := namesManifest("true", "null")
+		m.Effects = map[string]manifest.Effect{"model.ask": llm, "web.search": mcp}
+		maps.Copy(m.Effects, x.effects)
+		m.Caps = map[string]manifest.Cap{"c": x.cap}
+		err := governance.RefuseRules(m, nil, nil)
+		if x.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.EqualError(t, err, "manifest: "+x.want, name)
+	}
+}

@@ -1,0 +1,185 @@
+package governance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Gap is why nobody may ask for a kind of effect.
+type Gap struct{ Kind, Msg string }
+
+// Ungranted returns the kinds of effects that no reducer is granted, whatever the params:
+// no capability fits them, those that fit are granted to nobody, or all of these leave out
+// what the effect's config fixes: its model, server, program, request or directory.
+func Ungranted(m *manifest.Manifest) []Gap {
+	granted := make(map[string]bool)
+	for _, r := range m.Reducers { // order cannot show: a set
+		for _, name := range r.Grants {
+			granted[name] = true
+		}
+	}
+	var caps []grant
+	for _, name := range slices.Sorted(maps.Keys(m.Caps)) {
+		caps = append(caps, grantOf(m, name))
+	}
+	var out []Gap
+	left := mostPairs
+	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
+		e := m.Effects[kind]
+		why := deniedBy(caps, granted, kind, &e, &left)
+		if left < 0 {
+			break
+		}
+		if why != "" {
+			out = append(out, Gap{kind, why})
+		}
+	}
+	return out
+}
+
+// mostPairs is how many pairs of an effect and a capability are looked at: a manifest of 4 MiB has 10^8.
+// What is found is a warning, and those of the first do.
+const mostPairs = 1 << 21
+
+func grantOf(m *manifest.Manifest, name string) grant {
+	return grant{name: name, Cap: m.Caps[name], parse: parsers(Version)[m.Caps[name].Type]}
+}
+
+// deniedBy says why no capability that is granted holds an effect; "": one does.
+func deniedBy(caps []grant, granted map[string]bool, kind string, e *manifest.Effect, left *int) string {
+	why := "no capability fits it: whoever asks is denied"
+	for i := range caps {
+		if *left--; *left < 0 {
+			break
+		}
+		g := &caps[i]
+		if !g.fits(kind, e.Adapter) {
+			continue
+		}
+		if !granted[g.name] {
+			why = fmt.Sprintf("capability %q fits it, and no reducer is granted it", g.name)
+		} else if exceeded := fixedBound(e, &g.Params, g.Type); exceeded != nil {
+			why = fmt.Sprintf("capability %q does not: %s", g.name, exceeded.Reason)
+		} else {
+			return ""
+		}
+	}
+	return why
+}
+
+// fixedBound returns the bound that an effect exceeds by its config alone; nil: none.
+func fixedBound(e *manifest.Effect, p *manifest.CapParams, capType string) *CapError {
+	var exceeded *CapError
+	var codes []Code
+	switch capType {
+	case manifest.CapLLM:
+		if t, err := ParseLLM(e.Config, nil); err == nil {
+			exceeded, codes = t.Allowed(p), []Code{CodeProviderNotAllowed}
+			if t.Model != "" {
+				codes = append(codes, CodeModelNotAllowed)
+			}
+		}
+	case manifest.CapMCP:
+		if t, err := ParseMCPConfig(e.Config); err == nil {
+			exceeded, codes = t.Allowed(p), []Code{CodeServerNotAllowed}
+			if t.Tool != "" {
+				codes = append(codes, CodeToolNotAllowed)
+			}
+		}
+	case manifest.CapExec:
+		if t, err := ParseExec(e.Config, nil); err == nil {
+			t.Args = t.Args[:t.Fixed]
+			exceeded, codes = t.Allowed(p), []Code{CodeProgramNotAllowed, CodeArgNotAllowed}
+		}
+	case manifest.CapHTTP:
+		if t, err := ParseHTTP(e.Config, nil); err == nil {
+			t.leave(p, e.Config)
+			exceeded, codes = t.Allowed(p), []Code{CodeSchemeNotAllowed, CodeHostNotAllowed, CodePortNotAllowed, CodeMethodNotAllowed, CodePathNotAllowed}
+		}
+	case manifest.CapFile:
+		if t, err := parseFileConfig(e.Config); err == nil {
+			if t.Op == "" && !slices.Contains(p.Access, "read") {
+				t.Op = FileWrite
+			}
+			exceeded, codes = t.Allowed(p), []Code{CodeRootNotAllowed, CodeAccessNotAllowed}
+		}
+	}
+	if exceeded == nil || !slices.Contains(codes, exceeded.Code) {
+		return nil
+	}
+	return exceeded
+}
+
+// leave takes a method and a path that a capability allows, where config leaves them to params.
+func (t *HTTPTarget) leave(p *manifest.CapParams, config canon.Raw) {
+	if c, err := parseHTTPConfig(config); err == nil && c.Method == "" && len(p.Methods) > 0 {
+		t.Method = p.Methods[0]
+	}
+	for _, prefix := range p.Paths {
+		if within(t.base, prefix) {
+			t.URL.Path = prefix
+		}
+	}
+}
+
+// Unmeasured returns the kinds of effects that are denied where a budget counts a unit of
+// which they do not say what an attempt costs at most.
+func Unmeasured(m *manifest.Manifest) []Gap {
+	grants, budgets := granted(m)
+	var out []Gap
+	left := mostPairs
+	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
+		if left -= len(grants); left < 0 {
+			break
+		}
+		e := m.Effects[kind]
+		of := []budgetOf{{m.Budget, "the world"}}
+		for i := range grants {
+			if grants[i].fits(kind, e.Adapter) {
+				of = append(of, budgets[i])
+			}
+		}
+		for _, x := range []struct {
+			unit  Unit
+			bound func(manifest.Budget) uint64
+			most  *uint64
+		}{
+			{UnitTokens, func(b manifest.Budget) uint64 { return b.Tokens }, e.MaxCost.Tokens},
+			{UnitBytes, func(b manifest.Budget) uint64 { return b.Bytes }, e.MaxCost.Bytes},
+			{UnitMicros, func(b manifest.Budget) uint64 { return b.Micros }, e.MaxCost.Micros},
+		} {
+			i := slices.IndexFunc(of, func(b budgetOf) bool { return x.bound(b.Budget) != 0 })
+			if i >= 0 && x.most == nil && uses(e.Adapter, x.unit) {
+				out = append(out, Gap{kind, fmt.Sprintf("the budget of %s counts %s, and max_cost does not say how many an attempt takes: it is denied", of[i].of, x.unit)})
+			}
+		}
+	}
+	return out
+}
+
+// granted returns what reducers are granted that has a budget, and that of each: the capability's, the
+// reducer's.
+func granted(m *manifest.Manifest) (grants []grant, budgets []budgetOf) {
+	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
+		r := m.Reducers[name]
+		for _, held := range r.Grants {
+			g := grantOf(m, held)
+			for _, b := range []budgetOf{{g.Budget, fmt.Sprintf("capability %q", held)}, {r.Budget, "reducer " + name}} {
+				if b.Tokens != 0 || b.Bytes != 0 || b.Micros != 0 {
+					grants, budgets = append(grants, g), append(budgets, b)
+				}
+			}
+		}
+	}
+	return grants, budgets
+}
+
+// budgetOf is a budget, and of what it is.
+type budgetOf struct {
+	manifest.Budget
+	of string
+}

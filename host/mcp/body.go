@@ -1,0 +1,165 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// Media types of answers.
+const (
+	typeJSON   = "application/json"
+	typeEvents = "text/event-stream"
+)
+
+// utf8BOM may begin a text, and is none of it.
+const utf8BOM = "\ufeff"
+
+// errSession says in an answer to the SDK that a session is lost. Its own word for that ends
+// the calls beside this one, too.
+const errSession = `{"jsonrpc":"2.0","id":"lost","error":{"code":-32001,"message":"the server does not know the session any more"}}`
+
+// normalize has the SDK read an answer that only looks odd: server-sent events with any line ends,
+// and what is no message among them, or a text for an id. x gets what the SDK reads; it may be nil.
+func normalize(resp *http.Response, x *exchange) {
+	body := &bounded{ReadCloser: resp.Body, x: x}
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		kind, _, _ = strings.Cut(resp.Header.Get("Content-Type"), ";")
+	}
+	resp.ContentLength = -1
+	resp.Header.Del("Content-Length")
+	b := &messages{in: bufio.NewReader(body), Closer: body, x: x}
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case typeEvents:
+		b.next = b.event
+		resp.Header.Set("Content-Type", typeEvents)
+	case "", typeJSON, "text/plain", "application/octet-stream", "application/json-rpc":
+		b.next = b.whole
+		resp.Header.Set("Content-Type", typeJSON)
+	default:
+		b.next = b.whole
+	}
+	resp.Body = b
+}
+
+// messages are the body of an answer, as the SDK reads it.
+type messages struct {
+	io.Closer
+	in   *bufio.Reader
+	x    *exchange
+	next func() error // reads on
+	out  []byte       // what is to be read
+	err  error
+
+	begun bool
+	skip  bool // a line feed, which belongs to the carriage return before
+}
+
+// Read is for the SDK.
+func (m *messages) Read(p []byte) (int, error) {
+	for len(m.out) == 0 {
+		if m.err != nil {
+			return 0, m.err
+		}
+		if !m.begun { // not before: the first bytes may be long in coming
+			if begin, err := m.in.Peek(len(utf8BOM)); err == nil && string(begin) == utf8BOM {
+				_, _ = m.in.Discard(len(utf8BOM))
+			}
+			m.begun = true
+		}
+		m.err = m.next()
+		if m.x != nil {
+			m.x.mu.Lock()
+			m.x.tape = append(m.x.tape, m.out...)
+			m.x.mu.Unlock()
+		}
+	}
+	n := copy(p, m.out)
+	m.out = m.out[n:]
+	return n, nil
+}
+
+// whole reads a body that is one message.
+func (m *messages) whole() error {
+	data, err := io.ReadAll(m.in)
+	m.out = data
+	if err != nil {
+		return err
+	}
+	for i, text := range plain(data) {
+		if i == 0 || decodeResponse(m.out) == nil {
+			m.out = text
+		}
+	}
+	return io.EOF
+}
+
+// event reads up to the next event and writes it in one line, if it is a message, with what it says
+// of how to go on. What comes before the end of the body is an event also where its empty line is missing.
+func (m *messages) event() error {
+	var data []byte
+	said := make(map[string]string)
+	for {
+		line, err := m.line()
+		if len(line) > 0 {
+			field, value, _ := strings.Cut(string(line), ":")
+			value = strings.TrimPrefix(value, " ")
+			if field == "data" {
+				data = append(append(data, value...), '\n')
+			} else {
+				said[field] = value
+			}
+			if err == nil {
+				continue
+			}
+		}
+		if cmp.Or(said["event"], "message") == "message" {
+			for _, text := range plain(data) {
+				m.out = append(append(append(m.out, "data: "...), text...), "\n\n"...)
+			}
+		}
+		for _, field := range []string{"id", "retry"} {
+			if text := said[field]; text != "" && err == nil {
+				m.out = append(m.out, field+": "+text+"\n\n"...)
+			}
+		}
+		return err
+	}
+}
+
+// line returns the next line without its end, which is CR, LF or both.
+func (m *messages) line() ([]byte, error) {
+	var line []byte
+	for {
+		c, err := m.in.ReadByte()
+		if err != nil {
+			return line, err
+		}
+		lf := m.skip && c == '\n'
+		m.skip = c == '\r'
+		switch {
+		case lf:
+		case c == '\n' || c == '\r':
+			return line, nil
+		default:
+			line = append(line, c)
+		}
+	}
+}
+
+// lost finds out whether a server refuses a request since it knows its session no more: what
+// the protocol has 404 for, unless it is an answer to just this request. Nothing was done then.
+func (x *exchange) lost(resp *http.Response) {
+	data, _ := io.ReadAll(resp.Body) // what can be read of it; a response is there only with an id
+	_ = resp.Body.Close()
+	if decodeResponse(data) == nil {
+		x.missing.Store(true)
+		data = []byte(errSession)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+}

@@ -1,0 +1,231 @@
+//go:build unix
+
+package mcp
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// oddities are the ways in which runOdd is no good server, with the answer of a call.
+var oddities = map[string]string{
+	"banner":      `[{"type":"text","text":"fine"}]`,
+	"logs":        `[{"type":"text","text":"fine"}]`,
+	"half lines":  `[{"type":"text","text":"fine"}]`,
+	"ids as text": `[{"type":"text","text":"fine"}]`,
+	"same cursor": `[{"type":"text","text":"fine"}]`,
+	"circle":      `[{"type":"text","text":"fine"}]`,
+	"structured":  `[]`,
+	"no version":  `[{"type":"text","text":"fine"}]`,
+	"error null":  `[{"type":"text","text":"fine"}]`,
+	"a batch":     `[{"type":"text","text":"fine"}]`,
+	"bad tools":   `[{"type":"text","text":"fine"}]`,
+}
+
+// runOdd is a server with one oddity.
+func runOdd(odd string, in io.Reader, out io.Writer) {
+	line := func(text string) { _, _ = io.WriteString(out, text+"\n") }
+	stray := func() {
+		if odd == "logs" {
+			line("DEBUG slow")
+			line(`{"level":30,"msg":"a log in JSON"}`)
+			line(`{"jsonrpc":"2.0","id":`)
+			line("")
+		}
+	}
+	if odd == "banner" {
+		line("server ready")
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var msg struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				ProtocolVersion, Cursor string
+			}
+		}
+		_ = json.Unmarshal(lines.Bytes(), &msg)
+		if odd == "ids as text" {
+			msg.ID = fmt.Appendf(nil, "%q", msg.ID)
+		}
+		answer := func(result string) {
+			stray()
+			text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, msg.ID, result)
+			switch odd {
+			case "no version":
+				text = fmt.Sprintf(`{"id":%s.0,"result":%s}`, msg.ID, result)
+			case "error null":
+				text = fmt.Sprintf(`{"jsonrpc":2.0,"error":null,"extra":1,"id":%s,"result":%s}`, msg.ID, result)
+			case "a batch":
+				text = `[{"jsonrpc":"2.0","method":"notifications/x"},` + text + `]`
+			case "half lines":
+				_, _ = io.WriteString(out, text[:20])
+				text = text[20:]
+			}
+			line(text)
+			stray()
+		}
+		switch msg.Method {
+		case methodInitialize:
+			answer(`{"protocolVersion":"` + msg.Params.ProtocolVersion + `","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`)
+		case methodListTools:
+			next := ""
+			switch {
+			case odd == "same cursor":
+				next = `,"nextCursor":"same"`
+			case odd == "circle" && msg.Params.Cursor == "a":
+				next = `,"nextCursor":"b"`
+			case odd == "circle":
+				next = `,"nextCursor":"a"`
+			}
+			tools := `{"name":"look","inputSchema":{"type":"object"}}`
+			if odd == "bad tools" {
+				next = `,"nextCursor":7`
+				tools += `,5,{"name":7},{"name":"a","inputSchema":"none","annotations":[1]},{"name":"b","annotations":{"readOnlyHint":"no"},"description":[]}`
+			}
+			answer(`{"tools":[` + tools + `]` + next + `}`)
+		case methodCall:
+			if odd == "structured" {
+				answer(`{"structuredContent":{"paid":true}}`)
+			} else {
+				answer(`{"content":[{"type":"text","text":"fine"}]}`)
+			}
+		}
+	}
+}
+
+func TestOddServersAnswer(t *testing.T) {
+	for odd, content := range oddities {
+		t.Run(odd, func(t *testing.T) {
+			t.Parallel()
+			a := adapterOf(t, setupOf(t, stdioConfig(t, odd), manifest.Effect{}))
+			for range 3 {
+				got, err := a.Perform(t.Context(), callOf(t, "look", `{}`))
+				require.NoError(t, err)
+				require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+				require.JSONEq(t, content, at(t, got.Payload, "content"))
+			}
+		})
+	}
+}
+
+func TestLinesThatAreNoMessagesAreKept(t *testing.T) {
+	const message = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
+	p := &process{stderr: host.Setup{}.Tail(maxStderrBytes), eof: make(chan struct{})}
+	printed := "ready\n\n" + message + `{"level":30,"msg":"a log"}` + "\n[1\n" + message + `{"jsonrpc":"2.0","id":2,"res`
+	got, err := io.ReadAll(&reader{process: p, lines: bufio.NewReaderSize(strings.NewReader(printed), 16)})
+	require.NoError(t, err)
+	require.Equal(t, message+message, string(got), "and not what was cut") //nolint:testifylint // to the letter
+	said := p.stderr.String()
+	for _, stray := range []string{`on stdout: "ready"`, `on stdout: "{\"level\":30`, `on stdout: "[1"`} {
+		require.Contains(t, said, stray)
+	}
+}
+
+// One tool that cannot be used keeps nobody from the others.
+func TestToolsThatCannotBeUsedAreLeftOut(t *testing.T) {
+	good := *readTool([]byte(`{"name":"good","inputSchema":{"type":"object"}}`))
+	for name, tool := range map[string]string{
+		"no schema":          `{"name":"bad"}`,
+		"null":               `{"name":"bad","inputSchema":null}`,
+		"a list":             `{"name":"bad","inputSchema":[1]}`,
+		"false":              `{"name":"bad","inputSchema":false}`,
+		"lookahead":          `{"name":"bad","inputSchema":{"properties":{"q":{"pattern":"a(?!b)"}}}}`,
+		"back reference":     `{"name":"bad","inputSchema":{"properties":{"q":{"pattern":"(a)\\1"}}}}`,
+		"elsewhere":          `{"name":"bad","inputSchema":{"properties":{"q":{"$ref":"https://example.com/q.json"}}}}`,
+		"nowhere":            `{"name":"bad","inputSchema":{"$ref":"#/$defs/none"}}`,
+		"nothing but itself": `{"name":"bad","inputSchema":{"$ref":"#"}}`,
+		"dynamic":            `{"name":"bad","inputSchema":{"properties":{"q":{"$dynamicRef":"#n"}}}}`,
+		"another draft":      `{"name":"bad","inputSchema":{"$schema":"https://example.com/draft"}}`,
+		"wrong type":         `{"name":"bad","inputSchema":{"type":"strng"}}`,
+		"a key twice":        `{"name":"bad","inputSchema":{"type":"object","type":"object"}}`,
+		"half a pair":        `{"name":"bad","description":"\ud800","inputSchema":{"type":"object"}}`,
+		"too deep":           `{"name":"bad","inputSchema":` + strings.Repeat(`{"not":`, 70) + `{}` + strings.Repeat(`}`, 71),
+		"a long name":        `{"name":"` + strings.Repeat("bad", 200) + `","inputSchema":{"type":"object"}}`,
+		"control characters": `{"name":"bad\u007f","inputSchema":{"type":"object"}}`,
+		"no name":            `{"inputSchema":{"type":"object"}}`,
+		"a number":           `5`,
+		"name is a number":   `{"name":5,"inputSchema":{"type":"object"}}`,
+	} {
+		bad := *readTool([]byte(tool))
+		got, err := sectionsOf("s", "shop", map[string]any{"command": []string{"s"}}, []Tool{bad, good})
+		require.NoError(t, err, name)
+		require.Len(t, got.Effects, 1, name)
+		require.Contains(t, got.Effects, "shop.good", name)
+		require.Equal(t, []string{"good"}, got.Caps["shop"].Params["tools"], name)
+		require.Len(t, got.Warnings, 1, name)
+		require.Contains(t, got.Warnings[0], " is left out: ", name)
+		_, err = sectionsOf("s", "shop", map[string]any{"command": []string{"s"}}, []Tool{bad})
+		require.ErrorContains(t, err, "no tool can be used", name)
+	}
+}
+
+// What a server says of a tool and cannot mean is not used, and the tool is.
+func TestAnnotationsThatCannotBeMeantAreDropped(t *testing.T) {
+	for said, of := range map[string]struct {
+		class      string
+		idempotent bool
+		dropped    int
+	}{
+		`{"name":"t"}`:                                                                                         {manifest.ClassDestructive, false, 0},
+		`{"name":"t","annotations":null}`:                                                                      {manifest.ClassDestructive, false, 0},
+		`{"name":"t","annotations":[]}`:                                                                        {manifest.ClassDestructive, false, 0},
+		`{"name":"t","annotations":{"readOnlyHint":true}}`:                                                     {manifest.ClassRead, true, 0},
+		`{"name":"t","annotations":{"readOnlyHint":"yes"}}`:                                                    {manifest.ClassDestructive, false, 1},
+		`{"name":"t","annotations":{"readOnlyHint":true,"idempotentHint":1}}`:                                  {manifest.ClassDestructive, false, 1},
+		`{"name":"t","annotations":{"destructiveHint":false,"idempotentHint":true}}`:                           {manifest.ClassWrite, true, 0},
+		`{"name":"t","annotations":{"destructiveHint":null,"title":5}}`:                                        {manifest.ClassDestructive, false, 0},
+		`{"name":"t","annotations":"read only","description":5}`:                                               {manifest.ClassDestructive, false, 2},
+		`{"name":"t","annotations":{"readOnlyHint":false},"description":{"text":"a"},"execution":"in a task"}`: {manifest.ClassDestructive, false, 1},
+	} {
+		got := readTool([]byte(said))
+		require.NoError(t, got.Fault, said)
+		require.Equal(t, of.class, got.Class, said)
+		require.Equal(t, of.idempotent, got.Idempotent, said)
+		require.Len(t, got.Dropped, of.dropped, said)
+	}
+}
+
+// A line is a response also where its form is not, unless it may be a log.
+func TestResponsesAreReadInWhateverForm(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":"7","result":{"n":12345678901234567890.50}}`: `{"jsonrpc":"2.0","id":7,"result":{"n":12345678901234567890.50}}`,
+		`{"jsonrpc":"2.0","id":7}`:                                               `{"jsonrpc":"2.0","id":7,"result":null}`,
+		`{"id":7,"error":"no"}`:                                                  `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no"}}`,
+		`{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":[1]}}`:            `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"{\"code\":1.5,\"message\":[1]}"}}`,
+		`{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"m"},"result":{}}`: `{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"m"}}`,
+		`{"jsonrpc":"2.0","id":7,"error":false,"result":{}}`:                     `{"jsonrpc":"2.0","id":7,"result":{}}`,
+		`{"level":30,"id":7,"error":"a log"}`:                                    "", `{"id":7}`: "", `{"jsonrpc":"2.0","id":null,"error":{}}`: "", `{"jsonrpc":"2.0","id":7.5,"result":{}}`: "", `7`: "",
+	} {
+		got := plain([]byte(text))
+		if want == "" {
+			require.Empty(t, got, text)
+			continue
+		}
+		require.Len(t, got, 1, text)
+		require.JSONEq(t, want, string(got[0]), text)
+		require.NotNil(t, decodeResponse(got[0]), text)
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add([]byte(`[{"jsonrpc":"2.0","id":"7","result":{"a":[1]}},{"id":1,"error":{"code":"x"}}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, line := range plain(data) {
+			require.NotContains(t, string(line), "\n")
+			_, err := jsonrpc.DecodeMessage(line)
+			require.NoError(t, err, "%q of %q", line, data)
+		}
+	})
+}

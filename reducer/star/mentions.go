@@ -1,0 +1,200 @@
+package star
+
+import (
+	"slices"
+	"strings"
+
+	"go.starlark.net/syntax"
+)
+
+// Mention is a text that stands in a file.
+type Mention struct {
+	Text         string
+	Line, Column int // from 1
+}
+
+// Option is a named argument of a call.
+type Option struct {
+	Mention           // its name
+	Texts   []Mention // that are its value, or the items of its value
+	Value   any       // see Parameter
+	At      Mention   // where it stands, without a text
+}
+
+// Call is a place of a file where a function is called that a module has.
+type Call struct {
+	Module, Function string
+	Options          []Option // that are named there
+	Params           bool     // ctx.params are options, too
+}
+
+// Mentions are the texts of a file that name what a manifest declares.
+type Mentions struct {
+	Events  []Mention // that are emitted
+	Effects []Mention // that are asked for: their kinds
+	Calls   []Call
+	Loaded  []Loaded
+}
+
+// Loaded is a name that a file takes from a module.
+type Loaded struct {
+	Mention
+	Module string
+}
+
+// MentionsOf returns the names that stand in a file, in its order, or in a variable of it
+// that is a text. It finds none that code puts together. The error is a *SyntaxError.
+func MentionsOf(file string, source []byte) (*Mentions, error) {
+	tree, err := parse(file, source)
+	if err != nil {
+		return nil, err
+	}
+	f := mentioner{texts: make(map[string]string), loaded: make(map[string][2]string)}
+	for _, s := range tree.Stmts {
+		f.top(s)
+	}
+	syntax.Walk(tree, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok {
+			f.call(call)
+		}
+		return true
+	})
+	return &f.found, nil
+}
+
+// mentioner gathers mentions.
+type mentioner struct {
+	texts  map[string]string    // global variables that are texts
+	loaded map[string][2]string // module and function, by the name that a file gives it
+	found  Mentions
+}
+
+// top looks at a statement outside of functions.
+func (f *mentioner) top(s syntax.Stmt) {
+	switch s := s.(type) {
+	case *syntax.LoadStmt:
+		for i, to := range s.To {
+			from := s.From[i]
+			f.loaded[to.Name] = [2]string{s.ModuleName(), from.Name}
+			f.found.Loaded = append(f.found.Loaded, Loaded{Mention{from.Name, int(from.NamePos.Line), int(from.NamePos.Col)}, s.ModuleName()})
+		}
+	case *syntax.AssignStmt:
+		name, ok := s.LHS.(*syntax.Ident)
+		if text, is := f.text(s.RHS); ok && is && s.Op == syntax.EQ {
+			f.texts[name.Name] = text.Text
+		}
+	}
+}
+
+// text returns the text that e is.
+func (f *mentioner) text(e syntax.Expr) (Mention, bool) {
+	at, _ := e.Span()
+	text, ok := "", false
+	switch e := e.(type) {
+	case *syntax.Literal:
+		text, ok = e.Value.(string)
+		ok = ok && e.Token == syntax.STRING
+	case *syntax.Ident:
+		text, ok = f.texts[e.Name]
+	case *syntax.ParenExpr:
+		return f.text(e.X)
+	}
+	return Mention{text, int(at.Line), int(at.Col)}, ok
+}
+
+// call looks at one call.
+func (f *mentioner) call(c *syntax.CallExpr) {
+	switch fn := c.Fn.(type) {
+	case *syntax.DotExpr:
+		switch fn.Name.Name {
+		case "emit":
+			f.found.Events = append(f.found.Events, f.argument(c, "name")...)
+		case "effect":
+			f.found.Effects = append(f.found.Effects, f.argument(c, "kind")...)
+		}
+	case *syntax.Ident:
+		if of, ok := f.loaded[fn.Name]; ok {
+			f.found.Calls = append(f.found.Calls, f.options(c, of))
+		}
+	}
+}
+
+// argument returns the text that the first argument is, or the one with a name.
+func (f *mentioner) argument(c *syntax.CallExpr, name string) []Mention {
+	for i, arg := range c.Args {
+		if named, ok := named(arg); ok && named.X.(*syntax.Ident).Name == name {
+			arg = named.Y
+		} else if i > 0 {
+			continue
+		}
+		if text, ok := f.text(arg); ok {
+			return []Mention{text}
+		}
+	}
+	return nil
+}
+
+// named returns an argument that has a name.
+func named(arg syntax.Expr) (*syntax.BinaryExpr, bool) {
+	x, ok := arg.(*syntax.BinaryExpr)
+	if !ok || x.Op != syntax.EQ {
+		return nil, false
+	}
+	_, ok = x.X.(*syntax.Ident)
+	return x, ok
+}
+
+func (f *mentioner) options(c *syntax.CallExpr, of [2]string) Call {
+	call := Call{Module: of[0], Function: of[1]}
+	for _, arg := range c.Args {
+		if x, ok := arg.(*syntax.UnaryExpr); ok && x.Op == syntax.STARSTAR {
+			dot, ok := x.X.(*syntax.DotExpr)
+			call.Params = call.Params || ok && dot.Name.Name == "params"
+		}
+		x, ok := named(arg)
+		if !ok {
+			continue
+		}
+		at := x.X.(*syntax.Ident)
+		begin, _ := x.Y.Span()
+		option := Option{
+			Mention: Mention{at.Name, int(at.NamePos.Line), int(at.NamePos.Col)},
+			Value:   f.value(x.Y), At: Mention{Line: int(begin.Line), Column: int(begin.Col)},
+		}
+		values := []syntax.Expr{x.Y}
+		if list, ok := x.Y.(*syntax.ListExpr); ok {
+			values = list.List
+		}
+		for _, v := range values {
+			if text, ok := f.text(v); ok {
+				option.Texts = append(option.Texts, text)
+			}
+		}
+		call.Options = append(call.Options, option)
+	}
+	return call
+}
+
+// Defined returns the names that a file defines and others can load, in order. The error is a *SyntaxError.
+func Defined(file string, source []byte) ([]string, error) {
+	tree, err := parse(file, source)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range tree.Stmts {
+		switch s := s.(type) {
+		case *syntax.DefStmt:
+			out = append(out, s.Name.Name)
+		case *syntax.AssignStmt:
+			syntax.Walk(s.LHS, func(n syntax.Node) bool {
+				if name, ok := n.(*syntax.Ident); ok {
+					out = append(out, name.Name)
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(out, func(name string) bool { return strings.HasPrefix(name, "_") }), nil
+}

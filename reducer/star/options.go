@@ -1,0 +1,98 @@
+package star
+
+import (
+	"math/big"
+
+	"go.starlark.net/syntax"
+)
+
+// Parameter is an argument of a function that has a value of its own. A value is built of
+// nil, bool, int64, *big.Int, float64, string, []any and map[string]any, whose fields nobody
+// looks at, and of Computed.
+type Parameter struct {
+	Name    string
+	Default any
+}
+
+// Computed is a value that code puts together.
+type Computed struct{}
+
+// Options returns the arguments that a function of a file takes, but for the first ones,
+// without a value of their own; none where there is no such function, or it takes others, too.
+func Options(file string, source []byte, function string) ([]Parameter, error) {
+	tree, err := parse(file, source)
+	if err != nil {
+		return nil, err
+	}
+	var f mentioner
+	var out []Parameter
+	for _, s := range tree.Stmts {
+		def, ok := s.(*syntax.DefStmt)
+		if !ok || def.Name.Name != function {
+			continue
+		}
+		for _, p := range def.Params {
+			switch p := p.(type) {
+			case *syntax.BinaryExpr:
+				out = append(out, Parameter{p.X.(*syntax.Ident).Name, f.value(p.Y)})
+			case *syntax.UnaryExpr:
+				if p.Op == syntax.STARSTAR {
+					return nil, nil
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// value returns the value that e is, whatever code runs.
+func (f *mentioner) value(e syntax.Expr) any {
+	switch e := e.(type) {
+	case *syntax.ParenExpr:
+		return f.value(e.X)
+	case *syntax.Literal:
+		if e.Token != syntax.BYTES {
+			return e.Value
+		}
+	case *syntax.Ident:
+		return f.named(e.Name)
+	case *syntax.UnaryExpr:
+		if e.Op == syntax.MINUS {
+			return negative(f.value(e.X))
+		}
+	case *syntax.ListExpr:
+		items := make([]any, len(e.List))
+		for i, item := range e.List {
+			items[i] = f.value(item)
+		}
+		return items
+	case *syntax.DictExpr:
+		return map[string]any{}
+	}
+	return Computed{}
+}
+
+func (f *mentioner) named(name string) any {
+	switch name {
+	case "None":
+		return nil
+	case "True", "False":
+		return name == "True"
+	}
+	if text, ok := f.texts[name]; ok {
+		return text
+	}
+	return Computed{}
+}
+
+func negative(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return -v
+	case *big.Int:
+		return new(big.Int).Neg(v)
+	case float64:
+		return -v
+	}
+	return Computed{}
+}

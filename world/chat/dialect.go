@@ -1,0 +1,227 @@
+package chat
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// plain is a message in the same form, whichever API it was recorded from.
+type plain struct {
+	role    string // empty: there is nothing but answers
+	content any
+	calls   []callText
+	answers []answerText
+}
+
+// callText is one call of a tool.
+type callText struct {
+	at        string // where in the message it stands
+	id, name  string
+	arguments any // JSON in a text, or an object
+}
+
+// answerText is what a tool answered.
+type answerText struct {
+	id      string // of the call
+	content any
+	failed  bool // the recording says so
+}
+
+// plainMessage reads a message of OpenAI's Chat Completions, of Anthropic's Messages, or
+// an item of OpenAI's Responses. What holds a call in another form is refused: a world of
+// calls that were left out would answer each question about them with "none".
+func plainMessage(fields map[string]any) (plain, error) {
+	if err := unreadCalls(fields); err != nil {
+		return plain{}, err
+	}
+	kind, _ := fields["type"].(string)
+	if kind != "" && kind != "message" && fields["role"] == nil {
+		return item(kind, fields)
+	}
+	role, err := word(fields, "role")
+	if err != nil {
+		return plain{}, err
+	}
+	if role == "tool" {
+		a, err := answerOf(fields, "tool_call_id", "content")
+		return plain{answers: []answerText{a}}, err
+	}
+	said := plain{role: role, content: fields["content"]}
+	if said.calls, err = toolCalls(fields["tool_calls"]); err != nil {
+		return said, err
+	}
+	return said, said.blocks()
+}
+
+var (
+	// others are names of fields, and types of blocks, in which APIs and frameworks that are not read here have calls.
+	others = regexp.MustCompile(`(?i)tool|function|invocation|calls?$|^parts$`)
+	// inner are those of them that are looked for at any depth, as in additional_kwargs.
+	inner = regexp.MustCompile(`(?i)^(tool|function)_?(calls?|use|invocations?|result|response)$`)
+)
+
+// unreadCalls refuses a message with calls in a field that is not read.
+func unreadCalls(fields map[string]any) error {
+	if fields["function_call"] != nil || fields["role"] == "function" {
+		return fmt.Errorf("function_call: this old form has no ids; want tool_calls")
+	}
+	names := make([]string, 0, len(fields))
+	for name, value := range fields { // order cannot show: sorted below
+		list, _ := value.([]any)
+		object, _ := value.(map[string]any)
+		switch {
+		case name == "tool_calls" || len(list)+len(object) == 0:
+		case others.MatchString(name), name != "content" && name != "input" && holdsCalls(value):
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: calls are not read in this form; want tool_calls, content blocks of Anthropic, or items of Responses", slices.Min(names))
+}
+
+// holdsCalls reports whether calls are somewhere in data that is not read.
+func holdsCalls(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, holdsCalls)
+	case map[string]any:
+		for name, x := range v { // order cannot show: any will do
+			list, _ := x.([]any)
+			object, _ := x.(map[string]any)
+			if inner.MatchString(name) && len(list)+len(object) > 0 || holdsCalls(x) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// toolCalls reads the calls of a message of Chat Completions.
+func toolCalls(value any) ([]callText, error) {
+	if value == nil {
+		return nil, nil
+	}
+	list, ok := value.([]any)
+	if !ok {
+		return nil, fmt.Errorf("tool_calls: want a list, not %s", shapeOf(value))
+	}
+	calls := make([]callText, len(list))
+	for n, value := range list {
+		at := fmt.Sprintf("tool_calls[%d]", n)
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s: want an object, not %s", at, shapeOf(value))
+		}
+		function, ok := fields["function"].(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s: function: want an object, not %s", at, shapeOf(fields["function"]))
+		}
+		id, err := word(fields, "id")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		name, err := word(function, "name")
+		if err != nil {
+			return nil, fmt.Errorf("%s: function.%w", at, err)
+		}
+		calls[n] = callText{at, id, name, function["arguments"]}
+	}
+	return calls, nil
+}
+
+// blocks takes the calls and answers out of a content of Anthropic's Messages. A message
+// of nothing but answers has no role afterwards.
+func (p *plain) blocks() error {
+	list, ok := p.content.([]any)
+	if one, is := p.content.(map[string]any); is {
+		list, ok = []any{one}, true
+	}
+	if !ok {
+		return nil
+	}
+	rest := make([]any, 0, len(list))
+	for n, value := range list {
+		at := fmt.Sprintf("content[%d]", n)
+		fields, _ := value.(map[string]any)
+		kind, _ := fields["type"].(string)
+		switch kind {
+		case "tool_use":
+			id, err := word(fields, "id")
+			if err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+			name, err := word(fields, "name")
+			if err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+			p.calls = append(p.calls, callText{at, id, name, fields["input"]})
+		case "tool_result":
+			a, err := answerOf(fields, "tool_use_id", "content")
+			if err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+			p.answers = append(p.answers, a)
+		default:
+			if others.MatchString(kind) || unreadCalls(fields) != nil {
+				return fmt.Errorf("%s: blocks of type %q are not read", at, kind)
+			}
+			rest = append(rest, value)
+		}
+	}
+	if len(rest) < len(list) {
+		p.content = rest
+	}
+	if len(p.answers) > 0 && len(rest) == 0 && len(p.calls) == 0 {
+		p.role = ""
+	}
+	return nil
+}
+
+// item reads an item of OpenAI's Responses that is no message.
+func item(kind string, fields map[string]any) (plain, error) {
+	switch kind {
+	case "function_call", "custom_tool_call":
+		id, err := word(fields, "call_id")
+		if err != nil {
+			return plain{}, err
+		}
+		name, err := word(fields, "name")
+		if err != nil {
+			return plain{}, err
+		}
+		arguments := fields["arguments"]
+		if kind == "custom_tool_call" {
+			arguments = map[string]any{"input": fields["input"]}
+		}
+		return plain{role: "assistant", calls: []callText{{kind, id, name, arguments}}}, nil
+	case "function_call_output", "custom_tool_call_output":
+		a, err := answerOf(fields, "call_id", "output")
+		return plain{answers: []answerText{a}}, err
+	case "reasoning":
+		return plain{role: "assistant", content: fields["summary"]}, nil
+	}
+	return plain{}, fmt.Errorf("items of type %q are not read", kind)
+}
+
+// answerOf reads what a tool answered. Recordings say in several ways that it failed.
+func answerOf(fields map[string]any, id, content string) (answerText, error) {
+	call, err := word(fields, id)
+	text, isText := fields["error"].(string)
+	failed := fields["is_error"] == true || fields["error"] == true || isText && text != "" || fields["status"] == "error"
+	return answerText{id: call, content: fields[content], failed: failed}, err
+}
+
+// word returns a text that has to be there.
+func word(fields map[string]any, name string) (string, error) {
+	word, ok := fields[name].(string)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%s: want text, not %s", name, shapeOf(fields[name]))
+	case word == "":
+		return "", fmt.Errorf("%s: is empty", name)
+	}
+	return word, nil
+}

@@ -1,0 +1,4 @@
+package world
+
+// CheckClock is checkClock, for tests.
+var CheckClock = checkClock

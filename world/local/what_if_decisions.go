@@ -1,0 +1,112 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// decisions are those that persons made in a past about parked intents. A world that asks the
+// same is told each where it was made there, or at once where it asks later.
+type decisions struct {
+	asked map[receipt.Key]question       // parked in the past, by its keys
+	taken map[question]*journal.Resolved // there, and not here yet
+}
+
+// question says what a person is asked about: a request, and what the rules say about it.
+type question struct {
+	request
+	seen receipt.Seen
+}
+
+func questionOf(e *receipt.Entry) (q question, ok bool) {
+	if e.State != receipt.StateParked || e.Seen == nil || e.NeedsInput() {
+		return q, false
+	}
+	return question{request{e.Intent.Cell, e.Intent.Kind, e.Params, e.Intent.Occurrence}, *e.Seen}, true
+}
+
+// begin notes what the world and its past have parked both.
+func (d *decisions) begin(m *world.Moment) {
+	d.asked, d.taken = make(map[receipt.Key]question), make(map[question]*journal.Resolved)
+	for _, e := range m.Undecided() {
+		if q, ok := questionOf(&e); ok {
+			d.asked[e.Intent.Key] = q
+		}
+	}
+}
+
+// take notes a decision of the past, and reports whether it can be repeated.
+func (d *decisions) take(b *journal.Resolved) bool {
+	q, ok := d.asked[b.Key]
+	repeated := ok && d.taken[q] == nil && (b.How == journal.Approve || b.How == journal.Disapprove || b.How == journal.Edit)
+	if repeated {
+		d.taken[q] = b
+	}
+	return repeated
+}
+
+// next returns the decision about the first parked intent that has one, or nil.
+func (d *decisions) next(m *world.Moment) (q question, decision *journal.Resolved) {
+	if len(d.taken) == 0 {
+		return q, nil
+	}
+	for _, e := range m.Undecided() {
+		q, ok := questionOf(&e)
+		if b := d.taken[q]; ok && b != nil {
+			b.Key = e.Intent.Key
+			return q, b
+		}
+	}
+	return q, nil
+}
+
+// decide takes what the record says of a person's question or decision.
+func (f *follower) decide(ctx context.Context) error {
+	body, err := f.body()
+	if err != nil {
+		return err
+	}
+	switch b := body.(type) {
+	case *journal.IntentParked:
+		f.decisions.asked[b.Key] = question{request{b.Cell, b.Kind, canon.Sum(b.Params), b.Occurrence}, b.Seen}
+	case *journal.Resolved:
+		if !f.past.Undecided && f.decisions.take(b) {
+			return f.reach(ctx)
+		}
+		f.leaveOutPersons(journal.KindResolved, b.Actor)
+	case *journal.Confirmed:
+		f.leaveOutPersons(journal.KindConfirmed, b.Actor)
+	}
+	return nil
+}
+
+// repeat decides about what is parked as the past did. What is refused here waits for a person.
+func (f *follower) repeat(ctx context.Context) error {
+	for {
+		var q question
+		var b *journal.Resolved
+		f.lw.View(func(m *world.Moment) { q, b = f.decisions.next(m) })
+		if b == nil {
+			return nil
+		}
+		delete(f.decisions.taken, q)
+		err := f.lw.Update(func(w *world.World) error {
+			_, err := w.Resolve(ctx, *b)
+			return err
+		})
+		var refused *world.InputError
+		switch {
+		case err == nil:
+			f.done.Decided++
+		case errors.As(err, &refused):
+			f.leaveOut(journal.KindResolved)
+		default:
+			return err
+		}
+	}
+}
