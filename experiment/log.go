@@ -117,10 +117,8 @@ func newResults(dir string, p *Plan) *results {
 
 // openResults opens the results of an experiment, or begins them.
 func openResults(dir string, s *Spec) (*results, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
-	if err := file.SyncDir(filepath.Dir(dir)); err != nil { // what is paid for is recorded below it
+	// What is paid for is recorded below it. A process before may have made it and been killed.
+	if err := file.InDir(dir, func() error { return file.SyncDir(filepath.Dir(dir)) }); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(checkResults(dir), notForeign(dir)); err != nil {

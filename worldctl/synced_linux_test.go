@@ -45,7 +45,7 @@ func TestWhatIsDoneIsOnTheDisk(t *testing.T) {
 		in + " fork " + at("fork") + " --effects recorded",
 		in + " backup " + at("copies/backup"),
 		"restore " + at("copies/backup") + " -w " + at("again"),
-		"sweep " + at("w/sweep.yaml") + " --out " + at("results") + " --live disk.write",
+		"sweep " + at("w/sweep.yaml") + " --out " + at("made/with/results") + " --live disk.write",
 		"import journal " + at("w.cbor") + " -w " + at("imported"),
 	} {
 		require.Empty(t, traced(t, dir, dir, strings.Fields(line)...), line)
