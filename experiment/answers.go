@@ -116,7 +116,11 @@ func (a *answers) open(dir, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	if info, err := root.Stat(name); err == nil { // a pipe would be waited for
-		if err := file.CheckRegular(filepath.Join(dir, name), info); err != nil {
+		check := file.CheckRegular
+		if a.mode == EffectsLive {
+			check = file.CheckWritable
+		}
+		if err := check(filepath.Join(dir, name), info); err != nil {
 			return err
 		}
 	}

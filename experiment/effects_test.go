@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/experiment"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -192,6 +193,21 @@ func TestADocumentWritesBesideItselfOnly(t *testing.T) {
 	left, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	require.Empty(t, left)
+	victim := filepath.Join(outside, "victim")
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	for _, name := range []string{"log", "lock", "results.csv"} {
+		dir := t.TempDir()
+		require.NoError(t, os.Link(victim, filepath.Join(dir, name)))
+		_, err := experiment.Run(t.Context(), o.load(t, asking(t, "record: answers, ", ""), ""), experiment.Options{Dir: dir, Worlds: o.options()})
+		require.ErrorIs(t, err, file.ErrLinked)
+	}
+	path := asking(t)
+	require.NoError(t, os.Link(victim, filepath.Join(filepath.Dir(path), "answers")))
+	_, err = experiment.Run(t.Context(), o.load(t, path, ""), experiment.Options{Dir: t.TempDir(), Worlds: o.options()})
+	require.ErrorIs(t, err, file.ErrLinked)
+	data, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(data))
 	require.Zero(t, o.asked.Load())
 }
 

@@ -6,13 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ErrSparse says that a file is far larger than what the disk has of it.
 var ErrSparse = errors.New("it is far larger than what the disk has of it")
 
-// ErrLinked says that a file is somebody's who has it under another name, too.
-var ErrLinked = errors.New("it is a hard link to a file of another user")
+// ErrLinked says that what is written to a file is written to another, too: they are one.
+var ErrLinked = errors.New("it is a hard link, one file with another name besides; a copy (cp -r) has files of its own")
 
 const (
 	sparseFrom  = 64 << 20 // bytes
@@ -24,7 +25,8 @@ const (
 // nobody, reads no device, and changes nothing outside. Links, also of the directory itself, pipes,
 // devices and sockets are ErrIrregular, but for the one socket that is named by its path in the directory.
 // ErrSparse says that reading a file would take much more than the disk has; ErrLinked that it has a second
-// name and is not the user's whose directory it is. Errors are *fs.PathError.
+// name: only tables may, which copies share and nobody writes to again, and they are of the user whose directory
+// it is. Errors are *fs.PathError.
 //
 // It holds for who is not fought meanwhile: who can write to the directory can change it later.
 func CheckTree(dir, socket string) error {
@@ -63,12 +65,20 @@ func CheckTree(dir, socket string) error {
 }
 
 func checkFile(path string, info, dir fs.FileInfo) error {
+	has, _ := OwnerOf(info)
+	if of, _ := OwnerOf(dir); has == of && slices.Contains([]string{".sst", ".blob"}, filepath.Ext(path)) {
+		return CheckRegular(path, info)
+	}
+	return CheckWritable(path, info)
+}
+
+// CheckWritable returns nil of a file that passes CheckRegular and has one name: what is written to it is written
+// to no other. Else ErrLinked, in a *fs.PathError.
+func CheckWritable(path string, info fs.FileInfo) error {
 	if err := CheckRegular(path, info); err != nil {
 		return err
 	}
-	links, _, _ := facts(info)
-	has, _ := OwnerOf(info)
-	if of, _ := OwnerOf(dir); links > 1 && has != of {
+	if links, _, _ := facts(info); links > 1 {
 		return &fs.PathError{Op: "open", Path: path, Err: ErrLinked}
 	}
 	return nil

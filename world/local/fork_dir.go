@@ -30,7 +30,7 @@ func whole(dir, model string, fill func(making string) error) error {
 	if err := vacant(dir); err != nil {
 		return err
 	}
-	var mode fs.FileMode
+	mode := fs.FileMode(0o755)
 	if info, err := os.Stat(model); err == nil {
 		mode = info.Mode().Perm()
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -46,12 +46,7 @@ func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) e
 	if err != nil {
 		return err
 	}
-	if mode != 0 {
-		err = os.Chmod(made, mode|0o700)
-	} else { // as the umask has it
-		err = errors.Join(os.Remove(made), os.Mkdir(made, 0o755))
-	}
-	if err == nil {
+	if err = errors.Join(os.Remove(made), os.Mkdir(made, mode|0o700)); err == nil { // less what the umask takes away
 		err = fill(made)
 	}
 	if err == nil {
@@ -200,7 +195,8 @@ func copyDir(to string, e fs.DirEntry) error {
 	return os.Mkdir(to, info.Mode().Perm()|0o700)
 }
 
-// copyFile copies a file with its mode, synced.
+// copyFile copies a file, synced. Who may use it is as there, less what the umask takes away; it is
+// nobody's but the user's who copies it.
 func copyFile(to, from string) error {
 	in, err := file.OpenRegular(from) // one of holes would fill the disk
 	if err != nil {
@@ -211,10 +207,10 @@ func copyFile(to, from string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Sync(), out.Close())
+	return errors.Join(err, out.Sync(), out.Close())
 }

@@ -195,7 +195,7 @@ func TestForkGetsTheFilesButNoSecrets(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(path), mode))
 		require.NoError(t, os.Chmod(path, mode))
 	}
-	put("tools/look", 0o755)
+	put("tools/look", 0o700)
 	put("notes.txt", 0o400)
 	put(".world/secrets/token", 0o600)
 	put("inner/.world/anchor", 0o600)
@@ -206,7 +206,7 @@ func TestForkGetsTheFilesButNoSecrets(t *testing.T) {
 	for _, to := range []string{inside, filepath.Join(dir, "tools", "again")} {
 		_, err := w.Fork(t.Context(), to, local.ForkOptions{})
 		require.NoError(t, err)
-		for path, mode := range map[string]fs.FileMode{"tools/look": 0o755, "notes.txt": 0o400, "world.yaml": 0o644} {
+		for path, mode := range map[string]fs.FileMode{"tools/look": 0o700, "notes.txt": 0o400, "world.yaml": 0o644} {
 			info, err := os.Stat(filepath.Join(to, path))
 			require.NoError(t, err)
 			require.Equal(t, mode, info.Mode().Perm(), path)

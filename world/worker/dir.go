@@ -23,7 +23,13 @@ func claim(own string) (io.Closer, error) {
 	if err := makeOwn(own); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	lock, err := vfs.Default.Lock(filepath.Join(own, "lock"))
+	path := filepath.Join(own, "lock")
+	if info, err := os.Lstat(path); err == nil { // a lock is emptied
+		if err := file.CheckWritable(path, info); err != nil {
+			return nil, fmt.Errorf("worker: %w", err)
+		}
+	}
+	lock, err := vfs.Default.Lock(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInUse, filepath.Dir(own), err)
 	}
