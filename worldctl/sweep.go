@@ -154,6 +154,8 @@ func sweepFault(err error, dir string) error {
 		return usagef("worldctl sweep FILE makes them; --out DIR says where they are", "%w", err)
 	case errors.Is(err, context.Canceled):
 		return hinted(err, "the runs that have ended are kept; type the same again for the rest")
+	case errors.Is(err, syscall.ENOSPC):
+		return hinted(err, "make room on the disk, and type the same again: the runs that have ended are kept")
 	}
 	return err
 }
@@ -213,5 +215,7 @@ func (c *cli) showSweep(s *experiment.Spec, dir string, out *experiment.Outcome)
 	for i, path := range out.Files {
 		names[i] = filepath.Base(path)
 	}
-	c.note("in %s: %s; worldctl sweep report summarises them", dir, strings.Join(names, ", "))
+	if len(names) > 0 {
+		c.note("in %s: %s; worldctl sweep report summarises them", dir, strings.Join(names, ", "))
+	}
 }

@@ -179,6 +179,8 @@ func inTokenFile(file string, err error) error {
 		return hinted(err, "chmod 600 %s", file)
 	case errors.Is(err, fs.ErrNotExist):
 		return hinted(err, "worldctl token new NAME --scope read,submit --file %s makes it", file)
+	case errors.As(err, new(*fs.PathError)): // it cannot be read or written
+		return err
 	}
 	return hinted(err, "correct that line, or take it out")
 }

@@ -169,7 +169,7 @@ func place(path string, mode fs.FileMode, write func(io.Writer) error, name func
 	if err != nil {
 		return err
 	}
-	err = write(f)
+	err = write(named{f, path})
 	if err == nil {
 		err = f.Chmod(mode)
 	}
@@ -184,6 +184,20 @@ func place(path string, mode fs.FileMode, write func(io.Writer) error, name func
 		return err
 	}
 	return nil // who may write to a directory and not read it cannot sync it
+}
+
+// named writes to a file that nobody knows; its errors have the name of the file that it will be.
+type named struct {
+	file *os.File
+	path string
+}
+
+func (n named) Write(data []byte) (int, error) {
+	done, err := n.file.Write(data)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: n.path, Err: at.Err}
+	}
+	return done, err
 }
 
 // Put is Replace with what is in memory.
