@@ -1,16 +1,12 @@
 package governance
 
 import (
-	"context"
-	"math"
-	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -42,11 +38,11 @@ func ofName(name string, words func(*manifest.Manifest) []word, text func(a *act
 // ofPolicies returns all that policies may look at, sorted by name.
 func ofPolicies() []variable {
 	return []variable{
-		ofValue("budget.bytes", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitBytes)) }),
-		ofValue("budget.calls", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitCalls)) }),
-		ofValue("budget.micros", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitMicros)) }),
-		ofValue("budget.tokens", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitTokens)) }),
-		ofValue("cap.expires", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.grant.Expires)) }),
+		ofValue("budget.bytes", cel.IntType, func(a *activation) ref.Val { return unsigned(a.left(UnitBytes)) }),
+		ofValue("budget.calls", cel.IntType, func(a *activation) ref.Val { return unsigned(a.left(UnitCalls)) }),
+		ofValue("budget.micros", cel.IntType, func(a *activation) ref.Val { return unsigned(a.left(UnitMicros)) }),
+		ofValue("budget.tokens", cel.IntType, func(a *activation) ref.Val { return unsigned(a.left(UnitTokens)) }),
+		ofValue("cap.expires", cel.IntType, func(a *activation) ref.Val { return unsigned(uint64(a.grant.Expires)) }),
 		ofName("cap.name", capWords, func(a *activation) string { return a.grant.name }),
 		ofName("cap.type", capTypeWords, func(a *activation) string { return a.grant.Type }),
 		ofName("cell.id", cellWords, func(a *activation) string { return a.req.Cell.String() }),
@@ -57,11 +53,11 @@ func ofPolicies() []variable {
 		ofName("intent.cap", askedCapWords, func(a *activation) string { return a.req.Cap }),
 		ofName("intent.class", classWords, func(a *activation) string { return a.gate.effect(a.req.Kind).Class }),
 		ofName("intent.kind", kindWords, func(a *activation) string { return a.req.Kind }),
-		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.req.Params) }),
-		ofValue("intent.step", cel.IntType, func(a *activation) ref.Val { return a.integer(a.req.Step) }),
+		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return dataOf(a.req.Params) }),
+		ofValue("intent.step", cel.IntType, func(a *activation) ref.Val { return unsigned(a.req.Step) }),
 		ofText("intent.tag", func(a *activation) string { return a.req.Tag }),
 		ofName("world.name", worldWords, func(a *activation) string { return a.req.World }),
-		ofValue("world.time", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.req.Time)) }),
+		ofValue("world.time", cel.IntType, func(a *activation) ref.Val { return unsigned(uint64(a.req.Time)) }),
 	}
 }
 
@@ -70,9 +66,9 @@ func ofTransforms() []variable {
 	return []variable{
 		ofName("intent.cell", cellWords, func(a *activation) string { return a.intent.Cell }),
 		ofName("intent.kind", kindWords, func(a *activation) string { return a.intent.Kind }),
-		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.intent.Params) }),
+		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return dataOf(a.intent.Params) }),
 		ofText("receipt.external_ref", func(a *activation) string { return a.receipt.ExternalRef }),
-		ofValue("receipt.payload", cel.DynType, func(a *activation) ref.Val { return a.decode(a.receipt.Payload) }),
+		ofValue("receipt.payload", cel.DynType, func(a *activation) ref.Val { return dataOf(a.receipt.Payload) }),
 		ofName("receipt.status", statusWords, func(a *activation) string { return string(a.receipt.Status) }),
 	}
 }
@@ -88,40 +84,19 @@ func fieldsBelow(root string, vars []variable) []string {
 	return out
 }
 
-// decode returns canonical data as a value.
-func (a *activation) decode(data canon.Raw) ref.Val {
-	if a.version == version2 {
-		return decode(data)
-	}
-	return dataOf(data)
-}
-
-func (a *activation) integer(n uint64) ref.Val {
-	if a.version != version2 {
-		return unsigned(n)
-	}
-	if n > math.MaxInt64 {
-		return types.NewErr("%d does not fit in a signed 64-bit integer", n)
-	}
-	return types.Int(n)
-}
-
 // activation is what expressions see of one request or receipt. A value is made
 // when the first expression looks at it and kept for the others.
 type activation struct {
-	version string // of the programs that look
-	vars    []variable
-	values  []ref.Val // beside vars; nil: not made yet
-	texts   []ref.Val // likewise, of the subjects before: most name what these named
-	frame   frame     // of the expression that is evaluated
+	vars   []variable
+	values []ref.Val // beside vars; nil: not made yet
+	texts  []ref.Val // likewise, of the subjects before: most name what these named
+	frame  frame     // of the expression that is evaluated
 	subject
 }
 
 // subject is what an activation is about: a request that a gate judges, or a
 // receipt.
 type subject struct {
-	ctx context.Context // ends when nobody waits for the value of an expression; nil: somebody does
-
 	gate   *Gate // judges
 	req    *Request
 	holder *holder
@@ -131,24 +106,13 @@ type subject struct {
 	intent  *receipt.Intent
 }
 
-func newActivation(version string, vars []variable) activation {
-	return activation{version: version, vars: vars, values: make([]ref.Val, len(vars)), texts: make([]ref.Val, len(vars))}
+func newActivation(vars []variable) activation {
+	return activation{vars: vars, values: make([]ref.Val, len(vars)), texts: make([]ref.Val, len(vars))}
 }
 
 func (a *activation) release() {
 	clear(a.values)
 	a.subject = subject{}
-}
-
-// ResolveName is for the CEL interpreter.
-func (a *activation) ResolveName(name string) (any, bool) {
-	i, ok := slices.BinarySearchFunc(a.vars, name, func(v variable, name string) int {
-		return strings.Compare(v.name, name)
-	})
-	if !ok {
-		return nil, false
-	}
-	return a.value(i), true
 }
 
 // value returns the variable at a place of vars.
@@ -170,6 +134,3 @@ func (a *activation) text(i int, s string) ref.Val {
 	}
 	return a.texts[i]
 }
-
-// Parent is for the CEL interpreter: there is none.
-func (a *activation) Parent() cel.Activation { return nil }

@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -8,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/attack"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -145,18 +144,14 @@ func (b *ruleBook) json(depth int) string {
 // expected is what a gate is to decide, by what the library makes of each rule. unknown:
 // one of them costs too much there.
 func expected(t *testing.T, all []manifest.Policy, req *Request) (want Verdict, unknown bool) {
-	c, err := newCompiler(version2, ofPolicies())
-	require.NoError(t, err)
-	vars := newActivation(version2, ofPolicies())
+	vars := newActivation(ofPolicies())
 	vars.subject = subject{gate: gateOf(t), req: req}
 	found := map[string]bool{}
 	for _, p := range all {
-		r, err := c.rule(p)
-		require.NoError(t, err)
-		switch matches, err := r.eval(&vars); {
+		switch matches, err := libraryRuleOf(t, p).eval(&vars); {
 		case err != nil:
 			found["error"] = true
-			unknown = unknown || strings.Contains(err.Error(), "costs more")
+			unknown = unknown || errors.Is(err, errCosts)
 		case matches:
 			found[p.Decide] = true
 		}

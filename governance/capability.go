@@ -26,8 +26,8 @@ type holder struct {
 // holdersOf returns the reducers of a manifest by name, and the operator, who
 // holds every capability. The name of a grant that the manifest does not define
 // is a capability that covers nothing.
-func holdersOf(m *manifest.Manifest, version string) map[string]*holder {
-	parsers := parsers(version)
+func holdersOf(m *manifest.Manifest) map[string]*holder {
+	parsers := parsers()
 	grantsOf := func(names []string) []grant {
 		out := make([]grant, len(names))
 		for i, name := range names {

@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"strings"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
@@ -406,4 +408,17 @@ func (d *dataMap) keys(m *meter) []ref.Val {
 		slices.SortFunc(d.sorted, compareKeys)
 	}
 	return d.sorted
+}
+
+// compareKeys orders keys by the name of their type, then by value.
+func compareKeys(a, b ref.Val) int {
+	if c := strings.Compare(a.Type().TypeName(), b.Type().TypeName()); c != 0 {
+		return c
+	}
+	if comparer, ok := a.(traits.Comparer); ok {
+		if c, ok := comparer.Compare(b).(types.Int); ok {
+			return int(c)
+		}
+	}
+	return 0
 }

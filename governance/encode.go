@@ -2,14 +2,12 @@ package governance
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
@@ -43,10 +41,6 @@ func encode(b []byte, v ref.Val, depth int) ([]byte, error) {
 		b, err = encodeItems(b, v, depth+1)
 	case *dict:
 		b, err = encodeEntries(b, v.sorted, v.values, depth+1)
-	case traits.Lister:
-		b, err = encodeList(b, v, depth+1)
-	case traits.Mapper:
-		b, err = encodeMap(b, v, depth+1)
 	default:
 		err = fmt.Errorf("a value of type %s is not data", v.Type().TypeName())
 	}
@@ -63,24 +57,6 @@ func encodeText(b []byte, s string) ([]byte, error) {
 	return canon.AppendText(b, s), nil
 }
 
-func encodeList(b []byte, list traits.Lister, depth int) ([]byte, error) {
-	if depth > canon.MaxDepth {
-		return b, errTooDeep()
-	}
-	n, ok := list.Size().(types.Int)
-	if !ok {
-		return b, errors.New("a list has no size")
-	}
-	b = canon.AppendArray(b, int(n))
-	for it := list.Iterator(); it.HasNext() == types.True; {
-		var err error
-		if b, err = encode(b, it.Next(), depth); err != nil {
-			return b, err
-		}
-	}
-	return b, nil
-}
-
 func encodeItems(b []byte, l *list, depth int) ([]byte, error) {
 	if depth > canon.MaxDepth {
 		return b, errTooDeep()
@@ -93,15 +69,6 @@ func encodeItems(b []byte, l *list, depth int) ([]byte, error) {
 		}
 	}
 	return b, nil
-}
-
-func encodeMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
-	var keys, values []ref.Val
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		keys = append(keys, it.Next())
-		values = append(values, m.Get(keys[len(keys)-1]))
-	}
-	return encodeEntries(b, keys, values, depth)
 }
 
 // encodeEntries writes the entries of a map in the order of their encoded keys.

@@ -43,7 +43,7 @@ type Formulas struct {
 // CheckPolicy, looks at the variables of Formulas, and may compute with integers and
 // floats together. It is safe for concurrent use.
 type Formula struct {
-	program program
+	program *program
 	of      Type
 	uses    []bool // variables, by their places
 }
@@ -114,7 +114,7 @@ func (f *Formula) Type() Type { return f.of }
 func (f *Formula) Uses(variable int) bool { return f.uses[variable] }
 
 // Values returns values that are all null.
-func (s *Formulas) Values() *Values { return &Values{newActivation(Version, s.vars)} }
+func (s *Formulas) Values() *Values { return &Values{newActivation(s.vars)} }
 
 // SetData makes data the value of a variable; none is null. That it is canonical is not looked
 // at: what is not gives values that mean nothing.
@@ -189,7 +189,7 @@ func newMixing(vars []variable) (*compiler, error) {
 		without = append(without, &env.Function{Name: name})
 		with = append(with, cel.Function(name, cel.Overload(name+"any", []*cel.Type{cel.DynType, cel.DynType}, cel.BoolType)))
 	}
-	return newCompilerOf(Version, vars, without, with)
+	return newCompilerOf(vars, without, with)
 }
 
 // mix makes floats of two numbers where one of them is.

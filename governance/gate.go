@@ -85,8 +85,7 @@ type Gate struct {
 // the gate any more; nil: somebody does. The error wraps a *PolicyError where a policy
 // is not valid CEL, and reducer.ErrBound where nobody waits.
 func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
-	version, err := m.Engines.Version(manifest.EngineCEL, Versions())
-	if err != nil {
+	if _, err := m.Engines.Version(manifest.EngineCEL, Versions()); err != nil {
 		return nil, fmt.Errorf("governance: %w", err)
 	}
 	budgets, err := m.Engines.Version(manifest.EngineBudget, BudgetVersions())
@@ -94,12 +93,12 @@ func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 		return nil, fmt.Errorf("governance: %w", err)
 	}
 	vars := ofPolicies()
-	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m, version), vars: newActivation(version, vars)}
+	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m), vars: newActivation(vars)}
 	g.atStart, g.bounded, g.ofCells = budgets != budgetVersion1, hasBudget(m), hasCellBudget(m)
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		g.effects[kind] = &e
 	}
-	c, err := newCompiler(version, vars)
+	c, err := newCompiler(vars)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +141,7 @@ func (g *Gate) Decide(req *Request) Decision {
 	if denied.Code != "" {
 		return denied
 	}
-	g.vars.subject = subject{ctx: req.Context, gate: g, req: req, holder: h, grant: grant}
+	g.vars.subject = subject{gate: g, req: req, holder: h, grant: grant}
 	defer g.vars.release()
 	d := g.policy(req, grant.name)
 	if d.Verdict == Allow && g.bounded && !req.Waits {

@@ -33,13 +33,7 @@ func capFor(expires manifest.Tick, kinds ...string) manifest.Cap {
 // gateOf returns the gate of a world whose reducer agent may do anything that
 // the policies allow.
 func gateOf(t require.TestingT, policies ...manifest.Policy) *Gate {
-	return gateUnder(t, Version, policies...)
-}
-
-// gateUnder is gateOf under a version of the engine.
-func gateUnder(t require.TestingT, version string, policies ...manifest.Policy) *Gate {
 	g, err := NewGate(&manifest.Manifest{
-		Engines:  manifest.Engines{manifest.EngineCEL: version},
 		Reducers: map[string]manifest.Reducer{"agent": {Grants: []string{"all"}}},
 		Caps:     map[string]manifest.Cap{"all": capFor(0, "*")},
 		Policies: policies,

@@ -117,7 +117,7 @@ func CheckRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error)
 
 // begin has expressions over variables checked from now on.
 func (c *paramsChecker) begin(m *manifest.Manifest, vars []variable) (err error) {
-	if c.compiler, err = newCompiler(Version, vars); err != nil {
+	if c.compiler, err = newCompiler(vars); err != nil {
 		return err
 	}
 	c.names = newNameChecker(c.compiler, m)

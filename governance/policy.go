@@ -9,11 +9,9 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/env"
 	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 
 	"github.com/worldkernel/worldkernel/manifest"
@@ -22,24 +20,16 @@ import (
 // Version is the last one, for new worlds. A version names the language of policies
 // and transforms, its library and what of it decides: decisions made under one need
 // not be repeatable under another.
-const Version = version3
-
-// The versions. In the third this package evaluates what the library has parsed and
-// checked: its steps are counted, and integers have any size.
-const (
-	version2 = "cel/2+cel-go v0.33.2"
-	version3 = "cel/3+cel-go v0.33.2"
-)
+const Version = "cel/1+cel-go v0.33.2"
 
 // Versions are those that there are, oldest first.
-func Versions() []string { return []string{version2, version3} }
+func Versions() []string { return []string{Version} }
 
 // Limits of policies and transforms.
 const (
-	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one expression, in version 2
-	MaxPolicyLen  = 16 << 10  // characters of an expression
-	MaxRegexSize  = 10_000    // instructions of a compiled regular expression
-	maxErrorBytes = 256       // bytes of a value or message of the library in a Reason
+	MaxPolicyLen  = 16 << 10 // characters of an expression
+	MaxRegexSize  = 10_000   // instructions of a compiled regular expression
+	maxErrorBytes = 256      // bytes of a value or message of the library in a Reason
 )
 
 // PolicyError says where an expression is not a valid policy or transform.
@@ -67,7 +57,7 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e
 // size are ints. CEL's timestamps and durations do not exist here: their time zones
 // differ between machines. What takes more than StepLimit is an error.
 func CheckPolicy(when string) error {
-	c, err := newCompiler(Version, ofPolicies())
+	c, err := newCompiler(ofPolicies())
 	if err != nil {
 		return err
 	}
@@ -79,7 +69,7 @@ func CheckPolicy(when string) error {
 type rule struct {
 	name    string
 	verdict Verdict
-	program program
+	program *program
 }
 
 // eval reports whether the rule matches.
@@ -93,25 +83,6 @@ func (r *rule) eval(vars *activation) (bool, error) {
 		return false, fmt.Errorf("it gives a value of type %s, not a boolean", out.Type().TypeName())
 	}
 	return bool(matches), nil
-}
-
-// library is a program of version 2, which the library evaluates.
-type library struct{ cel.Program }
-
-func (p library) eval(vars *activation) (out ref.Val, err error) {
-	if vars.ctx == nil || vars.ctx.Done() == nil {
-		out, _, err = p.Eval(vars)
-	} else {
-		out, _, err = p.ContextEval(vars.ctx, vars)
-	}
-	if err != nil {
-		var cancelled interpreter.EvalCancelledError
-		if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-			return nil, fmt.Errorf("it costs more than %d", CostLimit)
-		}
-		return nil, errors.New(shortened(err.Error()))
-	}
-	return out, nil
 }
 
 // shortened keeps what the journal holds of foreign text within bounds, and
@@ -132,17 +103,16 @@ func shortened(s string) string {
 type compiler struct {
 	env       *cel.Env
 	vars      []variable
-	version   string                         // of the programs
 	mixed     bool                           // integers and floats may be computed with together
 	functions map[string]*functions.Overload // of the library, by their names
 }
 
-func newCompiler(version string, vars []variable) (*compiler, error) {
-	return newCompilerOf(version, vars, nil, nil)
+func newCompiler(vars []variable) (*compiler, error) {
+	return newCompilerOf(vars, nil, nil)
 }
 
 // newCompilerOf is newCompiler where functions of the library are left out, and others are there.
-func newCompilerOf(version string, vars []variable, without []*env.Function, with []cel.EnvOption) (*compiler, error) {
+func newCompilerOf(vars []variable, without []*env.Function, with []cel.EnvOption) (*compiler, error) {
 	opts := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: append(without, []*env.Function{
 			{Name: "timestamp"},
@@ -171,7 +141,7 @@ func newCompilerOf(version string, vars []variable, without []*env.Function, wit
 	if err != nil {
 		return nil, fmt.Errorf("governance: policy language: %w", err)
 	}
-	c := &compiler{env: e, vars: vars, version: version, mixed: len(with) > 0, functions: make(map[string]*functions.Overload)}
+	c := &compiler{env: e, vars: vars, mixed: len(with) > 0, functions: make(map[string]*functions.Overload)}
 	for name, f := range e.Functions() { // order cannot show: a map is built from a map
 		all, err := f.Bindings()
 		if err != nil {
@@ -204,7 +174,7 @@ func (c *compiler) rule(p manifest.Policy) (rule, error) {
 }
 
 // condition compiles an expression that gives a boolean.
-func (c *compiler) condition(when string) (program, error) {
+func (c *compiler) condition(when string) (*program, error) {
 	tree, err := c.check(when)
 	if err != nil {
 		return nil, err
@@ -232,18 +202,8 @@ func (c *compiler) check(expr string) (*cel.Ast, error) {
 	return tree, nil
 }
 
-func (c *compiler) program(tree *cel.Ast) (program, error) {
-	opts := []cel.ProgramOption{cel.CustomDecoratorV2(sortLiterals), cel.EvalOptions(cel.OptOptimize)}
-	if c.version == version2 { // its cost says nothing of how large the values are that are compared
-		opts = append(opts, cel.InterruptCheckFrequency(1))
-	}
-	// Counting costs more than evaluating most rules, and a rule whose greatest
-	// cost is known and within the limit needs none.
-	if estimate, err := c.env.EstimateCost(tree, unknownSizes{}); err != nil || estimate.Max > CostLimit {
-		opts = append(opts, cel.CostLimit(CostLimit))
-	}
-	program, err := c.env.Program(tree, opts...)
-	if err != nil { // a constant part that cannot be evaluated
+func (c *compiler) program(tree *cel.Ast) (*program, error) {
+	if _, err := c.env.Program(tree, cel.CustomDecoratorV2(unfolded), cel.EvalOptions(cel.OptOptimize)); err != nil { // a constant part that cannot be evaluated
 		var at common.Location = common.NoLocation
 		var fault *types.Err
 		if errors.As(err, &fault) {
@@ -251,20 +211,15 @@ func (c *compiler) program(tree *cel.Ast) (program, error) {
 		}
 		return nil, policyError(at, err.Error())
 	}
-	if c.version == version2 {
-		return library{program}, nil
-	}
 	return c.plan(tree)
 }
 
-// unknownSizes lets the library estimate costs by what an expression shows of
-// itself; values of the request may be of any size.
-type unknownSizes struct{}
-
-func (unknownSizes) EstimateSize(cost.AstNode) *cost.SizeEstimate { return nil }
-
-func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
-	return nil
+// unfolded has the library make no map while it plans: it panics at keys that are lists.
+func unfolded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if c, ok := i.(interpreter.InterpretableConstructor); ok && c.Type() == types.MapType {
+		return struct{ interpreter.InterpretableV2 }{i}, nil
+	}
+	return i, nil
 }
 
 // noMessages refuses expressions that build protobuf messages, which CEL knows

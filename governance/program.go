@@ -13,11 +13,6 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// program is a compiled expression.
-type program interface {
-	eval(vars *activation) (ref.Val, error)
-}
-
 // node is a part of an expression. Its value may be an error, which is a value that
 // operators pass on; once the meter is spent it is of no use.
 type node interface {
@@ -40,13 +35,13 @@ func (a *activation) begin(depth int) *frame {
 	return &a.frame
 }
 
-// tree is a program of version 3: the checked expression, evaluated by steps.
-type tree struct {
+// program is a compiled expression: the checked one, evaluated by steps.
+type program struct {
 	root  node
 	depth int // of locals
 }
 
-func (t *tree) eval(vars *activation) (v ref.Val, err error) {
+func (t *program) eval(vars *activation) (v ref.Val, err error) {
 	defer func() { // the library's functions are not ours: what they cannot do is an error of the rule
 		if r := recover(); r != nil {
 			v, err = nil, errors.New("internal error: "+shortened(fmt.Sprint(r)))
@@ -74,8 +69,8 @@ type planner struct {
 	depth     int
 }
 
-// plan makes a program of version 3.
-func (c *compiler) plan(checked *cel.Ast) (*tree, error) {
+// plan makes a program.
+func (c *compiler) plan(checked *cel.Ast) (*program, error) {
 	p := &planner{
 		refs: checked.NativeRep().ReferenceMap(), types: c.env.CELTypeProvider(), functions: c.functions, vars: c.vars, mixed: c.mixed,
 	}
@@ -83,7 +78,7 @@ func (c *compiler) plan(checked *cel.Ast) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tree{root: root, depth: p.depth}, nil
+	return &program{root: root, depth: p.depth}, nil
 }
 
 func (p *planner) node(e ast.Expr) (node, error) {

@@ -18,14 +18,10 @@ type target interface {
 // capability can allow.
 type parser func(config, params canon.Raw) (target, error)
 
-// parsers returns the parser of each type of capability but CapAny, of a version.
-func parsers(version string) map[string]parser {
-	http := parserOf(ParseHTTP)
-	if version == version2 {
-		http = parserOf(judgeHTTP)
-	}
+// parsers returns the parser of each type of capability but CapAny.
+func parsers() map[string]parser {
 	return map[string]parser{
-		manifest.CapHTTP: http,
+		manifest.CapHTTP: parserOf(ParseHTTP),
 		manifest.CapFile: parserOf(ParseFile),
 		manifest.CapExec: parserOf(ParseExec),
 		manifest.CapLLM:  parserOf(ParseLLM),

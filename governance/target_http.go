@@ -78,20 +78,6 @@ type httpParams struct {
 // with a body and GET without. Names of headers that only some servers tell apart,
 // such as x_a and X-A, are one name.
 func ParseHTTP(config, params canon.Raw) (*HTTPTarget, error) {
-	t, err := judgeHTTP(config, params)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.checkHeaderNames(); err != nil {
-		return nil, err
-	}
-	return t, checkReadings(t.URL.Path)
-}
-
-// judgeHTTP is ParseHTTP as the gate judged by under version2, which tells the names
-// of headers apart, and forms of characters in paths. The adapter refuses such
-// requests all the same.
-func judgeHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	c, err := parseHTTPConfig(config)
 	if err != nil {
 		return nil, err
@@ -117,7 +103,13 @@ func judgeHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	if _, given := t.Headers["content-type"]; contentType != "" && !given {
 		t.Headers["content-type"] = contentType
 	}
-	return t, p.method(t, c.Method)
+	if err := p.method(t, c.Method); err != nil {
+		return nil, err
+	}
+	if err := t.checkHeaderNames(); err != nil {
+		return nil, err
+	}
+	return t, checkReadings(t.URL.Path)
 }
 
 func parseHTTPConfig(config canon.Raw) (*httpConfig, error) {

@@ -253,13 +253,9 @@ func TestHeadersAreComparedAsServersDo(t *testing.T) {
 		_, err := parseHTTP(t, config, params)
 		t.Log(name)
 		requireCode(t, CodeParamNotAllowed, err)
-		_, err = judgeHTTP(rawJSON(t, config), rawJSON(t, params))
-		require.NoError(t, err, "%s: what the gate has let through in journals", name)
-		for version, want := range map[string]Code{version2: "", version3: CodeParamNotAllowed} {
-			effect := &manifest.Effect{Config: rawJSON(t, config)}
-			_, denied := parsers(version)[manifest.CapHTTP].target(effect, rawJSON(t, params))
-			require.Equal(t, want == "", denied == nil, version)
-		}
+		_, denied := parsers()[manifest.CapHTTP].target(&manifest.Effect{Config: rawJSON(t, config)}, rawJSON(t, params))
+		require.NotNil(t, denied)
+		require.Equal(t, CodeParamNotAllowed, denied.Code)
 	}
 	target, err := parseHTTP(t, config, `{"headers": {"X_Trace": "1", "x-team": "blue"}}`)
 	require.NoError(t, err)
@@ -279,8 +275,6 @@ func TestPathHidesNothingFromServersThatFold(t *testing.T) {
 		params := `{"path": "` + hidden + `"}`
 		_, err := parseHTTP(t, config, params)
 		requireHTTPCode(t, CodeBadURL, err, hidden)
-		_, err = judgeHTTP(rawJSON(t, config), rawJSON(t, params))
-		require.NoError(t, err, "%s: what the gate has let through in journals", hidden)
 		target, err := parseHTTPURL(t, "https://api.example.com/v1")
 		require.NoError(t, err)
 		_, err = target.Follow("/v1/" + hidden)

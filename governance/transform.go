@@ -1,7 +1,6 @@
 package governance
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -16,8 +15,7 @@ const MaxTransformed = 1 << 20
 // It is safe for concurrent use.
 type Transform struct {
 	vars    []variable
-	version string
-	program program
+	program *program
 }
 
 // CheckTransform reports, as a *PolicyError, why expr cannot be a transform: a
@@ -27,15 +25,15 @@ type Transform struct {
 //	receipt.status, .payload, .external_ref
 //	intent.kind, .params, .cell (reducer/key)
 func CheckTransform(expr string) error {
-	_, err := NewTransform(Version, expr)
+	_, err := NewTransform(expr)
 	return err
 }
 
-// NewTransform compiles a transform for a version of Versions. The error is a
-// *PolicyError where expr is not one.
-func NewTransform(version, expr string) (*Transform, error) {
+// NewTransform compiles a transform. The error is a *PolicyError where expr is not
+// one.
+func NewTransform(expr string) (*Transform, error) {
 	vars := ofTransforms()
-	c, err := newCompiler(version, vars)
+	c, err := newCompiler(vars)
 	if err != nil {
 		return nil, err
 	}
@@ -47,21 +45,20 @@ func NewTransform(version, expr string) (*Transform, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Transform{vars: vars, version: version, program: program}, nil
+	return &Transform{vars: vars, program: program}, nil
 }
 
 // Eval returns canonical data, the same for the same receipt and intent. The
-// error names what has no such form, or that it costs too much. When ctx ends, nobody
-// waits for it, and it is of no use.
-func (t *Transform) Eval(ctx context.Context, r *receipt.Receipt, in *receipt.Intent) (canon.Raw, error) {
-	vars := newActivation(t.version, t.vars)
-	vars.ctx, vars.receipt, vars.intent = ctx, r, in
+// error names what has no such form, or that it costs too much.
+func (t *Transform) Eval(r *receipt.Receipt, in *receipt.Intent) (canon.Raw, error) {
+	vars := newActivation(t.vars)
+	vars.receipt, vars.intent = r, in
 	v, err := t.program.eval(&vars)
 	if err != nil {
 		return nil, fmt.Errorf("governance: transform: %w", err)
 	}
 	data, err := encode(nil, v, 0)
-	if err == nil && t.version != version2 { // whose parts may be data that was nested already
+	if err == nil { // whose parts may be data that was nested already
 		err = canon.Valid(data)
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package governance
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -16,9 +15,9 @@ func transform(t require.TestingT, expr, payload string) (canon.Raw, error) {
 	require.NoError(t, err)
 	params, err := canon.FromJSON([]byte(`{"amount": 12, "who": "mia"}`))
 	require.NoError(t, err)
-	f, err := NewTransform(Version, expr)
+	f, err := NewTransform(expr)
 	require.NoError(t, err, expr)
-	return f.Eval(context.Background(),
+	return f.Eval(
 		&receipt.Receipt{Status: receipt.StatusError, Payload: data, ExternalRef: "ref-7"},
 		&receipt.Intent{Kind: "tool.refund", Params: params, Cell: "agent/mia"},
 	)
@@ -76,9 +75,9 @@ func TestTransformThatGivesNoDataIsAnError(t *testing.T) {
 	maps := strings.Repeat(`{"a":`, canon.MaxDepth) + "1" + strings.Repeat("}", canon.MaxDepth)
 	_, err := transform(t, `{"a": receipt.payload}`, maps)
 	require.Error(t, err)
-	f, err := NewTransform(Version, `receipt.external_ref`)
+	f, err := NewTransform(`receipt.external_ref`)
 	require.NoError(t, err)
-	_, err = f.Eval(context.Background(), &receipt.Receipt{ExternalRef: "\xff"}, &receipt.Intent{})
+	_, err = f.Eval(&receipt.Receipt{ExternalRef: "\xff"}, &receipt.Intent{})
 	require.Error(t, err)
 	deepest := strings.Repeat("[", canon.MaxDepth-1) + strings.Repeat("]", canon.MaxDepth-1)
 	got, err := transform(t, `[receipt.payload]`, deepest)

@@ -46,7 +46,7 @@ func Ungranted(m *manifest.Manifest) []Gap {
 const mostPairs = 1 << 21
 
 func grantOf(m *manifest.Manifest, name string) grant {
-	return grant{name: name, Cap: m.Caps[name], parse: parsers(Version)[m.Caps[name].Type]}
+	return grant{name: name, Cap: m.Caps[name], parse: parsers()[m.Caps[name].Type]}
 }
 
 // deniedBy says why no capability that is granted holds an effect; "": one does.

@@ -208,7 +208,7 @@ func (k *kernel) compensation(original *receipt.Entry, r *receipt.Receipt) (*rec
 	if k.rules.guard.item(len(r.Payload), "the receipt of", original.Intent.Kind, k.last); k.over() {
 		return nil, nil // of which nothing will be left
 	}
-	params, err := rule.compensation.Eval(k.rules.guard.context(), r, &original.Intent)
+	params, err := rule.compensation.Eval(r, &original.Intent)
 	if err == nil && uint64(len(params)) > k.rules.manifest.Limits.Payload {
 		err = errors.New("its params are larger than limits.payload")
 	}

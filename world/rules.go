@@ -119,7 +119,7 @@ func (r *rules) compileEffects(blobs journal.Blobs) error {
 		rule := &effectRule{Effect: r.manifest.Effects[kind]}
 		var err error
 		if rule.Compensate != nil {
-			if rule.compensation, err = governance.NewTransform(r.engines.Of(manifest.EngineCEL), rule.Compensate.Params); err != nil {
+			if rule.compensation, err = governance.NewTransform(rule.Compensate.Params); err != nil {
 				return fmt.Errorf("world: effect %s: compensate: %w", kind, err)
 			}
 		}

@@ -1,16 +1,78 @@
 package governance
 
 import (
+	"errors"
 	"slices"
-	"strings"
+	"testing"
+
+	"cel.dev/cel-go/cel"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
+	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 )
+
+// The library evaluates expressions by code of its own. What this package makes of them
+// is compared with that, but for integers that do not fit in 64 bits, and for the cost.
+
+// errCosts says that an expression costs the library too much: nobody knows its value.
+var errCosts = errors.New("it costs too much")
+
+// libraryRule is a policy that the library evaluates.
+type libraryRule struct {
+	decide  string
+	program cel.Program
+}
+
+func libraryRuleOf(t testing.TB, p manifest.Policy) libraryRule {
+	c, err := newCompiler(ofPolicies())
+	require.NoError(t, err)
+	tree, err := c.check(p.When)
+	require.NoError(t, err)
+	program, err := c.env.Program(tree, cel.CustomDecoratorV2(sortLiterals), cel.EvalOptions(cel.OptOptimize), cel.CostLimit(1_000_000))
+	require.NoError(t, err)
+	return libraryRule{p.Decide, program}
+}
+
+// eval reports whether the rule matches.
+func (r libraryRule) eval(vars *activation) (bool, error) {
+	out, _, err := r.program.Eval(libraryVars{vars})
+	var cancelled interpreter.EvalCancelledError
+	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		return false, errCosts
+	}
+	if err != nil {
+		return false, err
+	}
+	matches, ok := out.(types.Bool)
+	if !ok {
+		return false, errors.New("no boolean")
+	}
+	return bool(matches), nil
+}
+
+// libraryVars are variables as the library knows values.
+type libraryVars struct{ *activation }
+
+// ResolveName is for the library.
+func (a libraryVars) ResolveName(name string) (any, bool) {
+	if name == "intent.params" {
+		return decode(a.req.Params), true
+	}
+	i := slices.IndexFunc(a.vars, func(v variable) bool { return v.name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return a.value(i), true
+}
+
+// Parent is for the library: there is none.
+func (libraryVars) Parent() cel.Activation { return nil }
 
 // decode returns canonical CBOR as a CEL value, or a CEL error for bytes that
 // are not canonical or hold an integer that does not fit in 64 bits: CEL has
@@ -124,17 +186,4 @@ func (l *mapLiteral) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		}
 	}
 	return &sortedMap{m}
-}
-
-// compareKeys orders keys by the name of their type, then by value.
-func compareKeys(a, b ref.Val) int {
-	if c := strings.Compare(a.Type().TypeName(), b.Type().TypeName()); c != 0 {
-		return c
-	}
-	if comparer, ok := a.(traits.Comparer); ok {
-		if c, ok := comparer.Compare(b).(types.Int); ok {
-			return int(c)
-		}
-	}
-	return 0
 }
