@@ -8,27 +8,23 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// The versions of how budgets are counted.
-const (
-	budgetVersion1 = "budget/1" // what an attempt may cost is set aside when it is asked for
-	budgetVersion2 = "budget/2" // when it starts: docs/adr/0034-what-an-attempt-may-cost-is-set-aside-when-it-starts.md
-)
+// BudgetVersion is the last version of how budgets are counted: what an attempt may cost is
+// set aside when it starts, and an intent that waits holds nothing.
+// See docs/adr/0034-what-an-attempt-may-cost-is-set-aside-when-it-starts.md.
+const BudgetVersion = "budget/1"
 
 // BudgetVersions returns the versions of [manifest.EngineBudget] that there are, oldest
 // first.
-func BudgetVersions() []string { return []string{budgetVersion1, budgetVersion2} }
+func BudgetVersions() []string { return []string{BudgetVersion} }
 
 // Account is what one budget has been used for, since it renewed. The zero value is
 // unused. For every unit that the budget bounds, Spent + Reserved + Kept never exceeds it
-// while every Reserve was a Decision's, or Room's.
+// while every Reserve was Room's, and every attempt that is charged had one.
 type Account struct {
-	Spent    receipt.Cost `cbor:"spent,omitzero" json:"spent,omitzero"`       // used, as far as it was reserved; never comes back but by Return
+	Spent    receipt.Cost `cbor:"spent,omitzero" json:"spent,omitzero"`       // used; never comes back
 	Reserved receipt.Cost `cbor:"reserved,omitzero" json:"reserved,omitzero"` // set aside for effects that are not settled
-	Overrun  receipt.Cost `cbor:"overrun,omitzero" json:"overrun,omitzero"`   // used beyond what was reserved; gone like Spent
+	Kept     receipt.Cost `cbor:"kept,omitzero" json:"kept,omitzero"`         // set aside for attempts that are over, of which nobody knows what they used: gone, too
 
-	// Set aside for attempts that are over, of which nobody knows what they used: gone,
-	// too. Under version 1 it is a part of Reserved.
-	Kept  receipt.Cost  `cbor:"kept,omitzero" json:"kept,omitzero"`
 	Since manifest.Tick `cbor:"since,omitempty" json:"since,omitempty"` // when the budget renewed last before it was drawn on
 }
 
@@ -67,13 +63,11 @@ func (a *Account) At(limit *manifest.Budget, now manifest.Tick) Account {
 // capability, of its cell and of the world. An account that is nil is unused
 // and stays so; Gate.Budgeted says which ones are needed.
 //
-// Under version 1 every attempt goes Reserve, Start, Settle; or Reserve, Release where it
-// is not started after all; or Reserve, Start, Return and Release of the rest where
-// nothing had left. Under version 2 it goes Reserve when it starts, and Gate.Settle, Keep
-// or Release when it is over.
+// Every attempt goes Reserve when it starts, and Gate.Settle, Keep or Release when it is
+// over.
 type Accounts struct{ Cap, Cell, World *Account }
 
-// Reserve sets aside what a Decision says.
+// Reserve sets aside what Gate.Room says.
 func (a Accounts) Reserve(c receipt.Cost) {
 	a.each(func(a *Account) {
 		for u := range unitCount {
@@ -82,49 +76,7 @@ func (a Accounts) Reserve(c receipt.Cost) {
 	})
 }
 
-// Start spends the call of an attempt for which c was reserved.
-func (a Accounts) Start(c receipt.Cost) {
-	a.each(func(a *Account) { UnitCalls.move(a, min(c.Calls, 1)) })
-}
-
-// Return takes the call of a started attempt back: nothing had left.
-func (a Accounts) Return() {
-	a.each(func(a *Account) { a.Spent.Calls = satSub(a.Spent.Calls, 1) })
-}
-
-// Settle ends a started attempt for which reserved was set aside and that used
-// actual; its calls are settled by Start. Of a unit without an actual cost nobody
-// knows what it used, and what was reserved stays so, unless Free follows: not every
-// adapter can tell money. A unit of which nothing was reserved is bounded nowhere and not counted.
-func (a Accounts) Settle(reserved, actual receipt.Cost) {
-	actual.Calls, reserved.Calls = 0, 0
-	a.each(func(a *Account) {
-		for u := range unitCount {
-			set, used := *u.Of(&reserved), *u.Of(&actual)
-			if set == 0 || used == 0 {
-				continue
-			}
-			spent := u.move(a, min(used, set))
-			*u.Of(&a.Reserved) = satSub(*u.Of(&a.Reserved), set-min(used, set))
-			*u.Of(&a.Overrun) = satAdd(*u.Of(&a.Overrun), used-spent)
-		}
-	})
-}
-
-// Free gives back what was reserved for a settled attempt in units that its actual cost
-// does not name, where that is known to be all.
-func (a Accounts) Free(reserved, actual receipt.Cost) {
-	for u := range unitCount {
-		if *u.Of(&actual) != 0 {
-			*u.Of(&reserved) = 0
-		}
-	}
-	reserved.Calls = 0
-	a.Release(reserved)
-}
-
-// Release gives back what was reserved: all of it where the attempt is not
-// started, all but the call after a Return.
+// Release gives back what was reserved.
 func (a Accounts) Release(c receipt.Cost) {
 	a.each(func(a *Account) {
 		for u := range unitCount {
@@ -164,15 +116,6 @@ func (u Unit) Of(c *receipt.Cost) *uint64 {
 	return [unitCount]*uint64{&c.Calls, &c.Tokens, &c.Bytes, &c.Micros}[u]
 }
 
-// move spends as much of n as is reserved, and returns how much that is.
-func (u Unit) move(a *Account, n uint64) uint64 {
-	reserved, spent := u.Of(&a.Reserved), u.Of(&a.Spent)
-	n = min(n, *reserved)
-	*reserved -= n
-	*spent = satAdd(*spent, n)
-	return n
-}
-
 // satAdd and satSub stop at the ends of what there is.
 func satAdd(a, b uint64) uint64 { return a + min(b, math.MaxUint64-a) }
 func satSub(a, b uint64) uint64 { return a - min(a, b) }
@@ -208,34 +151,10 @@ func (s *scope) left(u Unit) (uint64, bool) {
 // rest returns what would be left if all that is reserved came back.
 func (s *scope) rest(u Unit) uint64 {
 	n := s.bounds(u)
-	for _, gone := range [...]*receipt.Cost{&s.account.Spent, &s.account.Overrun, &s.account.Kept} {
+	for _, gone := range [...]*receipt.Cost{&s.account.Spent, &s.account.Kept} {
 		n = satSub(n, *u.Of(gone))
 	}
 	return n
-}
-
-// reserve returns what an effect has to reserve under version 1: nothing where no
-// budget bounds anything. Else it says what is lacking.
-func reserve(scopes *[3]scope, e *manifest.Effect) (receipt.Cost, *Shortage) {
-	if unbounded(scopes) {
-		return receipt.Cost{}, nil
-	}
-	out := receipt.Cost{Calls: 1}
-	for i := range scopes {
-		for u := range unitCount {
-			s := &scopes[i]
-			left, bounded := s.left(u)
-			if !bounded {
-				continue
-			}
-			ask, known := most(e, u)
-			if !known || ask > left {
-				return receipt.Cost{}, &Shortage{Of: s.of, Unit: u, Left: left, Ask: ask, Unknown: !known, Gone: true, Renews: s.renews}
-			}
-			*u.Of(&out) = ask
-		}
-	}
-	return out, nil
 }
 
 func unbounded(scopes *[3]scope) bool {
@@ -257,16 +176,11 @@ func most(e *manifest.Effect, u Unit) (uint64, bool) {
 }
 
 // budget turns an Allow into a denial where one of the three budgets has not
-// enough left, and else says what to reserve.
+// enough left.
 func (a *activation) budget(allowed Decision) Decision {
 	scopes, e := a.scopes(), a.gate.effect(a.req.Kind)
-	var short *Shortage
-	if a.gate.AtStart() {
-		_, all := room(&scopes, e, receipt.Cost{})
-		short = firstGone(all)
-	} else {
-		allowed.Reserve, short = reserve(&scopes, e)
-	}
+	_, all := room(&scopes, e, receipt.Cost{})
+	short := firstGone(all)
 	if short == nil {
 		return allowed
 	}
@@ -309,25 +223,6 @@ func (a *activation) capAccount() *Account {
 		return a.req.Accounts.Cap
 	}
 	return a.req.Caps[a.grant.name]
-}
-
-// HasCall reports whether the budgets of an intent that the gate has allowed
-// have a call left for another attempt.
-func (g *Gate) HasCall(in *receipt.Intent, a Accounts, now manifest.Tick) bool {
-	for _, s := range g.scopesOf(in, a, now) {
-		if left, bounded := s.left(UnitCalls); bounded && left == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Again returns what to reserve for another attempt of an intent that the gate
-// has allowed, or false where its budgets have not enough left.
-func (g *Gate) Again(in *receipt.Intent, a Accounts, now manifest.Tick) (receipt.Cost, bool) {
-	scopes := g.scopesOf(in, a, now)
-	cost, short := reserve(&scopes, g.effect(in.Kind))
-	return cost, short == nil
 }
 
 func (g *Gate) scopesOf(in *receipt.Intent, a Accounts, now manifest.Tick) [3]scope {

@@ -42,9 +42,9 @@ func maxCostOf(b manifest.Budget) manifest.MaxCost {
 
 func TestBudgetDeniesWhatIsNotLeft(t *testing.T) {
 	type budget = manifest.Budget
-	used := func(spent, reserved, overrun uint64) *Account {
+	used := func(spent, reserved, kept uint64) *Account {
 		same := func(n uint64) receipt.Cost { return receipt.Cost{Calls: n, Tokens: n, Bytes: n, Micros: n} }
-		return &Account{Spent: same(spent), Reserved: same(reserved), Overrun: same(overrun)}
+		return &Account{Spent: same(spent), Reserved: same(reserved), Kept: same(kept)}
 	}
 	for _, c := range []struct {
 		name                       string
@@ -52,20 +52,20 @@ func TestBudgetDeniesWhatIsNotLeft(t *testing.T) {
 		maxCost                    budget
 		accounts                   Accounts
 		code                       Code
-		reserve                    receipt.Cost
+		need                       receipt.Cost
 		scope, unit, reasonNumbers string
 	}{
 		{name: "nothing is bounded", maxCost: budget{Tokens: 5}},
-		{name: "calls", ofCap: budget{Calls: 1}, reserve: receipt.Cost{Calls: 1}},
-		{name: "units that are not bounded are not reserved", ofWorld: budget{Tokens: 9}, maxCost: budget{Tokens: 5, Micros: 7}, reserve: receipt.Cost{Calls: 1, Tokens: 5}},
-		{name: "units bounded in different scopes", ofCap: budget{Bytes: 3}, ofCell: budget{Micros: 7}, maxCost: budget{Bytes: 3, Micros: 7}, reserve: receipt.Cost{Calls: 1, Bytes: 3, Micros: 7}},
-		{name: "the last call", ofCell: budget{Calls: 3}, accounts: Accounts{Cell: used(1, 1, 0)}, reserve: receipt.Cost{Calls: 1}},
+		{name: "calls", ofCap: budget{Calls: 1}, need: receipt.Cost{Calls: 1}},
+		{name: "units that are not bounded are not reserved", ofWorld: budget{Tokens: 9}, maxCost: budget{Tokens: 5, Micros: 7}, need: receipt.Cost{Calls: 1, Tokens: 5}},
+		{name: "units bounded in different scopes", ofCap: budget{Bytes: 3}, ofCell: budget{Micros: 7}, maxCost: budget{Bytes: 3, Micros: 7}, need: receipt.Cost{Calls: 1, Bytes: 3, Micros: 7}},
+		{name: "the last call", ofCell: budget{Calls: 3}, accounts: Accounts{Cell: used(1, 1, 0)}, need: receipt.Cost{Calls: 1}},
 		{
-			name: "no call left", ofCell: budget{Calls: 3}, accounts: Accounts{Cell: used(1, 2, 0)},
+			name: "no call left", ofCell: budget{Calls: 3}, accounts: Accounts{Cell: used(3, 0, 0)},
 			code: CodeBudgetExceeded, scope: "cell agent/mia", unit: "calls", reasonNumbers: "has 0 calls left, effect \"tool.x\" asks for 1",
 		},
 		{
-			name: "overrun is gone, too", ofCell: budget{Calls: 3}, accounts: Accounts{Cell: used(1, 1, 1)},
+			name: "what nobody knows is gone, too", ofCell: budget{Calls: 3}, accounts: Accounts{Cell: used(1, 0, 2)},
 			code: CodeBudgetExceeded, scope: "cell agent/mia", unit: "calls", reasonNumbers: "has 0 calls left",
 		},
 		{
@@ -73,7 +73,7 @@ func TestBudgetDeniesWhatIsNotLeft(t *testing.T) {
 			code: CodeBudgetExceeded, scope: `capability "all"`, unit: "tokens", reasonNumbers: "has 0 tokens left",
 		},
 		{
-			name: "asks for more than is left", ofWorld: budget{Micros: 10}, maxCost: budget{Micros: 6}, accounts: Accounts{World: used(3, 2, 0)},
+			name: "asks for more than is left", ofWorld: budget{Micros: 10}, maxCost: budget{Micros: 6}, accounts: Accounts{World: used(3, 0, 2)},
 			code: CodeBudgetExceeded, scope: "the world", unit: "micros", reasonNumbers: "has 5 micros left, effect \"tool.x\" asks for 6",
 		},
 		{
@@ -86,9 +86,14 @@ func TestBudgetDeniesWhatIsNotLeft(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			req := request(t, "tool.x", "{}")
 			req.Accounts = c.accounts
-			d := budgetGate(t, c.ofCap, c.ofCell, c.ofWorld, c.maxCost).Decide(req)
+			g := budgetGate(t, c.ofCap, c.ofCell, c.ofWorld, c.maxCost)
+			d := g.Decide(req)
 			require.Equal(t, c.code, d.Code, d.Reason)
-			require.Equal(t, c.reserve, d.Reserve)
+			if c.code == "" {
+				need, short, _ := g.Room(&receipt.Intent{Cell: "agent/mia", Kind: "tool.x", Cap: "all"}, c.accounts, receipt.Cost{}, nil, 0)
+				require.Empty(t, short)
+				require.Equal(t, c.need, need)
+			}
 			require.Equal(t, "all", d.Cap)
 			require.Equal(t, c.code == "", d.Verdict == Allow)
 			require.Equal(t, c.code == "", d.Rules != nil)
@@ -116,10 +121,8 @@ func TestCapabilityThenPolicyThenBudget(t *testing.T) {
 	}
 	require.Equal(t, CodeKindNotAllowed, judge("mail.send", deny("never", anything)).Code)
 	require.Equal(t, CodePolicyDenied, judge("tool.x", deny("never", anything)).Code)
-	// Who waits for approval reserves nothing, and is not denied for want of a budget.
-	parked := judge("tool.x", requireApproval("person", anything))
-	require.Equal(t, RequireApproval, parked.Verdict)
-	require.Zero(t, parked.Reserve)
+	// Who waits for approval is not denied for want of a budget.
+	require.Equal(t, RequireApproval, judge("tool.x", requireApproval("person", anything)).Verdict)
 	require.Equal(t, CodeBudgetExceeded, judge("tool.x", allow("anything", anything)).Code)
 }
 
@@ -127,7 +130,7 @@ func TestApprovedEffectStillNeedsItsBudget(t *testing.T) {
 	g := budgetGate(t, manifest.Budget{Calls: 1}, manifest.Budget{}, manifest.Budget{}, manifest.Budget{}, requireApproval("person", anything))
 	req := request(t, "tool.x", "{}")
 	req.Approved = true
-	require.Equal(t, receipt.Cost{Calls: 1}, g.Decide(req).Reserve)
+	require.Equal(t, Allow, g.Decide(req).Verdict)
 	req.Accounts.Cap = &Account{Spent: receipt.Cost{Calls: 1}}
 	require.Equal(t, CodeBudgetExceeded, g.Decide(req).Code)
 }
@@ -146,7 +149,7 @@ func TestPoliciesSeeWhatTheTightestBudgetHasLeft(t *testing.T) {
 	g := budgetGate(t, manifest.Budget{Calls: 10, Bytes: 5}, manifest.Budget{Calls: 4}, manifest.Budget{Tokens: 9}, manifest.Budget{Tokens: 1, Bytes: 1},
 		deny("left", `!(budget.calls == 3 && budget.tokens == 9 && budget.bytes == 0 && budget.micros == 9223372036854775807)`))
 	req := request(t, "tool.x", "{}")
-	req.Accounts = Accounts{Cap: &Account{Overrun: receipt.Cost{Bytes: 6}}, Cell: &Account{Reserved: receipt.Cost{Calls: 1}}}
+	req.Accounts = Accounts{Cap: &Account{Spent: receipt.Cost{Bytes: 6}}, Cell: &Account{Reserved: receipt.Cost{Calls: 1}}}
 	require.Equal(t, CodeBudgetExceeded, g.Decide(req).Code) // not policy_denied: the rule saw these numbers
 	req.Accounts.Cell.Reserved.Calls = 2
 	require.Equal(t, CodePolicyDenied, g.Decide(req).Code)
@@ -166,21 +169,51 @@ func TestBudgetedNamesTheScopesWithABudget(t *testing.T) {
 }
 
 func TestSettleKeepsWhatNobodyKnows(t *testing.T) {
+	g := budgetGate(t, manifest.Budget{}, manifest.Budget{Calls: 9, Tokens: 99, Micros: 99}, manifest.Budget{}, manifest.Budget{Tokens: 10, Micros: 5})
+	in := &receipt.Intent{Cell: "agent/mia", Kind: "tool.x", Cap: "all"}
+	has := receipt.Cost{Calls: 1, Tokens: 10, Micros: 5}
+	for name, c := range map[string]struct {
+		receipt receipt.Receipt
+		beyond  bool
+		want    Account
+	}{
+		"it tells nothing": {want: Account{Spent: receipt.Cost{Calls: 1}, Kept: receipt.Cost{Tokens: 10, Micros: 5}}},
+		"it tells some": {
+			receipt: receipt.Receipt{Cost: receipt.Cost{Tokens: 4, Bytes: 99}},
+			want:    Account{Spent: receipt.Cost{Calls: 1, Tokens: 4}, Kept: receipt.Cost{Micros: 5}},
+		},
+		"it tells all": {
+			receipt: receipt.Receipt{Status: receipt.StatusOK, Exact: true, Cost: receipt.Cost{Tokens: 4}},
+			want:    Account{Spent: receipt.Cost{Calls: 1, Tokens: 4}},
+		},
+		"it tells more than it may cost": {
+			receipt: receipt.Receipt{Cost: receipt.Cost{Tokens: 12, Micros: 5}}, beyond: true,
+			want: Account{Spent: receipt.Cost{Calls: 1, Tokens: 10, Micros: 5}},
+		},
+		"it was refused": {receipt: receipt.Receipt{Status: receipt.StatusError, Exact: true}},
+		"it never left":  {receipt: receipt.Receipt{Unsent: true}},
+	} {
+		account := new(Account)
+		a := Accounts{Cell: account} // the others have no budget
+		a.Reserve(has)
+		require.Equal(t, Account{Reserved: has}, *account)
+		charged, beyond := g.Charged(in, has, &c.receipt)
+		g.Settle(in, a, has, charged, &c.receipt)
+		require.Equal(t, c.want, *account, name)
+		require.Equal(t, c.beyond, beyond, name)
+	}
+}
+
+// TestResultThatComesLateIsCharged: nothing is set aside for what the outside has accepted.
+func TestResultThatComesLateIsCharged(t *testing.T) {
+	g := budgetGate(t, manifest.Budget{Calls: 9, Tokens: 99}, manifest.Budget{}, manifest.Budget{}, manifest.Budget{Tokens: 10, Micros: 5})
+	in := &receipt.Intent{Cell: "agent/mia", Kind: "tool.x", Cap: "all"}
+	r := &receipt.Receipt{Cost: receipt.Cost{Tokens: 12, Micros: 5}}
+	charged, beyond := g.Charged(in, receipt.Cost{}, r)
+	require.True(t, beyond)
 	account := new(Account)
-	a := Accounts{Cell: account} // the others have no budget
-	reserved := receipt.Cost{Calls: 1, Tokens: 10, Micros: 5}
-	a.Reserve(reserved)
-	a.Start(reserved)
-	started := Account{Spent: receipt.Cost{Calls: 1}, Reserved: receipt.Cost{Tokens: 10, Micros: 5}}
-	require.Equal(t, started, *account)
-	a.Settle(reserved, receipt.Cost{Calls: 1})
-	require.Equal(t, started, *account)
-	a.Settle(reserved, receipt.Cost{Tokens: 12, Bytes: 99})
-	money := receipt.Cost{Micros: 5} // of which the receipt said nothing
-	require.Equal(t, Account{Spent: receipt.Cost{Calls: 1, Tokens: 10}, Reserved: money, Overrun: receipt.Cost{Tokens: 2}}, *account)
-	a.Return()
-	a.Return()
-	require.Equal(t, Account{Spent: receipt.Cost{Tokens: 10}, Reserved: money, Overrun: receipt.Cost{Tokens: 2}}, *account)
+	g.Settle(in, Accounts{Cap: account}, receipt.Cost{}, charged, r)
+	require.Equal(t, Account{Spent: receipt.Cost{Tokens: 10}}, *account, "its call was counted when it was accepted")
 }
 
 func TestAccountsStopAtTheEnds(t *testing.T) {
@@ -188,19 +221,16 @@ func TestAccountsStopAtTheEnds(t *testing.T) {
 	account := new(Account)
 	a := Accounts{World: account}
 	a.Release(great)
-	a.Return()
-	a.Start(great)
 	require.Zero(t, *account)
 	a.Reserve(great)
 	a.Reserve(great)
 	require.Equal(t, Account{Reserved: great}, *account)
-	a.Settle(great, great)
-	a.Settle(great, great)
-	spent := great
-	spent.Calls = 0
-	require.Equal(t, spent, account.Spent)
-	require.Equal(t, spent, account.Overrun)
-	require.Equal(t, receipt.Cost{Calls: math.MaxUint64}, account.Reserved)
+	for range 2 {
+		a.Keep(great)
+	}
+	rest := great
+	rest.Calls = 0
+	require.Equal(t, Account{Spent: receipt.Cost{Calls: math.MaxUint64}, Kept: rest}, *account)
 	Accounts{}.Reserve(great) // no budgets, no accounts
 }
 
@@ -223,24 +253,28 @@ func TestAnotherAttemptNeedsItsBudgetAgain(t *testing.T) {
 	in := &receipt.Intent{Cell: "agent/mia", Kind: "tool.x", Cap: "all"}
 	g := budgetGate(t, manifest.Budget{Tokens: 10}, none, manifest.Budget{Calls: 3}, manifest.Budget{Tokens: 4, Bytes: 1})
 	a := Accounts{Cap: new(Account), World: new(Account)}
+	attempt := receipt.Cost{Calls: 1, Tokens: 4}
 	for range 2 {
-		cost, ok := g.Again(in, a, 0)
-		require.True(t, ok)
-		require.Equal(t, receipt.Cost{Calls: 1, Tokens: 4}, cost)
-		a.Reserve(cost)
+		need, short, _ := g.Room(in, a, receipt.Cost{}, nil, 0)
+		require.Empty(t, short)
+		require.Equal(t, attempt, need)
+		a.Reserve(need)
 	}
-	_, ok := g.Again(in, a, 0) // 2 tokens are left
-	require.False(t, ok)
-	require.True(t, g.HasCall(in, a, 0))
-	a.Reserve(receipt.Cost{Calls: 1})
-	require.False(t, g.HasCall(in, a, 0))
+	_, short, _ := g.Room(in, a, receipt.Cost{}, nil, 0) // 2 tokens are left
+	require.Len(t, short, 1)
+	require.False(t, short[0].Gone, "what is set aside may come back")
+	require.Nil(t, g.Gone(in, a, 0))
+	require.True(t, g.CanRepeat(in, a, attempt, 0), "4 tokens may be used up, 6 are left")
+	a.Keep(attempt)
+	require.False(t, g.CanRepeat(in, a, attempt, 0), "8 tokens may be used up, 2 are left")
+	a.Keep(attempt)
+	require.Equal(t, UnitTokens, g.Gone(in, a, 0).Unit)
 
-	cost, ok := budgetGate(t, none, none, none, manifest.Budget{Tokens: 4}).Again(in, Accounts{}, 0)
-	require.True(t, ok)
-	require.Zero(t, cost)
-	_, ok = budgetGate(t, none, manifest.Budget{Bytes: 9}, none, none).Again(in, Accounts{}, 0)
-	require.False(t, ok)
-	require.False(t, budgetGate(t, none, manifest.Budget{Calls: 1}, none, none).HasCall(in, Accounts{Cell: &Account{Spent: receipt.Cost{Calls: 1}}}, 0))
+	need, short, _ := budgetGate(t, none, none, none, manifest.Budget{Tokens: 4}).Room(in, Accounts{}, receipt.Cost{}, nil, 0)
+	require.Empty(t, short)
+	require.Zero(t, need)
+	require.True(t, budgetGate(t, none, manifest.Budget{Bytes: 9}, none, none).Gone(in, Accounts{}, 0).Unknown)
+	require.NotNil(t, budgetGate(t, none, manifest.Budget{Calls: 1}, none, none).Gone(in, Accounts{Cell: &Account{Spent: receipt.Cost{Calls: 1}}}, 0))
 }
 
 func TestBudgetIsThatOfTheCapabilityInUse(t *testing.T) {
@@ -253,7 +287,7 @@ func TestBudgetIsThatOfTheCapabilityInUse(t *testing.T) {
 	req.Kind = "mail.send"
 	require.Equal(t, CodeBudgetExceeded, g.Decide(req).Code)
 	// The capability is chosen before its budget is looked at.
-	req.Kind, req.Caps = "tool.x", map[string]*Account{"tools": {Reserved: receipt.Cost{Calls: 1}}}
+	req.Kind, req.Caps = "tool.x", map[string]*Account{"tools": {Spent: receipt.Cost{Calls: 1}}}
 	d := g.Decide(req)
 	require.Equal(t, CodeBudgetExceeded, d.Code)
 	require.Equal(t, "tools", d.Cap)

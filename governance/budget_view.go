@@ -30,15 +30,6 @@ func (s Scope) Has(name string, in *receipt.Intent) bool {
 	}
 }
 
-// Used returns what is gone of a budget, within what was reserved and beyond.
-func (a *Account) Used() receipt.Cost {
-	used := a.Spent
-	for u := range unitCount {
-		*u.Of(&used) = satAdd(*u.Of(&used), *u.Of(&a.Overrun))
-	}
-	return used
-}
-
 // Sum returns what two costs are together.
 func Sum(a, b receipt.Cost) receipt.Cost {
 	for u := range unitCount {

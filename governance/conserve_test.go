@@ -14,9 +14,9 @@ import (
 
 // attempt is one that reserved something, as a ledger would know it.
 type attempt struct {
+	intent   *receipt.Intent
 	accounts Accounts
 	reserved receipt.Cost
-	started  bool
 }
 
 // TestBudgetsAreConserved drives two capabilities, two cells and the world
@@ -48,10 +48,10 @@ func TestBudgetsAreConserved(t *testing.T) {
 		require.NoError(t, err)
 		b := &books{
 			t: t, gate: g, budgets: budgets,
-			accounts: map[string]*Account{}, want: map[*Account]*Account{}, used: map[*Account]*receipt.Cost{},
+			accounts: map[string]*Account{}, want: map[*Account]*Account{},
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"": func(*rapid.T) { b.check() }, "ask": b.ask, "start": b.start, "settle": b.settle, "release": b.release, "return": b.giveBack,
+			"": func(*rapid.T) { b.check() }, "start": b.start, "settle": b.settle, "release": b.release, "keep": b.keep,
 		})
 	})
 }
@@ -62,8 +62,7 @@ type books struct {
 	budgets  [3]manifest.Budget
 	accounts map[string]*Account
 	open     []*attempt
-	want     map[*Account]*Account      // Spent.Calls and Reserved are exact
-	used     map[*Account]*receipt.Cost // Spent + Overrun of the other units
+	want     map[*Account]*Account
 }
 
 func (b *books) account(name string, budgeted bool) *Account {
@@ -72,26 +71,30 @@ func (b *books) account(name string, budgeted bool) *Account {
 	}
 	if b.accounts[name] == nil {
 		account := new(Account)
-		b.accounts[name], b.want[account], b.used[account] = account, new(Account), new(receipt.Cost)
+		b.accounts[name], b.want[account] = account, new(Account)
 	}
 	return b.accounts[name]
 }
 
-func (b *books) ask(t *rapid.T) {
+func (b *books) start(t *rapid.T) {
 	capability := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "cap")
 	cell := reducer.Cell{Reducer: "agent", Key: rapid.SampledFrom([]string{"mia", "tom"}).Draw(t, "cell")}
 	ofCap, ofCell, ofWorld := b.gate.Budgeted(capability, cell.Reducer)
 	accounts := Accounts{b.account(capability, ofCap), b.account(cell.String(), ofCell), b.account("world", ofWorld)}
-	d := b.gate.Decide(&Request{
-		Cell: cell, Cap: capability, Kind: rapid.SampledFrom([]string{"cheap", "dear", "vague"}).Draw(t, "kind"), Accounts: accounts,
-	})
+	kind := rapid.SampledFrom([]string{"cheap", "dear", "vague"}).Draw(t, "kind")
+	d := b.gate.Decide(&Request{Cell: cell, Cap: capability, Kind: kind, Accounts: accounts})
+	in := &receipt.Intent{Cell: cell.String(), Kind: kind, Cap: capability}
+	need, short, _ := b.gate.Room(in, accounts, receipt.Cost{}, nil, 0)
 	if d.Verdict != Allow {
 		require.Contains(t, []Code{CodeBudgetExceeded, CodeNoMaxCost}, d.Code)
+		require.NotEmpty(t, short)
+	}
+	if len(short) > 0 {
 		return
 	}
-	accounts.Reserve(d.Reserve)
-	accounts.each(func(a *Account) { plus(&b.want[a].Reserved, d.Reserve) })
-	b.open = append(b.open, &attempt{accounts: accounts, reserved: d.Reserve})
+	accounts.Reserve(need)
+	accounts.each(func(a *Account) { plus(&b.want[a].Reserved, need) })
+	b.open = append(b.open, &attempt{in, accounts, need})
 }
 
 func plus(to *receipt.Cost, c receipt.Cost) {
@@ -103,83 +106,67 @@ func minus(from *receipt.Cost, c receipt.Cost) {
 }
 
 // pick takes out an open attempt, or skips the step where there is none.
-func (b *books) pick(t *rapid.T, started bool) *attempt {
-	var fit []int
-	for i, a := range b.open {
-		if a.started == started {
-			fit = append(fit, i)
-		}
+func (b *books) pick(t *rapid.T) *attempt {
+	if len(b.open) == 0 {
+		t.Skip("no attempt")
 	}
-	if len(fit) == 0 {
-		t.Skip("no such attempt")
-	}
-	i := rapid.SampledFrom(fit).Draw(t, "attempt")
+	i := rapid.IntRange(0, len(b.open)-1).Draw(t, "attempt")
 	a := b.open[i]
 	b.open = append(b.open[:i], b.open[i+1:]...)
 	return a
 }
 
-func (b *books) start(t *rapid.T) {
-	a := b.pick(t, false)
-	a.accounts.Start(a.reserved)
-	a.started = true
-	b.open = append(b.open, a)
-	call := receipt.Cost{Calls: a.reserved.Calls}
-	a.accounts.each(func(account *Account) {
-		minus(&b.want[account].Reserved, call)
-		plus(&b.want[account].Spent, call)
-	})
-}
-
 func (b *books) settle(t *rapid.T) {
-	a := b.pick(t, true)
+	a := b.pick(t)
 	n := rapid.Uint64Range(0, 30)
-	actual := receipt.Cost{Tokens: n.Draw(t, "tokens"), Bytes: n.Draw(t, "bytes"), Micros: n.Draw(t, "micros")}
-	if rapid.Bool().Draw(t, "unknown") {
-		actual = receipt.Cost{}
+	r := &receipt.Receipt{
+		Status: rapid.SampledFrom([]receipt.Status{receipt.StatusOK, receipt.StatusError}).Draw(t, "status"),
+		Cost:   receipt.Cost{Tokens: n.Draw(t, "tokens"), Bytes: n.Draw(t, "bytes"), Micros: n.Draw(t, "micros")},
+		Exact:  rapid.Bool().Draw(t, "exact"), Unsent: rapid.Bool().Draw(t, "unsent"),
 	}
-	a.accounts.Settle(a.reserved, actual)
-	rest := a.reserved // what is settled: a unit without a cost stays reserved, for good
-	rest.Calls = 0
-	for u := UnitTokens; u < unitCount; u++ {
-		if *u.Of(&rest) == 0 || *u.Of(&actual) == 0 {
-			*u.Of(&rest), *u.Of(&actual) = 0, 0 // bounded nowhere, or nobody knows
+	charged, _ := b.gate.Charged(a.intent, a.reserved, r)
+	b.gate.Settle(a.intent, a.accounts, a.reserved, charged, r)
+	var used, unknown receipt.Cost
+	if !r.Unsent {
+		if !r.Refused() {
+			used.Calls = a.reserved.Calls
+		}
+		for u := UnitTokens; u < unitCount; u++ {
+			*u.Of(&used) = min(*u.Of(&r.Cost), *u.Of(&a.reserved))
+			if *u.Of(&used) == 0 && !r.Exact {
+				*u.Of(&unknown) = *u.Of(&a.reserved)
+			}
 		}
 	}
 	a.accounts.each(func(account *Account) {
-		minus(&b.want[account].Reserved, rest)
-		plus(b.used[account], actual)
+		minus(&b.want[account].Reserved, a.reserved)
+		plus(&b.want[account].Spent, used)
+		plus(&b.want[account].Kept, unknown)
 	})
 }
 
 func (b *books) release(t *rapid.T) {
-	a := b.pick(t, false)
+	a := b.pick(t)
 	a.accounts.Release(a.reserved)
 	a.accounts.each(func(account *Account) { minus(&b.want[account].Reserved, a.reserved) })
 }
 
-// giveBack ends a started attempt of which nothing had left.
-func (b *books) giveBack(t *rapid.T) {
-	a := b.pick(t, true)
+// keep ends an attempt that nobody has an answer to.
+func (b *books) keep(t *rapid.T) {
+	a := b.pick(t)
+	a.accounts.Keep(a.reserved)
 	rest := a.reserved
 	rest.Calls = 0
-	a.accounts.Return()
-	a.accounts.Release(rest)
 	a.accounts.each(func(account *Account) {
-		minus(&b.want[account].Spent, receipt.Cost{Calls: 1})
-		minus(&b.want[account].Reserved, rest)
+		minus(&b.want[account].Reserved, a.reserved)
+		plus(&b.want[account].Spent, receipt.Cost{Calls: a.reserved.Calls})
+		plus(&b.want[account].Kept, rest)
 	})
 }
 
 func (b *books) check() {
 	for name, account := range b.accounts {
-		want, used := b.want[account], b.used[account]
-		require.Equal(b.t, want.Reserved, account.Reserved, name)
-		require.Equal(b.t, want.Spent.Calls, account.Spent.Calls, name)
-		sum := account.Spent
-		plus(&sum, account.Overrun)
-		sum.Calls = 0
-		require.Equal(b.t, *used, sum, name)
+		require.Equal(b.t, b.want[account], account, name)
 		budget := b.budgets[1]
 		switch name {
 		case "a", "b":
@@ -189,6 +176,7 @@ func (b *books) check() {
 		}
 		most, held := amounts(&budget), account.Spent
 		plus(&held, account.Reserved)
+		plus(&held, account.Kept)
 		for u := range unitCount {
 			if bound := *u.Of(&most); bound > 0 {
 				require.LessOrEqual(b.t, *u.Of(&held), bound, "%s %s", name, u)

@@ -28,7 +28,6 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -54,19 +53,17 @@ type Request struct {
 // Decision is the gate's answer to one Request, and why.
 type Decision struct {
 	Verdict Verdict
-	Code    Code         // empty where the verdict is not Deny
-	Cap     string       // the capability that fits or that failed; empty where none of several covers the kind
-	Rules   []string     // not to be changed: the deciding rules, in manifest order: those that deny if any, else those that require approval, else those that allow; none where a capability or budget decided
-	Asks    bool         // the Rules require approval, be it given or not
-	Reason  string       // one sentence with the failed value; empty where the verdict is Allow
-	Reserve receipt.Cost // where the verdict is Allow: what to reserve in the accounts now; nothing where that is done AtStart
+	Code    Code     // empty where the verdict is not Deny
+	Cap     string   // the capability that fits or that failed; empty where none of several covers the kind
+	Rules   []string // not to be changed: the deciding rules, in manifest order: those that deny if any, else those that require approval, else those that allow; none where a capability or budget decided
+	Asks    bool     // the Rules require approval, be it given or not
+	Reason  string   // one sentence with the failed value; empty where the verdict is Allow
 }
 
 // Gate judges effects under one manifest. It keeps scratch memory: use it from
 // one goroutine at a time.
 type Gate struct {
 	manifest   *manifest.Manifest
-	atStart    bool // what an attempt may cost is set aside when it starts
 	bounded    bool // there is a budget
 	ofCells    bool // there is one of each cell of a reducer
 	effects    map[string]*manifest.Effect
@@ -88,13 +85,12 @@ func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 	if _, err := m.Engines.Version(manifest.EngineCEL, Versions()); err != nil {
 		return nil, fmt.Errorf("governance: %w", err)
 	}
-	budgets, err := m.Engines.Version(manifest.EngineBudget, BudgetVersions())
-	if err != nil {
+	if _, err := m.Engines.Version(manifest.EngineBudget, BudgetVersions()); err != nil {
 		return nil, fmt.Errorf("governance: %w", err)
 	}
 	vars := ofPolicies()
 	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m), vars: newActivation(vars)}
-	g.atStart, g.bounded, g.ofCells = budgets != budgetVersion1, hasBudget(m), hasCellBudget(m)
+	g.bounded, g.ofCells = hasBudget(m), hasCellBudget(m)
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		g.effects[kind] = &e
 	}
@@ -134,7 +130,7 @@ func hasCellBudget(m *manifest.Manifest) bool {
 	return found
 }
 
-// Decide judges one effect. It keeps nothing of req and reserves nothing.
+// Decide judges one effect. It keeps nothing of req and sets nothing aside.
 func (g *Gate) Decide(req *Request) Decision {
 	h := g.holders[req.Cell.Reducer]
 	grant, denied := g.capability(req, h)

@@ -7,13 +7,6 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Version 2 of how budgets are counted: what an attempt may cost is set aside when it
-// starts, and an intent that waits holds nothing.
-
-// AtStart reports whether what an attempt may cost is set aside when it starts: under
-// version 2. Then a Decision reserves nothing.
-func (g *Gate) AtStart() bool { return g.atStart }
-
 // OfCells reports whether there are budgets of single cells: intents of two cells that ask
 // for the same may draw on other accounts then.
 func (g *Gate) OfCells() bool { return g.ofCells }
@@ -229,8 +222,7 @@ func (g *Gate) Settle(in *receipt.Intent, a Accounts, has, charged receipt.Cost,
 			switch {
 			case set == 0 && (u == UnitCalls || scopes[i].bounds(u) == 0): // it was counted before, or is not
 			case n > 0:
-				*u.Of(&account.Spent) = satAdd(*u.Of(&account.Spent), min(n, set))
-				*u.Of(&account.Overrun) = satAdd(*u.Of(&account.Overrun), n-min(n, set))
+				*u.Of(&account.Spent) = satAdd(*u.Of(&account.Spent), n)
 			case !r.Exact:
 				*u.Of(&account.Kept) = satAdd(*u.Of(&account.Kept), set)
 			}

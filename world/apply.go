@@ -119,9 +119,8 @@ func (m *Moment) canPerform(candidate *rules, content func(manifest.Hash) ([]byt
 	return cmp.Or(g.ended(), err)
 }
 
-// fits refuses rules without a kind of which effects are under way, those that count
-// budgets as before the version in force while anything is, and those that count the time
-// of a real clock in another way.
+// fits refuses rules without a kind of which effects are under way, and those that count
+// the time of a real clock in another way.
 func (k *kernel) fits(next *rules) error {
 	for _, kind := range slices.Sorted(maps.Keys(k.rules.effects)) {
 		if next.effects[kind] != nil {
@@ -130,10 +129,6 @@ func (k *kernel) fits(next *rules) error {
 		if e := k.unfinished(kind); e != nil {
 			return refuse(ErrUnderWay, "effects", "%q: %.12s of %s is %s", kind, e.Intent.Key, e.Intent.Cell, e.State)
 		}
-	}
-	if all := k.ledger.Unfinished(); k.rules.gate.AtStart() && !next.gate.AtStart() && len(all) > 0 {
-		return refuse(ErrUnderWay, "engines.budget", "nothing is set aside for what waits, as an earlier version counts on: %.12s of %s is %s",
-			all[0].Intent.Key, all[0].Intent.Cell, all[0].State)
 	}
 	return checkClock(k.rules.manifest.Clock, next.manifest.Clock, k.now)
 }
@@ -179,7 +174,6 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, Outcome, er
 // govern puts rules in force, by a record.
 func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 	k.inTick = false
-	k.letGo(next)
 	k.rules = next
 	if k.tree != nil {
 		k.dropTree() // a cell's leaf holds its reducer's hash

@@ -89,25 +89,12 @@ func (k *kernel) charge(e *receipt.Entry, r *receipt.Receipt, record journal.Seq
 	if beyond {
 		k.rest(e, r, charged, record)
 	}
-	switch {
-	case !k.rules.gate.AtStart():
-		k.chargeV1(e, r, charged)
-	case e.Accepted() != "":
-		if a, ok := k.accounts(e); ok {
-			k.rules.gate.Settle(&e.Intent, a, has, charged, r)
-		}
-	default:
-		k.settle(e, func(a governance.Accounts) { k.rules.gate.Settle(&e.Intent, a, has, charged, r) })
+	if a, ok := k.accounts(e); ok && (has != (receipt.Cost{}) || e.Accepted() != "") {
+		k.rules.gate.Settle(&e.Intent, a, has, charged, r)
 	}
-}
-
-// giveBack gives back what was set aside for an attempt of which nothing has left.
-func (k *kernel) giveBack(e *receipt.Entry) {
-	if !k.rules.gate.AtStart() {
-		k.returnCallV1(e)
-		return
+	if e.Accepted() == "" {
+		e.Reserved = receipt.Cost{}
 	}
-	k.release(e)
 }
 
 // release gives back what is set aside for an intent of which is known that it
@@ -139,58 +126,28 @@ func (k *kernel) asReleased(e *receipt.Entry) (restore func()) {
 	}
 }
 
-// releaseCall gives back the call that is set aside for another attempt, and nothing of
-// what an attempt before may have cost.
-func (k *kernel) releaseCall(e *receipt.Entry) {
-	if a, ok := k.accounts(e); ok {
-		a.Release(receipt.Cost{Calls: e.Reserved.Calls})
-	}
-	e.Reserved.Calls = 0
-}
-
-// keep ends what is set aside for an intent that has ended, and of which nobody knows
-// what it used. Under version 1 it stays as it is.
+// keep ends what is set aside for an attempt that is over, and of which nobody knows
+// what it used.
 func (k *kernel) keep(e *receipt.Entry) {
-	if k.rules.gate.AtStart() {
-		k.settle(e, func(a governance.Accounts) { a.Keep(e.Reserved) })
-	}
+	k.settle(e, func(a governance.Accounts) { a.Keep(e.Reserved) })
 }
 
 // mayGoOn reports whether the budgets leave room for the next attempt of an intent whose
 // last one is over.
 func (k *kernel) mayGoOn(e *receipt.Entry) bool {
-	if !k.rules.gate.AtStart() {
-		return k.reserveAgainV1(e)
-	}
 	return k.rules.gate.Gone(&e.Intent, k.drawn(e), k.now) == nil
 }
 
 // mayRepeat reports whether the budgets have a call for another attempt of an intent
 // that is in doubt.
 func (k *kernel) mayRepeat(e *receipt.Entry) bool {
-	if !k.rules.gate.AtStart() {
-		return k.hasCallV1(e)
-	}
 	return k.rules.gate.CanRepeat(&e.Intent, k.drawn(e), e.Reserved, k.now)
-}
-
-// repeat readies the budgets for another attempt of an intent that is in doubt, which
-// mayRepeat. Nobody knows what the last one used.
-func (k *kernel) repeat(e *receipt.Entry) {
-	if !k.rules.gate.AtStart() {
-		k.reserveCallV1(e)
-		return
-	}
-	k.keep(e)
 }
 
 // disproved gives back what was set aside for an attempt in doubt that did not happen,
 // but for its call, which may have left; and reports whether the budgets have room for
 // another.
 func (k *kernel) disproved(e *receipt.Entry) bool {
-	if !k.rules.gate.AtStart() {
-		return k.hasCallV1(e)
-	}
 	call := receipt.Cost{Calls: e.Reserved.Calls}
 	k.settle(e, func(a governance.Accounts) {
 		a.Keep(call)
@@ -202,9 +159,6 @@ func (k *kernel) disproved(e *receipt.Entry) bool {
 // reckon holds all accounts against what is set aside for intents that have not ended:
 // other rules are in force from now on, and may draw on them otherwise.
 func (k *kernel) reckon() {
-	if !k.rules.gate.AtStart() {
-		return
-	}
 	held := make(map[*governance.Account]receipt.Cost)
 	for _, e := range k.ledger.Unfinished() {
 		if e.Reserved == (receipt.Cost{}) {

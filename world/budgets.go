@@ -14,7 +14,7 @@ type BudgetView struct {
 	Scope governance.Scope
 	Name  string          // of the capability or the cell; empty for the world
 	Limit manifest.Budget // a field that is 0 bounds nothing
-	Spent receipt.Cost    // for good, overruns included
+	Spent receipt.Cost    // for good
 	Held  receipt.Cost    // set aside for intents that have not ended, or whose cost nobody knows
 	Kept  receipt.Cost    // of Held, what stays for good: for intents that ended, and nobody knows what they used
 	Left  receipt.Cost    // of the units that are bounded
@@ -36,7 +36,7 @@ func (m *Moment) Budgets() []BudgetView {
 		}
 		v := BudgetView{Scope: scope, Name: name, Limit: limit, Left: governance.Left(limit, account, k.now), Renews: governance.Renews(limit, k.now)}
 		is := account.At(&limit, k.now)
-		v.Spent = governance.Bounded(limit, is.Used())
+		v.Spent = governance.Bounded(limit, is.Spent)
 		v.Held = governance.Bounded(limit, governance.Sum(is.Reserved, is.Kept))
 		v.Kept = v.Held
 		for _, e := range holders {

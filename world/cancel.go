@@ -109,19 +109,13 @@ func (m *Moment) Cancelled(e *receipt.Entry, at journal.Seq) bool {
 }
 
 // endCancelled ends an intent that its cell has cancelled and that is not under way.
-// What is reserved for the attempt that will not be comes back; what an attempt may have
-// cost of which nobody knows does not.
 func (k *kernel) endCancelled(e *receipt.Entry, cause journal.Seq) {
 	status, code, why := receipt.StatusRejected, codeCancelled, "its cell cancelled it before the next attempt"
 	switch {
 	case e.Untouched():
 		status, why = receipt.StatusCancelled, "its cell cancelled it before anything was attempted"
-		k.release(e)
 	case e.Uncertain:
 		code, why = codeInDoubt, "its cell cancelled it, and nobody can tell whether an attempt before happened"
-		k.releaseCall(e)
-	default:
-		k.release(e)
 	}
 	payload := journal.Explanation(code, why)
 	id := k.writeEnded(e, cause, status, receipt.OutcomePermanentFailure, payload)

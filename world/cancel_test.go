@@ -286,7 +286,7 @@ func TestARollbackToWhereItWasCancelledEndsWhatIsReady(t *testing.T) {
 // What a rollback has turned back is no cancelling: the intent ends for want of a budget, and
 // the cell is told no more than that.
 func TestAfterACancellingThatWasTurnedBackABudgetEndsIt(t *testing.T) {
-	p := live(t, calls(1), upToDate)
+	p := live(t, calls(1))
 	key := p.ask()
 	p.snapshot("asked")
 	p.cancel()

@@ -25,7 +25,6 @@ func costs(kind string, tokens, micros uint64) func(*manifest.Manifest) {
 // twoBudgets has tools bounded in tokens and the world in micros, 100 each: tool.a needs 60
 // of both, tool.l 60 of the first, tool.u 60 of the second.
 func twoBudgets(m *manifest.Manifest) {
-	upToDate(m)
 	tokens(m)
 	m.Budget.Micros = 100
 	for kind, most := range map[string][2]uint64{"tool.a": {60, 60}, "tool.l": {60, 0}, "tool.u": {0, 60}} {

@@ -88,7 +88,7 @@ func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Short
 	if at := k.paceOf(e.Intent.Kind); at > k.now {
 		w.until = at
 	}
-	if !k.rules.gate.AtStart() || w.until > 0 && l.paced[e.Intent.Kind] {
+	if w.until > 0 && l.paced[e.Intent.Kind] {
 		return need, nil, w
 	}
 	need, short, behind := k.rules.gate.Room(&e.Intent, k.drawn(e), e.Reserved, l.claims, k.now)
@@ -140,11 +140,8 @@ func (k *kernel) grant() {
 			continue
 		case !k.mayStart(e):
 			continue
-		case k.rules.gate.AtStart():
-			k.setAside(e, need)
-		default:
-			k.spendV1(e)
 		}
+		k.setAside(e, need)
 		attempt := e.Attempt + 1
 		nonce := receipt.NewNonce(k.root(), e.Intent.Key, attempt)
 		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}

@@ -2,7 +2,6 @@ package world_test
 
 import (
 	"fmt"
-	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,13 +15,9 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-// upToDate has the rules of new worlds in force.
-func upToDate(m *manifest.Manifest) { m.Engines = world.NewestEngines() }
-
 // dear bounds the capability tools to 100 tokens; an attempt of tool.a costs at most 40, of
 // tool.l 10, and of tool.u 90.
 func dear(m *manifest.Manifest) {
-	upToDate(m)
 	tokens(m)
 	for kind, most := range map[string]uint64{"tool.l": 10, "tool.u": 90} {
 		e := m.Effects[kind]
@@ -230,7 +225,7 @@ func TestCallsAreSpentUnlessTheOutsideRefused(t *testing.T) {
 		"never left":            {worldtest.Reply{Status: receipt.StatusError, Unsent: true}, 0},
 		"done, for nothing":     {worldtest.Reply{Status: receipt.StatusOK, Exact: true}, 1},
 	} {
-		p := live(t, upToDate, calls(2), tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
+		p := live(t, calls(2), tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
 		p.ask()
 		require.Equal(t, receipt.Cost{Calls: 1}, p.Budgets()[0].Held, name)
 		p.reply(c.reply)
@@ -239,9 +234,9 @@ func TestCallsAreSpentUnlessTheOutsideRefused(t *testing.T) {
 	}
 }
 
-// TestUpgradedWorldKeepsWhatNobodyKnows: what was reserved for good is kept under the new
-// rules, so that nobody waits for it, and what is under way is counted once.
-func TestUpgradedWorldKeepsWhatNobodyKnows(t *testing.T) {
+// TestOtherRulesKeepWhatNobodyKnows, so that nobody waits for it, and what is under way is
+// counted once.
+func TestOtherRulesKeepWhatNobodyKnows(t *testing.T) {
 	p := live(t, tokens, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
 	p.asks("b", "tool.a")
 	p.reply(worldtest.OK(nil)) // nobody knows what it used
@@ -253,7 +248,7 @@ func TestUpgradedWorldKeepsWhatNobodyKnows(t *testing.T) {
 	}
 	before := amounts()
 	next := *p.Manifest()
-	next.Engines = world.NewestEngines()
+	next.Version++
 	require.NoError(t, worldtest.Adopt(t.Context(), p.World.World, &next, nil))
 	require.Equal(t, before, amounts())
 	p.ask()
@@ -263,76 +258,8 @@ func TestUpgradedWorldKeepsWhatNobodyKnows(t *testing.T) {
 	p.tells("x0 denied")
 }
 
-// upgraded has the rules of new worlds put in force, with more for an attempt of tool.a.
-func (p *play) upgraded(most uint64) {
-	next := *p.Manifest()
-	next.Engines = world.NewestEngines()
-	next.Effects = maps.Clone(next.Effects)
-	e := next.Effects["tool.a"]
-	e.MaxCost.Tokens = new(most)
-	next.Effects["tool.a"] = e
-	require.NoError(p.t, worldtest.Adopt(p.t.Context(), p.World.World, &next, nil))
-	p.Drive()
-}
-
-// TestUpgradedWorldWaitsForNobodyWhoWaits: what was set aside for intents that wait is free
-// under the new rules. Each of these would need what the other one had.
-func TestUpgradedWorldWaitsForNobodyWhoWaits(t *testing.T) {
-	p := live(t, tokens)
-	p.asks("a", "tool.a")
-	p.asks("b", "tool.a")
-	for range 2 {
-		p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Exact: true})
-	}
-	require.Equal(t, receipt.Cost{Tokens: 80}, p.Budgets()[0].Held)
-	p.upgraded(60)
-	require.Zero(t, p.Budgets()[0].Held, "neither is under way")
-	p.due()
-	p.due()
-	require.Equal(t, receipt.Cost{Tokens: 60}, p.Budgets()[0].Held, "one after the other")
-	p.reply(used(10))
-	p.reply(used(10))
-	require.Equal(t, 2, p.Status().Intents[receipt.StateCommitted])
-	require.Equal(t, receipt.Cost{Tokens: 20}, p.Budgets()[0].Spent)
-	conserved(t, p.Budgets())
-}
-
-// TestUpgradedWorldKeepsWhatARepeatedAttemptMayHaveCost, and sets aside anew for the next.
-func TestUpgradedWorldKeepsWhatARepeatedAttemptMayHaveCost(t *testing.T) {
-	p := live(t, tokens, calls(3), tokens, inDoubt(manifest.InDoubtRetry))
-	p.ask()
-	p.lose()
-	p.upgraded(60)
-	b := p.Budgets()[0]
-	require.Equal(t, receipt.Cost{Calls: 1}, b.Spent)
-	require.Equal(t, receipt.Cost{Tokens: 40}, b.Kept)
-	require.Equal(t, b.Kept, b.Held)
-	p.due()
-	require.Equal(t, receipt.Cost{Calls: 1, Tokens: 100}, p.Budgets()[0].Held)
-	p.reply(used(10))
-	require.Equal(t, receipt.Cost{Calls: 2, Tokens: 10}, p.Budgets()[0].Spent)
-	conserved(t, p.Budgets())
-}
-
-// TestBudgetsAreNotCountedAsBeforeWhileIntentsWait: those hold nothing, and each would start.
-func TestBudgetsAreNotCountedAsBeforeWhileIntentsWait(t *testing.T) {
-	p := live(t, dear)
-	for i := range 5 {
-		p.asks(fmt.Sprint(i), "tool.a")
-	}
-	next := *p.Manifest()
-	next.Engines = nil
-	require.ErrorIs(t, worldtest.Adopt(t.Context(), p.World.World, &next, nil), world.ErrUnderWay)
-	require.Len(t, p.underWay(), 2)
-	for range 5 {
-		p.reply(used(5))
-	}
-	next.Version++
-	require.NoError(t, worldtest.Adopt(t.Context(), p.World.World, &next, nil))
-}
-
-// TestShadowOfAnUpgradeKeepsWhatNobodyKnows, as the upgraded world does.
-func TestShadowOfAnUpgradeKeepsWhatNobodyKnows(t *testing.T) {
+// TestShadowKeepsWhatNobodyKnows, as the world does.
+func TestShadowKeepsWhatNobodyKnows(t *testing.T) {
 	p := live(t, tokens)
 	for _, cell := range []string{"a", "b"} {
 		p.asks(cell, "tool.a")
@@ -341,7 +268,7 @@ func TestShadowOfAnUpgradeKeepsWhatNobodyKnows(t *testing.T) {
 	p.snapshot("before")
 	p.asks("c", "tool.a") // 20 are left
 	next := *p.Manifest()
-	next.Engines = world.NewestEngines()
+	next.Version++
 	r, err := p.Rehearse(t.Context(), &next, nil, world.ShadowConfig{From: "before"})
 	require.NoError(t, err)
 	requireNoOp(t, r)

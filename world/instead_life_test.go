@@ -20,7 +20,6 @@ import (
 func scarce(seed uint64) func(m *manifest.Manifest) {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	return func(m *manifest.Manifest) {
-		upToDate(m)
 		per := manifest.Tick(0)
 		if rng.IntN(2) == 0 {
 			per = manifest.Tick(2 + rng.IntN(8))

@@ -66,7 +66,6 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq,
 	case governance.Allow:
 		id := k.writeEmitted(&in, &d, d.Verdict.String(), cause)
 		e = k.ledger.Emit(in, uint64(id))
-		k.reserve(e, d.Reserve)
 	case governance.RequireApproval:
 		e = k.park(in, d.Rules, why, cause)
 	default:

@@ -215,7 +215,7 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	doubt := k.note(journal.KindInDoubt, id, &d)
 	switch action {
 	case manifest.InDoubtRetry:
-		k.repeat(e)
+		k.keep(e)
 		k.ledger.Reopen(e, true)
 		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	case manifest.InDoubtFail:

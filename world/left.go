@@ -163,7 +163,7 @@ func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
 			k.makeUpFor(e, p, id)
 		case x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight:
 			k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
-			k.giveBack(e)
+			k.release(e)
 			k.ledger.GiveBack(e)
 		}
 	}

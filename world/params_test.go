@@ -59,7 +59,6 @@ def reduce(ctx, state, event):
 		Caps:     map[string]manifest.Cap{"all": {Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"pay.*"}}}},
 		Policies: []manifest.Policy{{Name: "all", When: "true", Decide: manifest.DecideAllow}},
 		Routing:  []manifest.Route{{Event: "go", Reducer: "payer", Key: "'p'"}, {Event: "go", Reducer: "caller", Key: "'c'"}},
-		Engines:  world.NewestEngines(),
 	}
 	contents = make(map[manifest.Hash][]byte)
 	for _, text := range []string{source, lib, schema} {

@@ -34,7 +34,6 @@ func talks(t *testing.T, source string) *worldtest.World {
 		},
 		Events:  map[string]manifest.Event{"tell": {}},
 		Routing: []manifest.Route{{Event: "tell", Reducer: "talker", Key: "event.data.to"}},
-		Engines: world.NewestEngines(),
 	}
 	return worldtest.New(t, m, map[manifest.Hash][]byte{canon.Sum([]byte(source)): []byte(source)}, worldtest.Options{})
 }

@@ -50,7 +50,7 @@ func requireRate(t require.TestingT, all []manifest.Tick, r manifest.Rate) {
 }
 
 func TestWhatComesTooEarlyWaitsForItsTick(t *testing.T) {
-	p := live(t, upToDate, rate(2, 5))
+	p := live(t, rate(2, 5))
 	p.out.Play = func(t receipt.Task) {
 		if t.Work == receipt.Perform {
 			p.out.Reply(t, worldtest.OK(nil))
@@ -67,7 +67,7 @@ func TestWhatComesTooEarlyWaitsForItsTick(t *testing.T) {
 }
 
 func TestManyStartInOneTickWhereTheRateLetsThem(t *testing.T) {
-	p := live(t, upToDate, rate(3, 1))
+	p := live(t, rate(3, 1))
 	do := []act{}
 	for i := range 7 {
 		do = append(do, act{Effect: "tool.a", Param: fmt.Sprint(i)})
@@ -82,7 +82,7 @@ func TestNoWindowHasMoreStartsThanTheRate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := manifest.Rate{Calls: rapid.Uint64Range(1, 7).Draw(rt, "calls"), Per: manifest.Tick(rapid.Uint64Range(1, 9).Draw(rt, "per"))}
 		out := new(worldtest.Outside)
-		w := botsWith(t, worldtest.Options{Outside: out, BatchRecords: 1, CheckpointRecords: 9}, upToDate, rate(r.Calls, r.Per), small)
+		w := botsWith(t, worldtest.Options{Outside: out, BatchRecords: 1, CheckpointRecords: 9}, rate(r.Calls, r.Per), small)
 		p := &play{World: w, out: out, t: t}
 		rt.Repeat(map[string]func(*rapid.T){
 			"ask": func(rt *rapid.T) {
@@ -130,7 +130,7 @@ func (p *play) later(cell string, at uint64, kind string) {
 }
 
 func TestBudgetRenewsInEveryTickThatIsAMultiple(t *testing.T) {
-	p := live(t, upToDate, renewing(1, 10))
+	p := live(t, renewing(1, 10))
 	p.ask()
 	p.reply(worldtest.OK(nil))
 	p.asks("b", "tool.l")
@@ -172,7 +172,7 @@ func TestWaitingIntentStartsWhenItsBudgetRenews(t *testing.T) {
 
 func TestRateOfARealClockComesWithTheClock(t *testing.T) {
 	out := new(worldtest.Outside)
-	w, clock := realBots(t, worldtest.Options{Outside: out}, upToDate, rate(1, 3))
+	w, clock := realBots(t, worldtest.Options{Outside: out}, rate(1, 3))
 	do := []act{{Effect: "tool.a"}, {Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}
 	w.Submit("go", order{To: "a", Do: do})
 	w.Drive()

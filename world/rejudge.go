@@ -194,7 +194,6 @@ func (k *kernel) approve(e *receipt.Entry, cause journal.Seq) {
 	id := k.writeEmitted(&e.Intent, &d, "approved", cause)
 	k.ledger.Approve(e, d.Cap, uint64(id))
 	e.Seen = &seen
-	k.reserve(e, d.Reserve)
 }
 
 // deny ends an intent that is open or parked. Its cell is told that nothing happened only

@@ -114,7 +114,7 @@ func (m *Moment) Unchanged(stood *receipt.Entry) error {
 // attemptAgain readies an intent in doubt for its next attempt, for which
 // resolvable has seen to the budget.
 func (k *kernel) attemptAgain(e *receipt.Entry) {
-	k.repeat(e)
+	k.keep(e)
 	k.ledger.Reopen(e, false)
 }
 

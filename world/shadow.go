@@ -274,7 +274,6 @@ func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 	for _, m := range all {
 		m.cell.state = m.state
 	}
-	k.letGo(candidate)
 	k.rules, k.volume = candidate, 0
 	k.reckon()
 	k.dismissVerifiers(from)

@@ -189,7 +189,7 @@ func (r *run) wealthWorld(ctx context.Context, engine string, agents int, seed u
 		contents[agent.Source] = source
 	}
 	m := manifest.Manifest{
-		World: "wealth", Version: 1, Engines: world.NewestEngines(), Reducers: map[string]manifest.Reducer{"agent": agent},
+		World: "wealth", Version: 1, Reducers: map[string]manifest.Reducer{"agent": agent},
 		Events: map[string]manifest.Event{"tick": {}, "coin": {}},
 		Routing: []manifest.Route{
 			{Event: "tick", Reducer: "agent", Each: true},

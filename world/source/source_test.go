@@ -81,7 +81,7 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "35e6096483a59f3a54b3c7945b3bcab252f7a4a5bd2cb9c7ae57ccd0badfa892", canon.Sum(b).String())
+	require.Equal(t, "e57b964652a45ef844875ac557fa51ff6669ff471b6098b1a9bd7b81315c6566", canon.Sum(b).String())
 }
 
 func TestLoadedHoldsExactlyItsContents(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // mostTokens is what an attempt uses at most.
@@ -32,7 +31,6 @@ func (x *bounds) bound(m *manifest.Manifest) {
 	if !x.atStart {
 		return
 	}
-	m.Engines = world.NewestEngines()
 	b := m.Effects["tool.b"]
 	x.rate = manifest.Rate{Calls: 1 + x.rng.Uint64N(3), Per: manifest.Tick(1 + x.rng.Uint64N(6))}
 	b.Rate = x.rate
