@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
@@ -14,9 +13,6 @@ import (
 
 // ErrEngine says that a journal was made by engines that this program does not carry.
 var ErrEngine = errors.New("world: made by other engine versions")
-
-// ErrNewest says that the rules name the newest engines already.
-var ErrNewest = errors.New("the world runs on the newest engines that this program has")
 
 // engine is one that runs part of the rules, in the versions that this program
 // carries: oldest first. Which one runs a world, its manifest says.
@@ -59,21 +55,6 @@ func NewestEngines() manifest.Engines {
 		out[e.name] = e.versions[len(e.versions)-1]
 	}
 	return out
-}
-
-// Upgraded returns a manifest under the newest engines, or ErrNewest where it is.
-func Upgraded(m *manifest.Manifest) (*manifest.Manifest, error) {
-	next := *m
-	next.Engines = NewestEngines()
-	was, err := enginesOf(m)
-	if err != nil {
-		return nil, err
-	}
-	is, err := enginesOf(&next)
-	if err == nil && slices.Equal(was, is) {
-		err = ErrNewest
-	}
-	return &next, err
 }
 
 // enginesOf returns the engines that run a manifest, as records name them.

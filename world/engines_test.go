@@ -46,13 +46,3 @@ func TestManifestNamesItsEngines(t *testing.T) {
 		require.Equal(t, e.versions, missing.Carried)
 	}
 }
-
-func TestUpgradeNamesTheNewestEngines(t *testing.T) {
-	next, err := Upgraded(&manifest.Manifest{Engines: NewestEngines()})
-	require.ErrorIs(t, err, ErrNewest)
-	run, err := enginesOf(next)
-	require.NoError(t, err)
-	for _, e := range engines() {
-		require.Equal(t, e.versions[len(e.versions)-1], run.Of(e.name))
-	}
-}

@@ -194,7 +194,7 @@ var verbsShown = map[string][][]string{
 	"archive": {{hostile}}, "backup": {{hostile + "/x"}}, "export": {{"-", "--format", "jsonl"}, {"-", "--format", "cborseq"}}, "gc": {{}}, "keys list": {{}, {hostile}},
 	"keys new": {{hostile + "/x"}}, "keys reseal": {{hostile}}, "keys rotate": {{hostile}}, "keys seal": {{hostile}}, "keys unseal": {{hostile}}, "redact": {{hostile, "--reason", hostile}},
 	"restore": {{hostile}}, "store init": {{"--store", hostile}}, "store status": {{"--store", hostile}}, "store check": {{"--store", hostile}}, "move to": {{"--store", hostile, "--to-store", hostile}}, "node give": {{hostile, "--store", hostile}},
-	"sweep": {{hostile}}, "sweep report": {{"--out", hostile}}, "sweep run": {{"1", "--keep", hostile + "/x"}, {hostile}}, "move in": {{hostile, "--store", hostile}}, "move out": {{hostile, "--store", hostile}}, "node list": {{"--store", hostile}}, "upgrade": {{}, {hostile}}, "version": {{}, {hostile}},
+	"sweep": {{hostile}}, "sweep report": {{"--out", hostile}}, "sweep run": {{"1", "--keep", hostile + "/x"}, {hostile}}, "move in": {{hostile, "--store", hostile}}, "move out": {{hostile, "--store", hostile}}, "node list": {{"--store", hostile}}, "version": {{}, {hostile}},
 }
 
 // leaves returns the verbs below a command that can be typed.

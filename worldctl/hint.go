@@ -310,7 +310,6 @@ func hintsOfStore() []hint {
 		{[]error{store.ErrNoAnchor}, "bring back .world/anchor from a copy: without it nobody knows what was acknowledged"},
 		{[]error{store.ErrBadAnchor}, "bring back .world/anchor, and the keyring made with it, from a copy"},
 		{[]error{store.ErrNotWorld}, "bring back all of .world from a copy: a part of it is gone"},
-		{[]error{world.ErrNewest}, "worldctl version shows the engines of this program"},
 		{[]error{store.ErrNewerFormat, world.ErrEngine}, "worldctl version shows what this program can open; use the one that made the world"},
 		{[]error{journal.ErrFenced}, "another process has taken this world over; what was acknowledged is safe"},
 		{[]error{journal.ErrRewound}, "the database has lost what it had acknowledged: look whether it was restored, or a standby was promoted that was behind; docs/postgres.md, A world that is halted, says how to go on"},

@@ -10,38 +10,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// moved says how what an earlier version took is typed now; empty: it took no such
-// thing. A flag is named with the verb that it was of.
-func moved(cmd *cobra.Command, typed string) string {
-	_, path, _ := strings.Cut(cmd.CommandPath()+" "+typed, " ")
-	switch path {
-	case "state", "state diff":
-		return "worldctl diff CELL A B"
-	case "snapshot diff":
-		return "worldctl diff A B"
-	case "manifest diff":
-		return "worldctl diff A B, where one of them is a world.yaml, or worldctl diff manifest A B"
-	case "tail --since", "audit --from-id":
-		return "type --from RECORD"
-	case "tail --limit":
-		return "type --last N"
-	case "audit --to-id":
-		return "type --to RECORD"
-	case "audit --from-time":
-		return "type --from tTICK, such as --from t100"
-	case "audit --to-time":
-		return "type --to tTICK, such as --to t200"
-	}
-	return ""
-}
-
 func unknownVerb(cmd *cobra.Command, verb string) error {
-	hint := moved(cmd, verb)
-	if like := suggested(cmd, verb); hint == "" && len(like) > 0 {
+	hint := "type " + cmd.CommandPath() + " --help"
+	if like := suggested(cmd, verb); len(like) > 0 {
 		hint = "did you mean " + cmd.CommandPath() + " " + strings.Join(like, " or ") + "?"
-	}
-	if hint == "" {
-		hint = "type " + cmd.CommandPath() + " --help"
 	}
 	return usagef(hint, "%s has no verb %q", cmd.CommandPath(), verb)
 }
@@ -116,9 +88,6 @@ func takenBy(f *pflag.Flag) string {
 
 // likeFlag says which flag was meant, or which verbs have it; empty: nobody knows.
 func likeFlag(cmd *cobra.Command, typed string) string {
-	if hint := moved(cmd, "--"+typed); hint != "" {
-		return hint
-	}
 	if len(typed) == 1 {
 		return ""
 	}

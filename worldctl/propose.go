@@ -165,7 +165,7 @@ func noEngine(err error) error {
 	if errors.As(err, new(*manifest.MissingEngineError)) {
 		return &fault{
 			err: err, code: exitUsage,
-			hint: "name one of these, or leave the engines as they are: worldctl version lists them, and worldctl upgrade proposes the newest",
+			hint: "name one of these, or leave the engines as they are: worldctl version lists them",
 		}
 	}
 	return err

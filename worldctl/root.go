@@ -182,7 +182,7 @@ func (c *cli) groups() []verbs {
 			newEffectCommand(c), newIntentCommand(c), newReceiptCommand(c), newBudgetCommand(c), newImportCommand(c),
 		}},
 		{"rules", "look at the manifest, and change it with approval", []*cobra.Command{
-			newManifestCommand(c), newPolicyCommand(c), newProposeCommand(c), newUpgradeCommand(c), newProposalCommand(c), newShadowCommand(c),
+			newManifestCommand(c), newPolicyCommand(c), newProposeCommand(c), newProposalCommand(c), newShadowCommand(c),
 			newApproveCommand(c), newRejectCommand(c), newWithdrawCommand(c), newApplyCommand(c),
 		}},
 		{"proof", "for whoever was not there", []*cobra.Command{

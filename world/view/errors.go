@@ -224,7 +224,6 @@ func faultsOfRules() []Fault {
 		{is(manifest.ErrBadPatch, manifest.ErrNoPath, manifest.ErrBadValue), "bad-patch", unprocessable, ExitUsage, ""},
 		{is(local.ErrEdited), "", 0, ExitFailed, ""},
 		{is(local.ErrOtherReport), "other-report", conflict, ExitFailed, ""},
-		{is(world.ErrNewest), "", 0, ExitUsage, ""},
 	}
 }
 
