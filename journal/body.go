@@ -27,10 +27,6 @@ func (x *Version) version() uint64 { return x.V }
 // BodyVersion is the version of every struct whose row in kinds.go names no other.
 const BodyVersion = 1
 
-// RollbackVersion is the version of RolledBack. Under version 1 what a rollback left
-// behind was told otherwise; such journals are read.
-const RollbackVersion = 2
-
 // ResumedVersion is the version of a Resumed that names who decided. Version 1 has neither
 // Actor nor Reason; such records are read, and are what nobody who says a name is written as.
 const ResumedVersion = 2

@@ -110,7 +110,7 @@ var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing chan
 	KindPinned:    {input: true, body: func() Body { return new(SnapshotPinned) }, name: 1, how: 2, yes: "pinned"},
 	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }, name: 1, words: "snapshot {name} is let go[, says {actor}]"},
 	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }, words: "{max} snapshots are kept from now on[, says {actor}][; let go: {pruned}]"},
-	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, last: RollbackVersion, name: 1},
+	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, name: 1},
 	KindForked:    {input: true, body: func() Body { return new(Forked) }, last: ForkSeedVersion, words: "world {world} forks from {parent} at #{at}, effects {effects}[, seed {seed}][, says {actor}]"},
 	KindRedacted:  {input: true, body: func() Body { return new(Redacted) }},
 	KindProposed:  {input: true, body: func() Body { return new(ManifestProposed) }},

@@ -62,7 +62,7 @@ func (l *Ledger) Return(e *Entry) {
 		return
 	}
 	l.stay(e)
-	e.Abandoned, e.Matched = false, false
+	e.Abandoned = false
 	l.touch(e)
 }
 
@@ -130,18 +130,12 @@ func (l *Ledger) unindex(e *Entry) {
 // Left returns the first abandoned intent that asks for the same as another one
 // of the same cell, that has happened or may still happen, for which no other
 // stands, and which is not waived; nil where there is none. What is waived stays so
-// until Reconsider.
+// until Reconsider. Those before it are looked at no more until something about them
+// changes: touch puts them back.
 func (l *Ledger) Left(in *Intent, waived func(*Entry) bool) *Entry {
-	return l.firstLeft(in, func(e *Entry) bool { return e.MayHaveHappened() && !l.Claimed(e) && !waived(e) })
-}
-
-// firstLeft returns the first abandoned intent like another one that repeats may be
-// of. The others before it are looked at no more until something about them changes:
-// touch puts them back.
-func (l *Ledger) firstLeft(in *Intent, repeatable func(*Entry) bool) *Entry {
 	what := likeness{in.Cell, in.Kind, canon.Sum(in.Params)}
 	all := l.left[what]
-	at := slices.IndexFunc(all, repeatable)
+	at := slices.IndexFunc(all, func(e *Entry) bool { return e.MayHaveHappened() && !l.Claimed(e) && !waived(e) })
 	if at < 0 {
 		delete(l.left, what)
 		return nil

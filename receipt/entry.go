@@ -43,7 +43,7 @@ type Entry struct {
 	Repeats   *Key     // the abandoned intent that it equals, or nil
 	Reused    bool     // it was not executed: what Repeats came to is its result
 	Attested  bool     // committed by the word of a person or a verifier: there is no receipt
-	Matched   bool     // see Match
+	Matched   bool     // nobody sets it
 
 	// In Ledger.dirty; TakeDirty has given it before; in Ledger.cooling; asked for since Evict
 	// looked at it. They stand here to take no room.

@@ -39,7 +39,6 @@ type imageCore struct {
 	Catalog   snapshot.Catalog `cbor:"catalog"`
 	Retention uint64           `cbor:"retention"`
 	Rollbacks []turning        `cbor:"rollbacks"`
-	RollbackV uint64           `cbor:"rollback_v,omitempty"`
 	Fresh     []journal.Seq    `cbor:"fresh,omitempty"`
 	Recalls   []recall         `cbor:"recalls"`
 	Held      bool             `cbor:"held"`
@@ -115,7 +114,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left), Still: k.still,
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
 		Operators: k.operators, Budgets: k.budgets, Paces: k.paces, Rests: k.rests,
-		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold, Live: k.live,
+		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold, Live: k.live,
 		Proposals: k.proposals, Since: k.since, Ticked: k.ticked,
 		Cells: uint64(k.cells.len()), Unborn: uint64(k.cells.unborn), Parked: cellNames(k.parkedCells()),
 		Submits: k.submits.list,
@@ -243,7 +242,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	k.inTick, k.handled, k.still, k.operators = core.InTick, core.Handled, core.Still, core.Operators
 	k.budgets, k.paces, k.rests = core.Budgets, core.Paces, core.Rests
 	k.catalog, k.retention, k.onHold, k.live = core.Catalog, core.Retention, core.Held, core.Live
-	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
+	k.rollbacks, k.fresh, k.recalls = core.Rollbacks, core.Fresh, core.Recalls
 	k.proposals, k.since, k.ticked = core.Proposals, core.Since, core.Ticked
 	k.submits.restore(core.Submits)
 	names := make(map[string]*cell, len(core.Ready))

@@ -152,7 +152,7 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 // intent any more, it is cancelled. What its cell has cancelled is not attempted again.
 func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
 	givenBack, byCell := r.GivenBack(), k.cancelledByCell(e)
-	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1 && !k.turnedAsV1()
+	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1
 	if !givenBack && (byCell || !k.attemptsLeft(e)) || !unwanted && !byCell && !k.mayGoOn(e) {
 		return false
 	}

@@ -53,7 +53,6 @@ type kernel struct {
 	catalog   snapshot.Catalog
 	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
 	rollbacks []turning
-	rollbackV uint64        // version of the last of them; 0: 1
 	fresh     []journal.Seq // those with fresh effects
 	recalls   []recall
 	onHold    bool     // a fork whose effects wait for persons, but for those of kinds in live

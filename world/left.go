@@ -12,18 +12,14 @@ import (
 
 // findLeft finds the intents of the history that a rollback leaves, and those that
 // come back with the one that it returns to.
-func (k *kernel) findLeft(p *past, v uint64) {
+func (k *kernel) findLeft(p *past) {
 	to := journal.Seq(p.to.Record)
 	for _, e := range k.ledger.AskedAfter(uint64(k.common(to))) {
-		asked := k.askedIn
-		if v == 1 {
-			asked = k.askedInV1
-		}
 		switch {
 		case e.For != nil:
-		case !asked(e, to):
+		case !k.askedIn(e, to):
 			p.left = append(p.left, e)
-		case !asked(e, k.last):
+		case !k.askedIn(e, k.last):
 			p.back = append(p.back, e)
 		}
 	}
@@ -76,9 +72,6 @@ func (k *kernel) readAnswers(h journal.History, p *past) error {
 
 // sideEffects returns what a rollback leaves behind, and what becomes of each.
 func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffect {
-	if b.V == 1 {
-		return k.sideEffectsV1(b, p)
-	}
 	out := []journal.SideEffect{}
 	listed := make(map[*receipt.Entry]bool)
 	list := func(e *receipt.Entry, d journal.Disposition) {
@@ -171,17 +164,12 @@ func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
 		if isOperators(e) {
 			continue
 		}
-		if e.Untouched() && (b.V > 1 || e.UntouchedV1()) {
+		if e.Untouched() {
 			k.cancel(e, id)
 		}
 		k.ledger.Abandon(e)
-		if b.Fresh {
-			k.matchV1(e)
-		}
 	}
-	if b.V > 1 {
-		k.settleHistory(p)
-	}
+	k.settleHistory(p)
 }
 
 // makeUpFor has the compensation of what is left behind asked for.
@@ -230,7 +218,7 @@ func (k *kernel) repeatAnswers(p *past, id journal.Seq) {
 	for _, c := range p.changed {
 		for _, key := range c.asked().awaits {
 			e := k.ledger.Entry(key)
-			if !k.turnedAsV1() && !k.askedIn(e, k.last) { // it was cancelled here, and decided anew elsewhere
+			if !k.askedIn(e, k.last) { // it was cancelled here, and decided anew elsewhere
 				k.ledger.Claim(e, uint64(id))
 			}
 			k.ledger.Return(e)

@@ -72,9 +72,6 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 		to: s, settled: k.common(journal.Seq(s.Record)), cells: make(map[reducer.Cell]*cell),
 		answers: make(map[receipt.Key]*answered), unbegun: make(map[*receipt.Entry]bool),
 	}
-	if k.turnedAsV1() {
-		p.settled = 0 // until now nobody looked at what comes back
-	}
 	p.changed = k.cells.bringChanged(journal.Seq(s.Record), func(*cell) bool { return true })
 	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
 	img, err := part(journal.Seq(s.Record), append(cellNames(p.changed), k.listsThen(&s)...))
@@ -100,7 +97,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	if err := k.bringAsked(h, min(k.common(journal.Seq(s.Record)), p.settled)); err != nil {
 		return nil, err
 	}
-	k.findLeft(p, b.V)
+	k.findLeft(p)
 	k.findUnbegun(p, b)
 	if b.Compensate {
 		err = k.readAnswers(h, p)

@@ -96,7 +96,7 @@ func (k *kernel) deliverRecalled(h journal.History) error {
 // isOnItsWayBack reports whether the result that an intent took is being made up for:
 // what that comes to decides what its cell is told.
 func (k *kernel) isOnItsWayBack(e *receipt.Entry) bool {
-	return e.Reused && !k.turnedAsV1() && k.doneBy(e).IsUndone() && k.doneBy(e).Held != nil
+	return e.Reused && k.doneBy(e).IsUndone() && k.doneBy(e).Held != nil
 }
 
 // recorded reads what an ended intent's cell was told.

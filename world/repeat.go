@@ -27,14 +27,10 @@ const possibleRepeat = "possible_repeat"
 // repeated returns the intent that was left behind and that another one repeats, or
 // nil.
 func (k *kernel) repeated(in *receipt.Intent) *receipt.Entry {
-	switch {
-	case !k.ledger.HasLeft():
+	if !k.ledger.HasLeft() {
 		return nil
-	case k.turnedAsV1():
-		return k.ledger.LeftV1(in)
-	default:
-		return k.ledger.Left(in, k.waived)
 	}
+	return k.ledger.Left(in, k.waived)
 }
 
 // waived reports whether the history of now has a rollback with fresh effects that
@@ -63,7 +59,6 @@ func (k *kernel) resultIn(e *receipt.Entry, of journal.Seq) bool {
 func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step journal.Seq) bool {
 	switch onRepeat := k.rules.effects[in.Kind].OnRepeat; {
 	case onRepeat == manifest.RepeatRun:
-		k.matchV1(left)
 		return false
 	case onRepeat == manifest.RepeatReuse && k.hasResult(left):
 		id := k.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
@@ -86,7 +81,7 @@ func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step
 // hasResult reports whether what was left behind has a result that another intent
 // can get: it happened, and nobody is making up for it.
 func (k *kernel) hasResult(left *receipt.Entry) bool {
-	return left.State == receipt.StateCommitted && (left.Held == nil || k.turnedAsV1())
+	return left.State == receipt.StateCommitted && left.Held == nil
 }
 
 // notReusable says why an intent cannot get the result of what it repeats; empty: it
@@ -99,7 +94,6 @@ func (k *kernel) notReusable(e *receipt.Entry) string {
 	switch key := left.Intent.Key; {
 	case left.State != receipt.StateCommitted:
 		return fmt.Sprintf("%s has no result: it is %s", key, cmp.Or(string(left.Outcome), string(left.State)))
-	case k.turnedAsV1():
 	case left.Held != nil:
 		return fmt.Sprintf("%s is being made up for", key)
 	case !left.Abandoned:
@@ -113,7 +107,6 @@ func (k *kernel) notReusable(e *receipt.Entry) string {
 // reuse ends an intent with what the one that it repeats came to.
 func (k *kernel) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := k.ledger.Entry(*e.Repeats)
-	k.matchV1(left)
 	why := journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result")
 	id := k.writeEnded(e, cause, receipt.StatusOK, left.Outcome, why)
 	k.ledger.Reuse(e, left.Outcome, uint64(id))

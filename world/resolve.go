@@ -37,7 +37,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 	}
 	switch b.How { //nolint:exhaustive // an edit asks for another
 	case journal.Approve:
-		k.approveRepeat(e, id)
+		k.approve(e, id)
 	case Reuse:
 		k.reuse(e, id)
 	case journal.Disapprove:
@@ -68,15 +68,6 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.ledger.Answer(e, b.Payload)
 	}
 	return nil
-}
-
-// approveRepeat is approve, and lets a side effect that was left behind be
-// repeated once: the next equal intent is no repeat of it.
-func (k *kernel) approveRepeat(e *receipt.Entry, cause journal.Seq) {
-	k.approve(e, cause)
-	if e.Repeats != nil && e.State == receipt.StateOpen {
-		k.matchV1(k.ledger.Entry(*e.Repeats))
-	}
 }
 
 // verifierActor begins the actor of a decision that a verifier made.

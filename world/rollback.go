@@ -60,7 +60,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.
 	if err := w.sync(); err != nil {
 		return 0, nil, err
 	}
-	b.V, b.Abandoned = journal.RollbackVersion, nil
+	b.V, b.Abandoned = journal.BodyVersion, nil
 	p, err := w.k.readPast(w.cfg.History, &b, w.cfg.History.Part)
 	if err = w.judged(err); err != nil {
 		return 0, nil, err
@@ -264,7 +264,6 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 		}
 	}
 	k.rollbacks = append(k.rollbacks, turning{Record: id, To: journal.Seq(p.to.Record)})
-	k.rollbackV = b.V
 	if b.Fresh {
 		k.fresh = append(k.fresh, id)
 	}

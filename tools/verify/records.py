@@ -85,8 +85,6 @@ def body(kind, value):
         if not check(x):
             raise Error("its payload: %s is not what %s has there" % (name, kind))
         out[name] = x
-    if kind == "rollback.applied" and value[0] == 1 and any(x[4] == "denied" or x[6] in _SINCE_2 for x in out["effects"]):
-        raise Error("its payload: effects is not what %s has there" % kind)
     return out
 
 
@@ -130,9 +128,8 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
-_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "world.forked": (1, 2),
+_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "world.forked": (1, 2),
              "cell.resumed": (1, 2), "timer.set": (1, 2), "event.submitted": (1, 2), "clock.advanced": (1, 2)}  # of all others there is one
-_SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
     "text": _is_text, "uint": is_uint, "bool": _is_bool, "hash": is_hash, "nonce": _is_nonce, "any": _is_any,
@@ -142,7 +139,7 @@ _TYPES = {
     "signature": _is_signature, "signature?": lambda x: x is None or _is_signature(x),
     "effects": _list_of(_tuple_of(is_hash, _is_text, _is_text, _is_text,
                                   _one_of("committed", "failed", "denied", "open", "in_flight", "in_doubt", "parked"), is_uint,
-                                  _one_of("kept", "compensate", "acknowledged", *_SINCE_2))),
+                                  _one_of("kept", "compensate", "acknowledged", "cancelled", "made_up_for"))),
 }
 
 _INTENT = "key:hash step:text cell:text effect:text tag:text cap:text occurrence:uint "

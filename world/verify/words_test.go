@@ -31,7 +31,7 @@ func TestWordsThatNoKernelWritesAreFaults(t *testing.T) {
 		"mode":                 {journal.KindConfirmed, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: "lax", Verdict: receipt.Happened}},
 		"verdict":              {journal.KindConfirmed, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.NotHappened}, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.Unknown}},
 		"disposition":          {journal.KindRollback, left(receipt.StateFailed, journal.Kept), left(receipt.StateFailed, "lost")},
-		"state":                {journal.KindRollback, left(receipt.StateCommitted, journal.Kept), left(receipt.StateDenied, journal.Kept)},
+		"state":                {journal.KindRollback, left(receipt.StateCommitted, journal.Kept), left("lost", journal.Kept)},
 		"decision":             {journal.KindIntent, claim(key, "allow"), claim(key, "perhaps")},
 		"decision of a person": {journal.KindResolved, &journal.Resolved{Version: journal.V(1), Key: key, How: world.Reuse}, &journal.Resolved{Version: journal.V(1), Key: key, How: "perhaps"}},
 	} {
