@@ -45,7 +45,6 @@ const keeps = "def reduce(ctx, state, event):\n    return event.data\n"
 func rulesOf(t *testing.T, yaml, program string, files ...string) (*manifest.Manifest, map[manifest.Hash][]byte) {
 	t.Helper()
 	dir := t.TempDir()
-	_, first := strings.CutPrefix(program, ofFirst)
 	for name, text := range map[string]string{"world.yaml": yaml, "r.star": program, "still.star": keeps} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
@@ -54,14 +53,8 @@ func rulesOf(t *testing.T, yaml, program string, files ...string) (*manifest.Man
 	}
 	loaded, err := source.Load(filepath.Join(dir, "world.yaml"))
 	require.NoError(t, err)
-	if first {
-		loaded.Manifest.Engines = manifest.Engines{manifest.EngineStarlark: world.Carried()[manifest.EngineStarlark][0]}
-	}
 	return loaded.Manifest, loaded.Contents
 }
-
-// ofFirst begins a program for the first version of the engine.
-const ofFirst = "# of the first engine\n"
 
 // unlived is a journal with the beginning of a tick that nobody has lived through: the
 // rules of whoever replays it are run, whatever they come to.
@@ -116,16 +109,6 @@ def reduce(ctx, state, event):
     x = []
     while True:
         x += [[1, 2, 3, 4]]
-`},
-		"a loop without end, of the first engine": {"gas", rich, ofFirst + `
-def reduce(ctx, state, event):
-    while True:
-        pass
-`},
-		"texts that nobody keeps, of the first engine": {"memory", rich, ofFirst + `
-def reduce(ctx, state, event):
-    for _ in range(1000000000):
-        x = "a" * 10000000
 `},
 	}
 }

@@ -342,8 +342,8 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 	if !ok {
 		return f.nextRule()
 	}
-	r := rules{manifest: m}
-	if r.engines, err = enginesOf(m); err != nil {
+	r := rules{manifest: m, table: engines()}
+	if r.engines, err = r.table.of(m); err != nil {
 		return nil, err
 	}
 	return r.compileReducer(f.cell.id().Reducer, def, f.h, f.registry)

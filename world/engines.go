@@ -21,21 +21,27 @@ type engine struct {
 	versions []string
 }
 
-// engines returns all that there are, by name. A version stays here as long as
-// worlds of it are to be replayed.
-func engines() []engine {
-	return []engine{
+// engineTable has the engines of a program.
+type engineTable struct {
+	all     []engine                                                            // by name
+	compile func(starlarkVersion string, code star.Code) (*star.Program, error) // for a version that is in it
+}
+
+// engines returns what this program has. A version stays here as long as worlds of it
+// are to be replayed.
+func engines() *engineTable {
+	return &engineTable{compile: star.CompileCode, all: []engine{
 		{manifest.EngineBudget, governance.BudgetVersions()},
 		{manifest.EngineCEL, governance.Versions()},
 		{manifest.EngineStarlark, star.Versions()},
-	}
+	}}
 }
 
 // Carried returns the versions of each engine that this program carries, oldest
 // first, by the engine's name. The last is that of new worlds.
 func Carried() map[string][]string {
 	out := make(map[string][]string)
-	for _, e := range engines() {
+	for _, e := range engines().all {
 		out[e.name] = e.versions
 	}
 	return out
@@ -43,9 +49,11 @@ func Carried() map[string][]string {
 
 // NewestEngines returns what the manifest of a new world names: of each engine the
 // last version, unless it is the first.
-func NewestEngines() manifest.Engines {
+func NewestEngines() manifest.Engines { return engines().newest() }
+
+func (t *engineTable) newest() manifest.Engines {
 	var out manifest.Engines
-	for _, e := range engines() {
+	for _, e := range t.all {
 		if len(e.versions) == 1 {
 			continue
 		}
@@ -57,10 +65,10 @@ func NewestEngines() manifest.Engines {
 	return out
 }
 
-// enginesOf returns the engines that run a manifest, as records name them.
-func enginesOf(m *manifest.Manifest) (journal.Engines, error) {
+// of returns the engines that run a manifest, as records name them.
+func (t *engineTable) of(m *manifest.Manifest) (journal.Engines, error) {
 	var out journal.Engines
-	for _, e := range engines() {
+	for _, e := range t.all {
 		v, err := m.Engines.Version(e.name, e.versions)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrEngine, err)

@@ -1,16 +1,20 @@
 package world
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 func TestOtherEnginesAreRefused(t *testing.T) {
-	run, err := enginesOf(&manifest.Manifest{})
+	run, err := engines().of(&manifest.Manifest{})
 	require.NoError(t, err)
 	require.NoError(t, checkEngines(run, run))
 	require.NoError(t, checkEngines(run[:1], run), "one that came later is not named")
@@ -29,20 +33,75 @@ func TestOtherEnginesAreRefused(t *testing.T) {
 }
 
 func TestManifestNamesItsEngines(t *testing.T) {
-	for _, e := range engines() {
-		run, err := enginesOf(&manifest.Manifest{})
+	for _, e := range engines().all {
+		run, err := engines().of(&manifest.Manifest{})
 		require.NoError(t, err)
 		require.Equal(t, e.versions[0], run.Of(e.name), "one that is not named is the first")
 		for _, v := range e.versions {
-			run, err := enginesOf(&manifest.Manifest{Engines: manifest.Engines{e.name: v}})
+			run, err := engines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: v}})
 			require.NoError(t, err)
 			require.Equal(t, v, run.Of(e.name))
 		}
-		_, err = enginesOf(&manifest.Manifest{Engines: manifest.Engines{e.name: e.name + "/0"}})
+		_, err = engines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: e.name + "/0"}})
 		require.ErrorIs(t, err, ErrEngine)
 		var missing *manifest.MissingEngineError
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, e.name, missing.Name)
 		require.Equal(t, e.versions, missing.Carried)
 	}
+}
+
+// madeUp has a second version of Starlark beside the first: there is none yet. A program
+// that says one says two under it.
+func madeUp() *engineTable {
+	t := engines()
+	for i := range t.all {
+		if t.all[i].name == manifest.EngineStarlark {
+			t.all[i].versions = append(t.all[i].versions, "starlark/2")
+		}
+	}
+	t.compile = func(version string, code star.Code) (*star.Program, error) {
+		if version == "starlark/2" {
+			version, code.Source = star.Version, bytes.ReplaceAll(code.Source, []byte("one"), []byte("two"))
+		}
+		return star.CompileCode(version, code)
+	}
+	return t
+}
+
+// TestEnginesRunSideBySide: rules that name an engine run on it, whatever newer ones there
+// are; others are refused by name; and a new world has the newest.
+func TestEnginesRunSideBySide(t *testing.T) {
+	source := []byte("def reduce(ctx, state, event):\n    return \"one\"\n")
+	blobs := journal.BlobList{{Hash: canon.Sum(source), Bytes: source}}
+	says := func(table *engineTable, named manifest.Engines) (string, error) {
+		m := manifest.Manifest{
+			World: "w", Version: 1, Engines: named,
+			Reducers: map[string]manifest.Reducer{"r": {Engine: manifest.EngineStarlark, Source: canon.Sum(source), File: "r.star"}},
+		}.WithDefaults()
+		r, err := table.compileRules(&m, journal.Hash{}, blobs, nil, nil)
+		if err != nil {
+			return "", err
+		}
+		require.Equal(t, named[manifest.EngineStarlark], r.engines.Of(manifest.EngineStarlark))
+		var out reducer.Output
+		rule := r.reducers["r"]
+		require.NoError(t, rule.impl.Reduce(&reducer.Input{Cell: reducer.Cell{Reducer: "r", Key: "a"}, Step: 1, Limits: rule.limits}, &out))
+		return string(out.State), nil
+	}
+	table := madeUp()
+	require.Equal(t, manifest.Engines{manifest.EngineStarlark: "starlark/2"}, table.newest())
+	require.Empty(t, NewestEngines(), "of one version there is nothing to name")
+	for version, want := range map[string]string{star.Version: "one", "starlark/2": "two"} {
+		got, err := says(table, manifest.Engines{manifest.EngineStarlark: version})
+		require.NoError(t, err)
+		require.Contains(t, got, want, version)
+	}
+	for _, refuses := range []*engineTable{table, engines()} {
+		_, err := says(refuses, manifest.Engines{manifest.EngineStarlark: "starlark/3"})
+		require.ErrorIs(t, err, ErrEngine)
+		require.ErrorContains(t, err, "starlark/3")
+	}
+	_, err := says(engines(), manifest.Engines{manifest.EngineStarlark: "starlark/2"})
+	require.ErrorIs(t, err, ErrEngine, "a program of before refuses what it does not have")
 }

@@ -21,6 +21,7 @@ type rules struct {
 	manifest *manifest.Manifest
 	hash     journal.Hash
 	engines  journal.Engines // that run them
+	table    *engineTable    // where these are
 	gate     *governance.Gate
 	reducers map[string]*reducerRule
 	events   map[string]*eventRule
@@ -62,10 +63,15 @@ type eventRule struct {
 // compile makes a manifest ready. Contents are looked up in blobs. Where the error is a
 // *reducer.MissingError there are rules all the same, for what needs none of these.
 func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
+	return engines().compileRules(m, hash, blobs, registry, g)
+}
+
+// compileRules is compile with the engines of a table.
+func (t *engineTable) compileRules(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
 	}
-	engines, err := enginesOf(m)
+	engines, err := t.of(m)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +87,7 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}
 	r := &rules{
-		manifest: m, hash: hash, engines: engines, gate: gate, guard: g,
+		manifest: m, hash: hash, engines: engines, table: t, gate: gate, guard: g,
 		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule), effects: make(map[string]*effectRule),
 	}
 	if err := r.compileEffects(blobs); err != nil { // before the reducers, which see their schemas
@@ -172,7 +178,7 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 			return nil, err
 		}
 	}
-	program, err := star.CompileCode(r.engines.Of(manifest.EngineStarlark), code)
+	program, err := r.table.compile(r.engines.Of(manifest.EngineStarlark), code)
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
