@@ -16,8 +16,7 @@ const (
 )
 
 // Engines are versions of engines, by the engines' names. An engine that is not
-// named has the first version that there was of it: manifests from before there
-// was a second one name none.
+// named has its first version.
 type Engines map[string]string
 
 // MissingEngineError says that a program does not carry the version of an engine that

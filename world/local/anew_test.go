@@ -165,7 +165,7 @@ func TestWorldThatIsMadeAnewLeavesOpenWhatNothingAnswers(t *testing.T) {
 	require.NoError(t, x.Fork.RunUntil(t.Context(), math.MaxUint64))
 }
 
-// TestWorldIsMadeAnewUnderTheRulesInForce and their engines, whatever it had at first.
+// TestWorldIsMadeAnewUnderTheRulesInForce, whatever it had at first.
 func TestWorldIsMadeAnewUnderTheRulesInForce(t *testing.T) {
 	a := newAnew(t)
 	a.write("caller.star", strings.Replace(asker, "[event.data", `["got", event.data`, 1))
@@ -174,7 +174,6 @@ func TestWorldIsMadeAnewUnderTheRulesInForce(t *testing.T) {
 	w := openPaying(t, a.home, a.till.options())
 	require.NoError(t, w.Update(func(w *world.World) error {
 		next := *rules.Manifest
-		next.Engines = nil // those of worlds of before
 		return worldtest.Adopt(t.Context(), w, &next, rules.Contents)
 	}))
 	require.NoError(t, errors.Join(w.Close(), os.RemoveAll(a.copy)))

@@ -19,16 +19,16 @@ const mostTokens = 20
 // bounds are the budgets and the rate of a simulation: drawn apart from all else, so that a
 // seed shows what it did before there were any.
 type bounds struct {
-	rng     *rand.Rand
-	atStart bool          // version 2 of how budgets are counted
-	rate    manifest.Rate // of tool.b; zero: it has none
+	rng  *rand.Rand
+	more bool          // than calls are bounded
+	rate manifest.Rate // of tool.b; zero: it has none
 }
 
-// bound gives a manifest more to be bounded by than calls: in half of all simulations the
-// rules of new worlds with a rate, and in half of these tokens.
+// bound gives a manifest more to be bounded by than calls: in half of all simulations a
+// rate, and in half of these tokens.
 func (x *bounds) bound(m *manifest.Manifest) {
-	x.atStart = x.rng.IntN(2) == 0
-	if !x.atStart {
+	x.more = x.rng.IntN(2) == 0
+	if !x.more {
 		return
 	}
 	b := m.Effects["tool.b"]
@@ -51,7 +51,7 @@ func (x *bounds) bound(m *manifest.Manifest) {
 // cost draws what an attempt used, and whether its receipt says that this is all. It
 // reports whether its call comes back for that: the outside refused it.
 func (x *bounds) cost(r *Reply) (refused bool) {
-	if r.Unsent || !x.atStart {
+	if r.Unsent || !x.more {
 		return false
 	}
 	if x.rng.IntN(3) > 0 {
@@ -85,14 +85,10 @@ func (s *liveSimulation) bodies() iter.Seq2[*journal.Record, journal.Body] {
 	}
 }
 
-// drawn holds what budgets say at the end to what the journal says of attempts, under
-// version 2: each has its call, unless it gave it back, and then once; and each has the
-// tokens that its receipt names. Version 1 counts no attempt that follows one which was
-// given back.
+// drawn holds what budgets say at the end to what the journal says of attempts: each has
+// its call, unless it gave it back, and then once; and each has the tokens that its receipt
+// names.
 func (s *liveSimulation) drawn() {
-	if !s.bounds.atStart {
-		return
-	}
 	var calls, tokens uint64
 	for _, body := range s.bodies() {
 		switch b := body.(type) {
