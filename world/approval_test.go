@@ -123,7 +123,8 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 			require.NoError(t, p.resolve(e.Intent.Key, journal.Approve))
 		}
 		p.Drive()
-		p.tells("y1 denied")
+		p.reply(worldtest.OK(nil))
+		p.tells("x0 ok", "y1 denied")
 		require.Equal(t, string(governance.CodeBudgetExceeded), worldtest.Bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
 		require.Len(t, p.out.Performed, 1)
 	})

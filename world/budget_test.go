@@ -251,11 +251,11 @@ func TestCostSettlesWhatWasReserved(t *testing.T) {
 			p.out.Reply(p.lose(), used(5))
 			p.Drive()
 		}, 2},
-		"retried": {func(p *play) { // 10 used, 40 reserved for the next
+		"retried": {func(p *play) { // 10 used, and who waits holds nothing
 			r := retryable()
 			r.Cost.Tokens = 10
 			p.reply(r)
-		}, 1},
+		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := live(t, tokens)

@@ -91,17 +91,17 @@ func TestWhatMayHaveHappenedTakesSomebodyWhoLooked(t *testing.T) {
 	require.False(t, e.MayHaveHappened())
 }
 
-// TestWhatDidNotHappenMakesRoomForWhatIsAskedInItsPlace: what it held is free for that.
-func TestWhatDidNotHappenMakesRoomForWhatIsAskedInItsPlace(t *testing.T) {
+// TestWhatIsAskedInThePlaceOfWhatDidNotHappenNeedsItsBudget: what was kept when nobody could
+// tell stays kept.
+func TestWhatIsAskedInThePlaceOfWhatDidNotHappenNeedsItsBudget(t *testing.T) {
 	p := live(t, tokens, inDoubt(manifest.InDoubtFail))
 	key := p.ask()
 	p.lose()
 	p.tells("x0 rejected")
-	require.True(t, p.another(), "40 of 100 tokens are held, and 40 more")
-	require.False(t, p.another())
 	p.decide(key, journal.NotExecuted)
 	require.Equal(t, receipt.StateInFlight, p.newest().State)
-	require.False(t, p.another(), "it holds what the first held")
+	require.Equal(t, uint64(40), p.Budgets()[0].Kept.Tokens)
+	require.Equal(t, uint64(20), p.Budgets()[0].Left.Tokens)
 }
 
 // TestWhatIsTriedAgainIsGatedAgain: a decision to try again is no approval, and no budget.
