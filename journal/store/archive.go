@@ -219,7 +219,7 @@ func (s *Store) segmentFrom(id journal.Seq) ([]byte, error) {
 	if !it.Last() {
 		return nil, damagedRecord(id, errors.Join(journal.ErrNotFound, it.Error()))
 	}
-	first, segment, err := segmentAt(it)
+	first, segment, err := segmentAt(it.Iterator)
 	for at := first; err == nil && at < id; at++ {
 		var ok bool
 		if _, segment, ok = cutFrame(segment); !ok {

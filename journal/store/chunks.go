@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -207,7 +208,7 @@ func parseKnown(key, body []byte) (k known, err error) {
 
 // chunkReader reads chunks of a store or a view. It is for one goroutine.
 type chunkReader struct {
-	from pebble.Reader
+	get  func(key []byte) ([]byte, io.Closer, error)
 	seal *sealer
 	buf  []byte
 }
@@ -215,9 +216,12 @@ type chunkReader struct {
 // piece implements chunk.Pieces: what it returns is valid until it is called again.
 func (r *chunkReader) piece(number uint64) ([]byte, error) {
 	key := chunkKey(number)
-	value, closer, err := r.from.Get(key)
+	value, closer, err := r.get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		err = errNoChunk
+	}
+	if errors.Is(err, ErrClosed) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, damaged(key, err)
@@ -260,9 +264,9 @@ func (r *chunkReader) version(key, body []byte) ([]byte, error) {
 	return content, nil
 }
 
-func (s *Store) chunkReader() *chunkReader { return &chunkReader{from: s.db, seal: newSealer()} }
+func (s *Store) chunkReader() *chunkReader { return &chunkReader{get: s.value, seal: newSealer()} }
 
-func (v *view) chunkReader() *chunkReader { return &chunkReader{from: v.snapshot, seal: v.seal} }
+func (v *view) chunkReader() *chunkReader { return &chunkReader{get: v.snapshot.Get, seal: v.seal} }
 
 // setBlobs puts contents into a batch, the long ones in chunks.
 func (s *Store) setBlobs(b *pebble.Batch, blobs []journal.Blob) error {

@@ -192,17 +192,21 @@ func (s *Store) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, er
 type view struct {
 	snapshot *pebble.Snapshot
 	seal     *sealer
+	of       *reading
 }
 
 func (s *Store) look() (*view, error) {
-	if s.released.Load() {
-		return nil, ErrClosed
+	if err := s.reading.begin(); err != nil {
+		return nil, err
 	}
-	return &view{snapshot: s.db.NewSnapshot(), seal: newSealer()}, nil
+	return &view{snapshot: s.db.NewSnapshot(), seal: newSealer(), of: &s.reading}, nil
 }
 
 // close needs no error: that of a snapshot is always nil.
-func (v *view) close() { _ = v.snapshot.Close() }
+func (v *view) close() {
+	_ = v.snapshot.Close()
+	v.of.end()
+}
 
 // settled lets read look at all that was asked for.
 func (s *Store) settled(read func(*view) error) error {

@@ -217,14 +217,13 @@ func (s *Store) payload(e entry) ([]byte, error) {
 
 // get returns a copy of a value.
 func (s *Store) get(key []byte) ([]byte, error) {
-	if s.released.Load() {
-		return nil, ErrClosed
-	}
-	value, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
+	value, closer, err := s.value(key)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
 		return nil, fmt.Errorf("%s: %w", nameOf(key), journal.ErrNotFound)
-	}
-	if err != nil {
+	case errors.Is(err, ErrClosed):
+		return nil, err
+	case err != nil:
 		return nil, damaged(key, err)
 	}
 	value = bytes.Clone(value)
@@ -238,13 +237,6 @@ func (s *Store) sealed(key []byte) ([]byte, error) {
 		return nil, err
 	}
 	return newSealer().open(key, value)
-}
-
-func (s *Store) iterate(lower, upper []byte) (*pebble.Iterator, error) {
-	if s.released.Load() {
-		return nil, ErrClosed
-	}
-	return s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 }
 
 // arena keeps copies of many small slices in few large ones.

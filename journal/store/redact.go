@@ -69,9 +69,10 @@ func (s *Store) Redact(blob journal.Hash, journal func() error) error {
 
 // putSealed makes a value with a sum durable.
 func (s *Store) putSealed(key, body []byte) error {
-	if s.released.Load() {
-		return ErrClosed
+	if err := s.reading.begin(); err != nil {
+		return err
 	}
+	defer s.reading.end()
 	b := s.db.NewBatch()
 	newSealer().set(b, key, body)
 	return s.commit(b)

@@ -135,7 +135,7 @@ func (s *Store) entry(id journal.Seq) (entry, error) {
 		return entry{}, failed
 	}
 	defer func() { _ = it.Close() }() // its error is Error's
-	return s.fetchOne(it, id, err)
+	return s.fetchOne(it.Iterator, id, err)
 }
 
 // storedEntry is entry of what is in the directory.
@@ -155,7 +155,7 @@ func (s *Store) storedEntry(id journal.Seq) (entry, error) {
 		}
 	}
 	if it.Last() {
-		first, segment, err := segmentAt(it)
+		first, segment, err := segmentAt(it.Iterator)
 		if err != nil {
 			return entry{}, damagedRecord(id, err)
 		}
@@ -206,7 +206,7 @@ func (s *Store) entries(from journal.Seq) iter.Seq2[entry, error] {
 		}
 		// The iterator is older than this list: what it does not see is in there.
 		for _, a := range s.archives.all() {
-			if next < a.First && !more(s.entriesOf(it, next, a.First-1)) {
+			if next < a.First && !more(s.entriesOf(it.Iterator, next, a.First-1)) {
 				return
 			}
 			if next <= a.Last.ID && !more(s.archivedEntries(a, next)) {
@@ -214,7 +214,7 @@ func (s *Store) entries(from journal.Seq) iter.Seq2[entry, error] {
 			}
 		}
 		if next <= end {
-			more(s.entriesOf(it, next, end))
+			more(s.entriesOf(it.Iterator, next, end))
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (s *Store) lastID() (journal.Seq, error) {
 	if !it.Last() {
 		return 0, it.Error()
 	}
-	first, segment, err := segmentAt(it)
+	first, segment, err := segmentAt(it.Iterator)
 	last := first - 1
 	for err == nil && len(segment) > 0 {
 		var ok bool

@@ -65,7 +65,7 @@ func (s *Store) Checkpoints(from, to journal.Seq) iter.Seq2[Signed, error] {
 		defer func() { _ = it.Close() }() // its error is Error's
 		seal := newSealer()
 		for ok := it.First(); ok; ok = it.Next() {
-			if c, err := signedAt(seal, it); !yield(c, err) || err != nil {
+			if c, err := signedAt(seal, it.Iterator); !yield(c, err) || err != nil {
 				return
 			}
 		}
@@ -92,7 +92,7 @@ func (s *Store) LastCheckpoint() (*Signed, error) {
 		}
 		return nil, nil
 	}
-	c, err := signedAt(newSealer(), it)
+	c, err := signedAt(newSealer(), it.Iterator)
 	if err != nil {
 		return nil, err
 	}

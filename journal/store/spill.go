@@ -77,8 +77,9 @@ func (q quiet) Fatalf(format string, args ...any) { q.x.fail(fmt.Errorf(format, 
 // Close removes it.
 func (x *Spill) Close() error {
 	s := x.images
-	s.released.Store(true)
+	none := s.reading.stop()
 	s.newest.letGo()
+	<-none
 	closed := s.db.Close()
 	return x.of(errors.Join(closed, s.opts.FS.RemoveAll(s.dir)))
 }

@@ -244,8 +244,8 @@ type Store struct {
 
 	tips     tips
 	chunks   chunks
-	archives archives    // where records are that were moved out
-	released atomic.Bool // nothing can be read any more
+	archives archives // where records are that were moved out
+	reading  reading
 	failure  atomic.Pointer[error]
 	failing  chan struct{} // closed when there is a failure
 	opened   atomic.Bool   // it has been; until then somebody waits for what Pebble flushes
@@ -337,8 +337,8 @@ func (s *Store) Stats() Stats {
 	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load(), SyncTook: s.syncTook.read()}
 }
 
-// Close waits for pending appends and gives the world up. Closing twice is
-// fine. Iterators must have ended.
+// Close waits for pending appends and for what is being read, and gives the world up. Closing
+// twice is fine; nothing can be read after it.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -351,8 +351,9 @@ func (s *Store) Close() error {
 	s.closing.Store(true)
 	s.done.Wait()
 	given := s.leaveLog()
-	s.released.Store(true)
+	none := s.reading.stop()
 	s.newest.letGo()
+	<-none
 	flushed := s.flush()
 	closed := s.db.Close()
 	s.db = nil

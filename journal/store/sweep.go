@@ -152,7 +152,7 @@ func (s *Store) unneeded(name []byte, lists [][]byte) (numbers []uint64) {
 	}
 	defer func() { _ = it.Close() }() // its error is Error's
 	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(is.reader.seal, it)
+		body, err := openAt(is.reader.seal, it.Iterator)
 		if err == nil && isInChunks(body) {
 			err = is.add(body[1:])
 		}
