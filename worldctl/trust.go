@@ -1,7 +1,6 @@
 package worldctl
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,6 +11,8 @@ import (
 
 // maxTrustBytes tells a trust file from a file that is none.
 const maxTrustBytes = 1 << 20
+
+const trustHint = "worldctl worker --help has an example"
 
 // readTrust reads what a worker or a server does for worlds, from a file that nobody else may write. Without one it is
 // what needs no secret, no program and no file.
@@ -28,10 +29,12 @@ func readTrust(file string) (*trust.Trust, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case info.IsDir(), info.Mode()&fs.ModeDevice != 0:
+		return nil, hinted(fmt.Errorf("%s: it is no file", file), trustHint)
 	case info.Mode().Perm()&0o022 != 0:
 		return nil, hinted(fmt.Errorf("%s: others can write it", file), "chmod go-w %s", file)
 	case info.Size() > maxTrustBytes:
-		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is too large for a trust file")}
+		return nil, hinted(fmt.Errorf("%s: it is too large for a trust file: more than %d bytes", file, maxTrustBytes), trustHint)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxTrustBytes))
 	if err != nil {
@@ -39,7 +42,7 @@ func readTrust(file string) (*trust.Trust, error) {
 	}
 	t, err := trust.Parse(data)
 	if err != nil {
-		return nil, hinted(fmt.Errorf("%s: %w", file, err), "worldctl worker --help has an example")
+		return nil, hinted(fmt.Errorf("%s: %w", file, err), trustHint)
 	}
 	return t, nil
 }

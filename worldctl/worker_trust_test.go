@@ -118,6 +118,12 @@ func TestTrustFileIsTheWorkersOwn(t *testing.T) {
 		code, _, said := inProcess(t.Context(), "worker", "--dir", t.TempDir(), "--server", "http://127.0.0.1:1", "--trust", file)
 		require.Equal(t, exitFailed, code, said)
 		require.Contains(t, said, c.want)
+		require.Contains(t, said, "hint: ")
+	}
+	for _, file := range []string{t.TempDir(), "/dev/null"} {
+		code, _, said := inProcess(t.Context(), "worker", "--dir", t.TempDir(), "--server", "http://127.0.0.1:1", "--trust", file)
+		require.Equal(t, exitFailed, code, said)
+		require.Contains(t, said, file+": it is no file\nhint: ")
 	}
 	code, _, said := inProcess(t.Context(), "worker", "--dir", t.TempDir(), "--server", "http://127.0.0.1:1", "--trust", file+"s")
 	require.Equal(t, exitUsage, code, said)

@@ -1,23 +1,24 @@
 package trust
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// Parse parses the content of a trust file. The error names the line.
+// Parse parses the content of a trust file. The error names the line. A byte order mark at the beginning is no
+// part of it.
 func Parse(data []byte) (*Trust, error) {
 	t := &Trust{file: true, secrets: make(map[string][]string)}
-	lines := bufio.NewScanner(bytes.NewReader(data))
 	number := 0
-	for lines.Scan() {
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
 		number++
-		text, _, _ := strings.Cut(lines.Text(), "#")
+		text, _, _ := strings.Cut(string(line), "#")
 		words := strings.Fields(text)
 		if len(words) == 0 {
 			continue
@@ -25,9 +26,6 @@ func Parse(data []byte) (*Trust, error) {
 		if err := t.line(words[0], words[1:]); err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", number+1, err)
 	}
 	return t, nil
 }
@@ -46,6 +44,11 @@ func (t *Trust) line(word string, rest []string) error {
 	case len(rest) == 0:
 		return fmt.Errorf("%s names nothing", word)
 	}
+	for _, name := range rest {
+		if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+			return fmt.Errorf("%q is no text", name)
+		}
+	}
 	return add(rest)
 }
 
@@ -63,28 +66,42 @@ func (t *Trust) addHosts(rest []string) error {
 	return nil
 }
 
+// Each program and argument is held against each root, on the disk: this bounds how long that takes.
+const maxPrograms, maxRoots = 1000, 100
+
 func (t *Trust) addProgram(rest []string) error {
+	if t.words += len(rest); t.words > maxPrograms {
+		return fmt.Errorf("more than %d programs and arguments", maxPrograms)
+	}
 	t.programs = append(t.programs, rest)
-	return t.apart()
+	return apart([][]string{rest}, t.roots)
 }
 
 func (t *Trust) addRoots(rest []string) error {
+	had := len(t.roots)
 	for _, root := range rest {
 		if slices.Contains(strings.Split(root, "/"), "..") {
 			return fmt.Errorf("%q has a ..: name the directory itself", root)
 		}
 		t.roots = append(t.roots, path.Clean(root))
 	}
-	return t.apart()
+	if len(t.roots) > maxRoots {
+		return fmt.Errorf("more than %d roots", maxRoots)
+	}
+	return apart(t.programs, t.roots[had:])
 }
 
 // apart refuses programs that effects could write: they would be programs of
 // whoever wrote the manifest. What paths lead to is for CheckPrograms.
-func (t *Trust) apart() error {
-	for _, program := range t.programs {
+func apart(programs [][]string, roots []string) error {
+	if len(roots) == 0 {
+		return nil
+	}
+	for _, program := range programs {
 		for _, name := range program {
-			for _, root := range t.roots {
-				if strings.Contains(name, "/") && within(root, path.Clean(name)) {
+			clean := path.Clean(name)
+			for _, root := range roots {
+				if strings.Contains(name, "/") && within(root, clean) {
 					return errWritable(name, root)
 				}
 			}

@@ -41,6 +41,7 @@ type Trust struct {
 	adapters []string
 	hosts    []string
 	programs [][]string
+	words    int // of programs
 	env      []string
 	roots    []string
 	secrets  map[string][]string // destinations by name

@@ -127,12 +127,16 @@ func TestTrustFileErrorsNameTheLine(t *testing.T) {
 		"secret A https://user@a.example":       "line 1: ",
 		"program ./out/x\nroot in\nroot out":    "line 3: the program ./out/x is in the root out",
 		"root .\nadapter exec\nprogram tools/x": "line 3: ",
-		"kind " + strings.Repeat("x", 100_000):  "line 1: ",
+		"kind *\nprogram /srv/a\x00b":           `line 2: "/srv/a\x00b" is no text`,
+		"kind *\nroot /srv/\xff":                `line 2: "/srv/\xff" is no text`,
+		strings.Repeat("program x\n", 1001):     "line 1001: more than 1000 programs",
+		"root" + strings.Repeat(" /r", 101):     "line 1: more than 100 roots",
+		"kind *\n\ufeffkind *":                  `line 2: "\ufeffkind" is not`,
 	} {
 		_, err := Parse([]byte(text))
 		require.ErrorContains(t, err, want, text)
 	}
-	for _, text := range []string{"host ::1 127.0.0.1 *.a.example", "root .\nprogram sh", "program /usr/bin/x\nroot /srv", "# nothing"} {
+	for _, text := range []string{"host ::1 127.0.0.1 *.a.example", "root .\nprogram sh", "program /usr/bin/x\nroot /srv", "# nothing", "", "\ufeffkind *\r\nadapter http\r\n", "kind " + strings.Repeat("x ", 100_000)} {
 		_, err := Parse([]byte(text))
 		require.NoError(t, err, text)
 	}
