@@ -53,7 +53,8 @@ func newVersionCommand(c *cli) *cobra.Command {
 				c.facts([2]any{"worldctl", v.Version}, [2]any{"commit", v.Commit}, [2]any{"go", v.Go},
 					[2]any{"kernel", v.Kernel},
 					[2]any{"starlark", strings.Join(v.Engines[manifest.EngineStarlark], "\n")},
-					[2]any{"cel", strings.Join(v.Engines[manifest.EngineCEL], "\n")})
+					[2]any{"cel", strings.Join(v.Engines[manifest.EngineCEL], "\n")},
+					[2]any{"budget", strings.Join(v.Engines[manifest.EngineBudget], "\n")})
 			})
 		},
 	}
