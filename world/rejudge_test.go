@@ -170,6 +170,23 @@ func TestNextAttemptIsJudgedByTheRulesOfThen(t *testing.T) {
 	require.Contains(t, p.told(0), "nobody can tell whether an attempt before happened")
 }
 
+// An attempt that asked a person did something; the next one, with the answer, is another.
+func TestAnswerStartsNothingThatTheRulesDeny(t *testing.T) {
+	for _, answered := range []bool{false, true} { // when the rules are applied
+		p, key := asked(t)
+		if answered {
+			require.NoError(t, p.answer(key, map[string]any{"yes": true}))
+		}
+		p.rule(denied)
+		if !answered && p.entry(key).State == receipt.StateParked {
+			require.NoError(t, p.answer(key, map[string]any{"yes": true}))
+		}
+		p.Drive()
+		require.Len(t, p.out.Performed, 1)
+		p.tells("x0 rejected")
+	}
+}
+
 // What an attempt may do is decided in the tick in which it starts.
 func TestAttemptStartsUnderWhatHoldsThen(t *testing.T) {
 	expires := func(m *manifest.Manifest) {
