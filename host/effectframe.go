@@ -12,8 +12,7 @@ import (
 
 // The layout of the effect store; see the package comment.
 const (
-	storeMagic     = "worldkernel/effects/v2\x00"
-	storeMagic1    = "worldkernel/effects/v1\x00"
+	storeMagic     = "worldkernel/effects/v1\x00"
 	durableBytes   = 8                               // where what was durable ends, at the beginning of a body
 	frameHeader    = 4 + 4 + 8                       // checksum, length of the body, place
 	entryHeader    = len(receipt.Key{}.Hash) + 8 + 4 // key, attempt, length of the receipt
@@ -87,9 +86,8 @@ func frameAt(file []byte, place int) (body []byte, ok bool) {
 // one is a *DamageError without path.
 func parseStore(file []byte, world string) (kept map[attempt][]byte, end int, err error) {
 	head, ok := frameAt(file, 0)
-	first := ok && bytes.HasPrefix(head, []byte(storeMagic1))
-	if !first && (!ok || !bytes.HasPrefix(head, []byte(storeMagic))) {
-		return nil, 0, &DamageError{Reason: "it does not begin like an effect store of version 1 or 2"}
+	if !ok || !bytes.HasPrefix(head, []byte(storeMagic)) {
+		return nil, 0, &DamageError{Reason: "it does not begin like an effect store of version 1"}
 	}
 	if owner := string(head[len(storeMagic):]); owner != world {
 		return nil, 0, fmt.Errorf("it belongs to world %s, not to %s", owner, world)
@@ -105,13 +103,11 @@ func parseStore(file []byte, world string) (kept map[attempt][]byte, end int, er
 			hole = end
 		}
 		end = place + frameHeader + len(body)
-		durable := uint64(place) // before the frame, in version 1
-		if !first {
-			if len(body) < durableBytes {
-				return nil, place, &DamageError{Offset: int64(place), Reason: errEntry.Error()}
-			}
-			durable, body = binary.BigEndian.Uint64(body), body[durableBytes:]
+		if len(body) < durableBytes {
+			return nil, place, &DamageError{Offset: int64(place), Reason: errEntry.Error()}
 		}
+		durable := binary.BigEndian.Uint64(body)
+		body = body[durableBytes:]
 		if hole > 0 && durable > uint64(hole) {
 			return nil, hole, &DamageError{Offset: int64(hole), Reason: fmt.Sprintf("no frame, but one follows at %d", place)}
 		}

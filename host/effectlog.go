@@ -89,7 +89,7 @@ func openEffectLog(files vfs.FS, path, world string) (*effectLog, error) {
 		l.live += int64(e.size())
 		l.stale[at] = true
 	}
-	if fresh || end < len(file) || bytes.HasPrefix(file[frameHeader:], []byte(storeMagic1)) {
+	if fresh || end < len(file) {
 		err = l.rewrite(l.kept)
 	} else {
 		l.size, l.synced, l.filled = int64(end), int64(end), int64(end)

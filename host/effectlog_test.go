@@ -586,22 +586,6 @@ func TestAnyLooseGroupMayBeTorn(t *testing.T) {
 	}
 }
 
-// TestStoreOfVersion1IsRead, and written anew.
-func TestStoreOfVersion1IsRead(t *testing.T) {
-	mem := storeFS(t)
-	file := append(append(beginFrame(nil, 0), storeMagic1...), "town"...)
-	endFrame(file)
-	for n := range 3 {
-		at, e := len(file), result(n)
-		file = appendEntry(beginFrame(file, int64(at)), &e)
-		endFrame(file[at:])
-	}
-	overwrite(t, mem, file)
-	require.Equal(t, results(0, 1, 2), reopen(t, mem))
-	require.True(t, bytes.HasPrefix(content(t, mem)[frameHeader:], []byte(storeMagic)))
-	require.Equal(t, results(0, 1, 2), reopen(t, crash(mem)))
-}
-
 // clone returns the files as the next process finds them.
 func clone(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
 	t.Helper()

@@ -3,7 +3,6 @@ package receipt
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -108,20 +107,4 @@ func (e *Entry) unaccept() {
 	if e.Polling != nil {
 		e.Polling = &Polling{Polls: e.Polling.Polls}
 	}
-}
-
-// pollingV4 returns what follows the version of an entry, whose version 4 this is: what
-// it ends with has no Until.
-func pollingV4(body []byte) ([]byte, error) {
-	const before = 27 // between version and Polling
-	r := canon.NewReader(body)
-	for range before {
-		r.Raw()
-	}
-	last := r.Raw()
-	if err := r.Close(); err != nil || string(last) == canon.Null {
-		return body, err
-	}
-	const lacks = "\x00" // 0
-	return slices.Concat(body[:len(body)-len(last)], []byte{0x83}, last[1:], []byte(lacks)), nil
 }

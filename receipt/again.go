@@ -195,13 +195,6 @@ func (e *Entry) MayHaveHappened() bool {
 // that led to a denial before it was decided anew. The caller must not change them.
 func (e *Entry) AskedNow() []uint64 { return e.Asked[e.Former:] }
 
-// TouchAll has all entries written with the next image.
-func (l *Ledger) TouchAll() {
-	for _, e := range l.entries { // order cannot show: TakeDirty sorts
-		l.touch(e)
-	}
-}
-
 // IsUndone reports whether a rollback has had an intent made up for, or is having it.
 func (e *Entry) IsUndone() bool {
 	return e.Undone != 0 && (e.Held != nil || e.Outcome == OutcomeCompensated)

@@ -89,30 +89,9 @@ type Lost struct {
 	Nonce   Nonce
 }
 
-const entryVersion = 8
-
-// The head and version of an entry that Append wrote before there were Uncertain,
-// Undone and Former: an array of 24.
-const entryV1 = "\x98\x18\x01"
-
-// The same of version 2, before there were Inputs: an array of 27.
-const entryV2 = "\x98\x1b\x02"
-
-// The same of version 3, before there was Polling: an array of 28.
-const entryV3 = "\x98\x1c\x03"
-
-// The same of version 4, before there was Polling.Until: an array of 29.
-const entryV4 = "\x98\x1d\x04"
-
-// The same of version 5, before there was Apart.
-const entryV5 = "\x98\x1d\x05"
-
-// The same of version 6, before there was Seen: an array of 30.
-const entryV6 = "\x98\x1e\x06"
-
-// OfVersion1 reports whether Append wrote an entry in version 1: what it does not say
-// has to be found out from the journal.
-func OfVersion1(data []byte) bool { return bytes.HasPrefix(data, []byte(entryV1)) }
+// entryVersion is the version of both forms of an entry: all of its fields, and the short one
+// of entry_ended.go. How many fields it has tells them apart.
+const entryVersion = 1
 
 // maxSlots bounds the memory that a damaged entry can ask for.
 const maxSlots = 1 << 24
@@ -164,7 +143,7 @@ func (e *Entry) lost(r *Receipt) int {
 	return slices.IndexFunc(e.Lost, func(x Lost) bool { return x.Attempt == r.Attempt && x.Nonce == r.Nonce })
 }
 
-// Append appends the canonical bytes of an entry, in the versions of today. By hand, because
+// Append appends the canonical bytes of an entry. By hand, because
 // an image has every intent that changed; a test holds it equal to the library's. The key of
 // one that has ended may be left out.
 func (e *Entry) Append(b []byte) []byte {
@@ -238,37 +217,10 @@ func appendUints(b []byte, all []uint64) []byte {
 	return b
 }
 
-// DecodeEntry parses what Append wrote of a key's intent, in these versions or in an earlier one.
+// DecodeEntry parses what Append wrote of a key's intent.
 func DecodeEntry(key Key, data []byte) (*Entry, error) {
 	if bytes.HasPrefix(data, []byte(endedHead)) {
 		return decodeEnded(key, data)
-	}
-	if body, old := bytes.CutPrefix(data, []byte(entryV1)); old {
-		const lacks = "\xf4\x00\x00" // false, 0 and 0
-		data = slices.Concat([]byte(entryV2), body, []byte(lacks))
-	}
-	if body, old := bytes.CutPrefix(data, []byte(entryV2)); old {
-		const lacks = "\x80" // none
-		data = slices.Concat([]byte(entryV3), body, []byte(lacks))
-	}
-	if body, old := bytes.CutPrefix(data, []byte(entryV3)); old {
-		const lacks = "\xf6" // null
-		data = slices.Concat([]byte(entryV4), body, []byte(lacks))
-	}
-	if body, old := bytes.CutPrefix(data, []byte(entryV4)); old {
-		body, err := pollingV4(body)
-		if err != nil {
-			return nil, err
-		}
-		data = slices.Concat([]byte(entryV5), body)
-	}
-	if body, old := bytes.CutPrefix(data, []byte(entryV5)); old {
-		const lacks = "\x80" // none
-		data = slices.Concat([]byte(entryV6), body, []byte(lacks))
-	}
-	if body, old := bytes.CutPrefix(data, []byte(entryV6)); old {
-		const lacks = "\xf6" // null
-		data = slices.Concat([]byte{0x98, 31, entryVersion}, body, []byte(lacks))
 	}
 	e := new(Entry)
 	if err := canon.Unmarshal(data, e); err != nil {

@@ -17,9 +17,8 @@ import (
 
 // The head and version of such an entry: an array of 17.
 const (
-	endedFields  = 17
-	endedVersion = 7
-	endedHead    = "\x91\x07"
+	endedFields = 17
+	endedHead   = "\x91\x01"
 )
 
 // stepHash is how much of a cell's history its steps' ids have.
@@ -43,7 +42,7 @@ func (e *Entry) appendEnded(b []byte) ([]byte, bool) {
 	if !ok {
 		return b, false
 	}
-	b = canon.AppendUint(canon.AppendArray(b, endedFields), endedVersion)
+	b = canon.AppendUint(canon.AppendArray(b, endedFields), entryVersion)
 	for _, text := range [...]string{e.Intent.Kind, e.Intent.Tag, e.Intent.Cap, string(e.State), string(e.Outcome)} {
 		b = canon.AppendText(b, text)
 	}

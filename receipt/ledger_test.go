@@ -322,10 +322,10 @@ func encodeAll(t require.TestingT, l *receipt.Ledger) [][]byte {
 		e := *e
 		b := e.Append(nil)
 		out = append(out, b)
-		if short := b[1] == 7; short {
+		e.Version = 1
+		if short := b[0] == 0x91; short {
 			again, err := receipt.DecodeEntry(e.Intent.Key, b)
 			require.NoError(t, err)
-			e.Version = 7
 			library, err := canon.Marshal(&e)
 			require.NoError(t, err)
 			read, err := canon.Marshal(again)
@@ -333,7 +333,6 @@ func encodeAll(t require.TestingT, l *receipt.Ledger) [][]byte {
 			require.Equal(t, library, read)
 			continue
 		}
-		e.Version = uint64(b[2])
 		library, err := canon.Marshal(&e)
 		require.NoError(t, err)
 		require.Equal(t, library, b)
@@ -457,63 +456,20 @@ func TestRestoreRefuses(t *testing.T) {
 		return encode(func(e *receipt.Entry) { e.State, e.Slot, e.Intent.Key.Hash[0] = receipt.StateInFlight, slot, n })
 	}
 	for name, data := range map[string][]stored{
-		"not CBOR":          {{good.key, []byte("x")}},
-		"unknown version":   {begins(0x98, 27, 9)},
-		"version 1 of more": {begins(0x98, 24, 1)},
-		"unknown state":     {encode(func(e *receipt.Entry) { e.State = "lost" })},
-		"another's":         {{modelIntent(2).Key, good.data}},
-		"the same twice":    {good, good},
-		"slot too high":     {flying(1, 1<<60)},
-		"slot taken":        {flying(1, 3), flying(2, 3)},
+		"not CBOR":        {{good.key, []byte("x")}},
+		"unknown version": {begins(0x98, 31, 2)},
+		"fewer fields":    {begins(0x98, 24, 1)},
+		"unknown state":   {encode(func(e *receipt.Entry) { e.State = "lost" })},
+		"another's":       {{modelIntent(2).Key, good.data}},
+		"the same twice":  {good, good},
+		"slot too high":   {flying(1, 1<<60)},
+		"slot taken":      {flying(1, 3), flying(2, 3)},
 	} {
 		require.Error(t, l.Restore(entriesOf(data...)), name)
 		require.Zero(t, l.Len(), "after an error the ledger is empty")
 	}
 	require.NoError(t, l.Restore(entriesOf(good)))
 	require.Equal(t, 1, l.Count(receipt.StateOpen))
-}
-
-// TestEntriesOfBeforeAreRead holds the reader of what was written before there were
-// Uncertain, Undone and Former, or Inputs, or Polling, or its Until, or Apart, or Seen, to the bytes
-// of then, which ended before these.
-func TestEntriesOfBeforeAreRead(t *testing.T) {
-	var l, restored receipt.Ledger
-	e := l.Park(modelIntent(1), 7, 1)
-	today := e.Append(nil)
-	require.Equal(t, []byte{0x98, 31, 8}, today[:3], "an array of 31, version 8")
-	require.Equal(t, []byte{0xf4, 0, 0, 0x80, 0xf6, 0x80, 0xf6}, today[len(today)-7:])
-	first := append([]byte{0x98, 24, 1}, today[3:len(today)-7]...)
-	second := append([]byte{0x98, 27, 2}, today[3:len(today)-4]...)
-	third := append([]byte{0x98, 28, 3}, today[3:len(today)-3]...)
-	fourth := append([]byte{0x98, 29, 4}, today[3:len(today)-2]...)
-	fifth := append([]byte{0x98, 29, 5}, today[3:len(today)-2]...)
-	sixth := append([]byte{0x98, 30, 6}, today[3:len(today)-1]...)
-	require.True(t, receipt.OfVersion1(first))
-	require.False(t, receipt.OfVersion1(second))
-	require.False(t, receipt.OfVersion1(today))
-	for _, before := range [][]byte{first, second, third, fourth, fifth, sixth} {
-		require.NoError(t, restored.Restore(entriesOf(stored{modelIntent(1).Key, before})))
-		again := restored.Entry(modelIntent(1).Key).Append(nil)
-		require.Equal(t, today, again)
-	}
-}
-
-// TestAskingOfBeforeIsRead: entries of version 4 knew what is asked about, and not until when.
-func TestAskingOfBeforeIsRead(t *testing.T) {
-	var l, restored receipt.Ledger
-	in := modelIntent(1)
-	l.Emit(in, 1)
-	l.Start(0, receipt.Nonce{}, 2)
-	e := l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusError, Class: receipt.OutcomeAccepted}, 3)
-	l.Poll(e, "t-1", 0)
-	today := e.Append(nil)
-	const ends = "\x83\x63t-1\x01\x00\x80\xf6"
-	require.Equal(t, ends, string(today[len(today)-len(ends):]))
-	before := append([]byte{0x98, 29, 4}, today[3:len(today)-len(ends)]...)
-	require.NoError(t, restored.Restore(entriesOf(stored{in.Key, append(before, "\x82\x63t-1\x01"...)})))
-	again := restored.Entry(in.Key).Append(nil)
-	require.Equal(t, today, again)
-	require.Error(t, restored.Restore(entriesOf(stored{in.Key, append(before, "\x82\x63t-1"...)})))
 }
 
 // TestCommittedEntriesAreSmall bounds what an answered intent costs in memory
@@ -556,7 +512,7 @@ func ended() *receipt.Entry {
 func TestEndedEntriesAreShort(t *testing.T) {
 	e := ended()
 	data := e.Append(nil)
-	want := "\x91\x07" + "\x61k" + "\x61t" + "\x61c" + "\x69committed" + "\x75side_effect_committed" + "\x01" + "\xf4" + "\x01" +
+	want := "\x91\x01" + "\x61k" + "\x61t" + "\x61c" + "\x69committed" + "\x75side_effect_committed" + "\x01" + "\xf4" + "\x01" +
 		"\x67agent/a" + "\x01\x00" + "\x1a\x00\x01\x86\xa0" + "\x00" + "\x14" + "\x19\x01\x2c" +
 		"\x58\x28" + "\x01\x00\x00\x00\x00\x00\x00\x00" + string(e.Params[:])
 	require.Equal(t, want, string(data))
@@ -611,7 +567,7 @@ func TestWhatAShortEntryCannotSayIsLong(t *testing.T) {
 		e := ended()
 		change(e)
 		data := e.Append(nil)
-		require.Equal(t, []byte{0x98, 31, 8}, data[:3], name)
+		require.Equal(t, []byte{0x98, 31, 1}, data[:3], name)
 		again, err := receipt.DecodeEntry(e.Intent.Key, data)
 		require.NoError(t, err, name)
 		require.Equal(t, data, again.Append(nil), name)
@@ -622,7 +578,7 @@ func TestWhatAShortEntryCannotSayIsLong(t *testing.T) {
 func TestEntryIsEncodedAsTheLibraryDoes(t *testing.T) {
 	key := modelIntent(2).Key
 	full := receipt.Entry{
-		Version: 8, Intent: modelIntent(1), Params: receipt.Hash{1}, State: receipt.StateFailed, Attempt: 2, Nonce: receipt.Nonce{3}, Slot: 4,
+		Version: 1, Intent: modelIntent(1), Params: receipt.Hash{1}, State: receipt.StateFailed, Attempt: 2, Nonce: receipt.Nonce{3}, Slot: 4,
 		Emitted: 5, Started: 6, Finished: 7, Outcome: receipt.OutcomeCompensated, Deadline: receipt.NoDeadline,
 		Reserved: receipt.Cost{Calls: 1, Tokens: 2, Bytes: 3, Micros: 4}, Lost: []receipt.Lost{{Attempt: 1, Nonce: receipt.Nonce{8}}}, Unused: 9,
 		For: &key, Held: receipt.Data("\xa0"), Waiting: true, Asked: []uint64{1, 300}, Abandoned: true, Repeats: &key, Reused: true, Attested: true,
@@ -635,7 +591,7 @@ func TestEntryIsEncodedAsTheLibraryDoes(t *testing.T) {
 	for i := range fields.NumField() {
 		require.False(t, fields.Type().Field(i).IsExported() && fields.Field(i).IsZero(), fields.Type().Field(i).Name)
 	}
-	for _, e := range []receipt.Entry{full, {Version: 8}} {
+	for _, e := range []receipt.Entry{full, {Version: 1}} {
 		want, err := canon.Marshal(&e)
 		require.NoError(t, err)
 		require.Equal(t, want, e.Append(nil))

@@ -39,7 +39,6 @@ type asks struct {
 	awaits    []receipt.Key       // intents whose end it has not been told
 	cancelled []receipt.Key       // those of them that it has cancelled
 	account   *governance.Account // of the cell's budget; nil: nothing was drawn from it
-	before    map[asked]uint64    // what an earlier release has counted: see kernel.takeCounts
 }
 
 // asked stands for a kind of effect and its params: the first 16 bytes of
@@ -73,7 +72,7 @@ func (c *cell) toAsk() *asks {
 
 // size returns about how many bytes a cell takes.
 func (c *cell) size() int {
-	n := cellBytes + len(c.name) + len(c.state) + countBytes*len(c.asked().before)
+	n := cellBytes + len(c.name) + len(c.state)
 	for _, x := range c.mail.all() {
 		n += mailBytes + len(x.data)
 	}

@@ -185,10 +185,10 @@ type cellImage struct {
 }
 
 // sinceBefore reports whether nothing that the image has of the cell was written after a
-// record. Of alarms only lists tell.
+// record.
 func (img *cellImage) sinceBefore(cell string, at journal.Seq) bool {
 	later := func(v journal.CellVersion) bool { return v.At > at }
-	return img.core.Version > 1 && versionIn(img.Image, cell) != nil && !slices.ContainsFunc(img.Cells, later)
+	return versionIn(img.Image, cell) != nil && !slices.ContainsFunc(img.Cells, later)
 }
 
 func (f *cellFold) image(head journal.Seq) (*cellImage, error) {
@@ -200,7 +200,7 @@ func (f *cellFold) image(head journal.Seq) (*cellImage, error) {
 	c := &img.core
 	err = errors.Join(coreField(part, "version", &c.Version), coreField(part, "seed", &c.Seed),
 		coreField(part, "manifest", &c.Manifest), coreField(part, "now", &c.Now), coreField(part, "recalls", &c.Recalls))
-	if err == nil && (c.Version == 0 || c.Version > imageVersion || len(c.Recalls) > 0) {
+	if err == nil && (c.Version != imageVersion || len(c.Recalls) > 0) {
 		err = errWhole
 	}
 	return img, err
@@ -226,7 +226,7 @@ func (f *cellFold) restore(img *cellImage) (err error) {
 			return err
 		}
 	}
-	if f.waiting, err = f.alarmsIn(img, scheduledList, "scheduled"); err != nil {
+	if f.waiting, err = f.alarmsIn(img, scheduledList); err != nil {
 		return err
 	}
 	if v := versionIn(img.Image, scheduledList+f.everyone); v != nil {
@@ -240,18 +240,17 @@ func (f *cellFold) restore(img *cellImage) (err error) {
 			}
 		}
 	}
-	f.timers, err = f.alarmsIn(img, timersList, "timers")
+	f.timers, err = f.alarmsIn(img, timersList)
 	return err
 }
 
-// alarmsIn returns what an image has in a list of the cell, or in the core of version 1.
-func (f *cellFold) alarmsIn(img *cellImage, prefix, field string) (out alarms, err error) {
-	var list []imageAlarm
-	if v := versionIn(img.Image, prefix+f.name); v != nil {
-		list, err = decodeAlarms(v, img.core.Now)
-	} else if img.core.Version == 1 {
-		err = coreField(img.Image, field, &list)
+// alarmsIn returns what an image has in a list of the cell.
+func (f *cellFold) alarmsIn(img *cellImage, prefix string) (out alarms, err error) {
+	v := versionIn(img.Image, prefix+f.name)
+	if v == nil {
+		return nil, nil
 	}
+	list, err := decodeAlarms(v, img.core.Now)
 	for _, x := range list {
 		if slices.Contains(x.To, f.name) {
 			out.add(alarm{at: x.At, record: x.Record, name: x.Name, tag: x.Tag, data: x.Data})

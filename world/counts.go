@@ -208,20 +208,19 @@ func hashOfCount(key journal.CountKey) uint64 {
 func (k *kernel) countAsked(c *cell, kind string, params journal.Data) uint64 {
 	key := journal.CountKey{Cell: c.name, What: askedFor(kind, params)}
 	was := k.counts.get(key)
-	n := k.asked(c, key, was)
+	n := k.asked(was)
 	k.count(key, was, n+1)
 	return n
 }
 
-// asked returns what a count is in the history that goes on. A cell that an earlier release
-// wrote has those of then itself.
-func (k *kernel) asked(c *cell, key journal.CountKey, is count) uint64 {
+// asked returns what a count is in the history that goes on.
+func (k *kernel) asked(is count) uint64 {
 	for x := &is.counted; x != nil; x = x.before {
 		if x.n > 0 && k.inHistory(x.at, k.last) {
 			return x.n
 		}
 	}
-	return c.asked().before[key.What]
+	return 0
 }
 
 // count notes that a count is n from now on.
@@ -256,19 +255,4 @@ func (k *kernel) returnable(was *counted) *counted {
 		}
 	}
 	return out
-}
-
-// takeCounts takes the counts out of a cell that an earlier release wrote.
-func (k *kernel) takeCounts(c *cell) {
-	if c.asked().before == nil {
-		return
-	}
-	for what := range c.asks.before { // order cannot show: each by itself
-		key := journal.CountKey{Cell: c.name, What: what}
-		is := k.counts.get(key)
-		if n := k.asked(c, key, is); n == c.asks.before[what] {
-			k.count(key, is, n)
-		}
-	}
-	c.asks.before = nil
 }

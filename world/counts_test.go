@@ -21,27 +21,18 @@ type counting struct {
 	cell   *cell
 	now    map[byte]uint64
 	then   map[string]map[byte]uint64 // at snapshots
-	old    map[string]map[asked]uint64
 }
 
 // A count is what it was in the history that goes on, whatever is rolled back, let go or left
-// to images, and by whatever release the cell was written.
+// to images.
 func TestCountsAreThoseOfTheHistory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := &counting{
 			kernel: newKernel(nil, false), now: map[byte]uint64{},
-			then: map[string]map[byte]uint64{}, old: map[string]map[asked]uint64{},
+			then: map[string]map[byte]uint64{},
 		}
 		c.last = 1
 		c.cell = newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
-		for what := range byte(rapid.IntRange(0, 3).Draw(rt, "of an earlier release")) {
-			of := c.cell.toAsk()
-			if of.before == nil {
-				of.before = map[asked]uint64{}
-			}
-			c.now[what] = uint64(what) + 1
-			of.before[askedFor("e", journal.Data{what})] = c.now[what]
-		}
 		if rapid.Bool().Draw(rt, "larger than memory") {
 			c.shelf.images = &c.images
 		}
@@ -70,7 +61,7 @@ func TestCountsAreThoseOfTheHistory(t *testing.T) {
 				for what := range byte(4) {
 					key := journal.CountKey{Cell: c.cell.name, What: askedFor("e", journal.Data{what})}
 					is := c.counts.get(key)
-					require.Equal(rt, c.now[what], c.asked(c.cell, key, is), "%d", what)
+					require.Equal(rt, c.now[what], c.asked(is), "%d", what)
 				}
 				require.NoError(rt, c.shelf.err)
 			},
@@ -84,14 +75,12 @@ func (c *counting) makeSnapshot() {
 	c.catalog.SetMax(100)
 	c.catalog.Add(s)
 	c.then[s.Name] = maps.Clone(c.now)
-	c.old[s.Name] = maps.Clone(c.cell.asked().before)
 	c.imaged()
 }
 
 // imaged makes an image, and leaves to it what can be.
 func (c *counting) imaged() {
 	c.last++
-	c.takeCounts(c.cell)
 	c.images.Add(&journal.Image{Head: journal.Head{ID: c.last}, Counts: c.counts.image()})
 	if c.shelf.images != nil {
 		c.counts.drop(0)
@@ -102,7 +91,6 @@ func (c *counting) back(to snapshot.Snapshot) {
 	c.last++
 	c.rollbacks = append(c.rollbacks, turning{Record: c.last, To: journal.Seq(to.Record)})
 	c.now = maps.Clone(c.then[to.Name])
-	c.cell.toAsk().before = maps.Clone(c.old[to.Name])
 }
 
 // reopen has another process go on: with all of the last image, or with none of its counts.
@@ -121,7 +109,7 @@ func (c *counting) reopen(t require.TestingT) {
 
 // A count has what it was for the snapshots that there are, and not for those that were.
 func TestCountsForgetWhatNoRollbackReturnsTo(t *testing.T) {
-	c := &counting{kernel: newKernel(nil, false), then: map[string]map[byte]uint64{}, old: map[string]map[asked]uint64{}}
+	c := &counting{kernel: newKernel(nil, false), then: map[string]map[byte]uint64{}}
 	c.cell = newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
 	for n := range 50 {
 		c.last++

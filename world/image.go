@@ -28,8 +28,6 @@ type imageCore struct {
 	Left      uint64        `cbor:"left"`
 	Still     bool          `cbor:"still,omitempty"`
 	Ready     []string      `cbor:"ready"`
-	Scheduled *[]imageAlarm `cbor:"scheduled,omitempty"` // in version 1
-	Timers    *[]imageAlarm `cbor:"timers,omitempty"`    // likewise
 	Operators uint64        `cbor:"operators"`
 	Budgets   budgets       `cbor:"budgets"`
 
@@ -48,25 +46,25 @@ type imageCore struct {
 	Since     journal.Seq          `cbor:"since"`
 	Ticked    journal.Seq          `cbor:"ticked,omitempty"`
 
-	Cells  uint64   `cbor:"cells,omitempty"`  // how many the image has; from version 3 on
-	Unborn uint64   `cbor:"unborn,omitempty"` // of those; likewise
-	Parked []string `cbor:"parked,omitempty"` // likewise: with those of Ready, all that have mail
+	Cells  uint64   `cbor:"cells,omitempty"`  // how many the image has
+	Unborn uint64   `cbor:"unborn,omitempty"` // of those
+	Parked []string `cbor:"parked,omitempty"` // with those of Ready, all that have mail
 
-	Counts uint64 `cbor:"counts,omitempty"` // how many the image has; from version 4 on
+	Counts uint64 `cbor:"counts,omitempty"` // how many the image has
 
-	// Of the ledger, where entries of it had left memory; from version 3 on.
+	// Of the ledger, where entries of it had left memory.
 	Ledger *receipt.Standing `cbor:"ledger,omitempty"`
 
 	Submits []*underKey `cbor:"submits,omitempty"`
 }
 
 type imageAlarm struct {
-	At     manifest.Tick `cbor:"at"`
-	Record journal.Seq   `cbor:"record"`
-	To     []string      `cbor:"to"`
-	Name   string        `cbor:"name"`
-	Data   journal.Data  `cbor:"data"`
-	Tag    string        `cbor:"tag,omitempty"`
+	At     manifest.Tick
+	Record journal.Seq
+	To     []string
+	Name   string
+	Data   journal.Data
+	Tag    string
 }
 
 // imageCell is CellVersion.Bytes.
@@ -77,7 +75,6 @@ type imageCell struct {
 	History   journal.Hash  `cbor:"history"`
 	Parked    bool          `cbor:"parked"`
 	Mail      []imageMail   `cbor:"mail"`
-	Asked     []imageAsked  `cbor:"asked,omitempty"` // in version 1
 	Awaits    []receipt.Key `cbor:"awaits"`
 	Unborn    bool          `cbor:"unborn,omitempty"`
 	Cancelled []receipt.Key `cbor:"cancelled,omitempty"` // of Awaits
@@ -92,19 +89,8 @@ type imageMail struct {
 	Data   journal.Data
 }
 
-type imageAsked struct {
-	_     struct{} `cbor:",toarray"`
-	What  []byte
-	Count uint64
-}
-
-// The versions of what is written. Images of version 1 have alarms in their cores, those
-// before version 3 say nothing in them of their cells, and those before version 4 have counts
-// in cells of version 1.
-const (
-	imageVersion     = 4
-	imageCellVersion = 2
-)
+// imageVersion is the version of an image's core, and of each cell in it.
+const imageVersion = 1
 
 // image returns the kernel as it is, with the cells, lists of alarms, intents and counts that
 // changed since the last image. Everything written must have been taken.
@@ -125,7 +111,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		return nil, err
 	}
 	img.Intents = k.imageIntents()
-	img.Counts = k.counts.image() // after the cells, of which some had counts of their own
+	img.Counts = k.counts.image()
 	core.Counts = uint64(k.counts.len())
 	core.Ledger = k.ledger.Standing() // after the intents: what they have is saved
 	if img.Core, err = canon.Marshal(core); err != nil {
@@ -140,7 +126,6 @@ func (k *kernel) imageCells() (out []journal.CellVersion, err error) {
 	out = make([]journal.CellVersion, 0, len(k.dirty))
 	var b []byte
 	for _, c := range k.dirty {
-		k.takeCounts(c)
 		c.dirty = false
 		k.cells.weigh(c)
 		if cap(b)-len(b) < len(c.state)+arenaBytes/64 {
@@ -213,7 +198,7 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendBool(canon.AppendText(b, "unborn"), true)
 	}
 	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
-	b = canon.AppendUint(canon.AppendText(b, "version"), imageCellVersion)
+	b = canon.AppendUint(canon.AppendText(b, "version"), imageVersion)
 	if len(asks.cancelled) > 0 {
 		b = appendKeys(canon.AppendText(b, "cancelled"), asks.cancelled)
 	}
@@ -258,9 +243,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		k.longest = max(k.longest, c.mail.len())
 		names[c.name] = c
 	}
-	if core.Version >= 3 {
-		k.cells.shelved, k.cells.unborn = int(core.Cells)-k.cells.len(), int(core.Unborn)
-	}
+	k.cells.shelved, k.cells.unborn = int(core.Cells)-k.cells.len(), int(core.Unborn)
 	if n := k.cells.shelved; n < 0 || n > 0 && k.shelf.images == nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: it has %d cells, and there are %d", img.Head.ID, core.Cells, len(parts.cells))
 	}
@@ -312,13 +295,13 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 	if err := canon.Unmarshal(v.Bytes, &saved); err != nil {
 		return nil, err
 	}
-	if saved.Version == 0 || saved.Version > imageCellVersion || saved.Version > 1 && saved.Asked != nil {
+	if saved.Version != imageVersion {
 		return nil, fmt.Errorf("unknown version %d", saved.Version)
 	}
 	c := newCell(id, receipt.History{})
 	c.saved = true
 	c.born, c.n, c.history, c.parked, c.changed = !saved.Unborn, saved.N, saved.History, saved.Parked, v.At
-	if saved.Budget != nil || len(saved.Awaits)+len(saved.Cancelled)+len(saved.Asked) > 0 {
+	if saved.Budget != nil || len(saved.Awaits)+len(saved.Cancelled) > 0 {
 		c.asks = &asks{awaits: saved.Awaits, cancelled: saved.Cancelled, account: saved.Budget}
 	}
 	if string(saved.State) != canon.Null {
@@ -326,15 +309,6 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 	}
 	for _, x := range saved.Mail {
 		c.mail.push(mail{record: x.Record, name: x.Name, data: x.Data}, nil)
-	}
-	for _, a := range saved.Asked {
-		if len(a.What) != len(asked{}) {
-			return nil, fmt.Errorf("a count of intents under a key of %d bytes", len(a.What))
-		}
-		if c.asks.before == nil {
-			c.asks.before = make(map[asked]uint64, len(saved.Asked))
-		}
-		c.asks.before[asked(a.What)] = a.Count
 	}
 	return c, nil
 }

@@ -228,13 +228,13 @@ type imageParts struct {
 	lists     alarmLists // that the image has
 }
 
-// partsOf reads an image that has all lists. Of one of version 1 the lists have to be made.
+// partsOf reads an image that has all lists.
 func partsOf(img *journal.Image) (*imageParts, error) {
 	p := &imageParts{lists: newAlarmLists()}
 	if err := canon.Unmarshal(img.Core, &p.core); err != nil {
 		return nil, err
 	}
-	if v := p.core.Version; v == 0 || v > imageVersion {
+	if v := p.core.Version; v != imageVersion {
 		return nil, fmt.Errorf("unknown version %d", v)
 	}
 	if err := checkUnderKeys(p.core.Submits); err != nil {
@@ -259,9 +259,6 @@ func partsOf(img *journal.Image) (*imageParts, error) {
 			return nil, err
 		}
 	}
-	if p.core.Version == 1 {
-		p.takeVersion1()
-	}
 	for _, list := range [][]imageAlarm{p.scheduled, p.timers} {
 		slices.SortFunc(list, func(a, b imageAlarm) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Record, b.Record)) })
 	}
@@ -278,25 +275,6 @@ func (p *imageParts) appendOwn(out []imageAlarm, v *journal.CellVersion, cell st
 		}
 	}
 	return out, err
-}
-
-// takeVersion1 takes the alarms from the core.
-func (p *imageParts) takeVersion1() {
-	for _, x := range []struct {
-		from  *[]imageAlarm
-		to    *[]imageAlarm
-		lists map[string]bool
-	}{{p.core.Scheduled, &p.scheduled, p.lists.scheduled}, {p.core.Timers, &p.timers, p.lists.timers}} {
-		if x.from == nil {
-			continue
-		}
-		*x.to = *x.from
-		for i := range *x.from {
-			for _, cell := range (*x.from)[i].To {
-				x.lists[cell] = true
-			}
-		}
-	}
 }
 
 // versionIn returns the version of a cell or list in an image, nil where it has none.

@@ -42,41 +42,6 @@ func lastImage(t *testing.T, j *worldtest.Journal) *journal.Image {
 	return img
 }
 
-// withOld puts the last image of a journal into it as an earlier release wrote it, in the
-// place of all others.
-func withOld(t *testing.T, j *worldtest.Journal) {
-	t.Helper()
-	old := world.AsVersion1(t, lastImage(t, j))
-	j.Images = journal.Images{}
-	j.Add(old)
-}
-
-func TestImageOfVersion1IsReadAndGoesOnInLists(t *testing.T) {
-	p := live(t)
-	ahead(p)
-	p.snapshot("old")
-	withOld(t, p.Journal)
-	var count ways
-	requireCellsAt(t, p.World, &count)
-	require.Equal(t, count.asked, count.fast)
-	p.crash()
-	p.Step(2)
-	p.snapshot("new")
-	names := make([]string, 0, 4)
-	for _, v := range lastImage(t, p.Journal).Cells {
-		names = append(names, v.Cell)
-	}
-	require.Equal(t, []string{"bot/a", "bot/b", "scheduled:bot/a", "scheduled:bot/b", "timers:bot/a", "timers:bot/b"}, names)
-	requireCellsAt(t, p.World, &count)
-	p.crash()
-	p.back("old")
-	p.Step(2)
-	p.back("new")
-	p.Drive()
-	p.requireSound()
-	p.requireSameFromImages(5)
-}
-
 func TestImageHasAnewOnlyWhatWasScheduledSince(t *testing.T) {
 	p := live(t)
 	ahead(p)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -40,19 +39,4 @@ func allAlarms(t *testing.T, v *journal.CellVersion) []imageAlarm {
 	list, err := decodeAlarms(v, 0)
 	require.NoError(t, err)
 	return list
-}
-
-// AsVersion1 returns an image as an earlier release wrote it: with all alarms in its core.
-func AsVersion1(t *testing.T, img *journal.Image) *journal.Image {
-	t.Helper()
-	parts, err := partsOf(img)
-	require.NoError(t, err)
-	core := parts.core
-	core.Version = 1
-	scheduled, timers := append([]imageAlarm{}, parts.scheduled...), append([]imageAlarm{}, parts.timers...)
-	core.Scheduled, core.Timers = &scheduled, &timers
-	old := &journal.Image{Head: img.Head, Cells: parts.cells, Intents: img.Intents, Keep: img.Keep}
-	old.Core, err = canon.Marshal(core)
-	require.NoError(t, err)
-	return old
 }

@@ -18,7 +18,7 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 		c.n, c.parked = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "parked")
 		c.born = rapid.Bool().Draw(rt, "born")
 		want := imageCell{
-			Version: imageCellVersion, N: c.n, History: journal.Hash{1}, Parked: c.parked, Unborn: !c.born,
+			Version: imageVersion, N: c.n, History: journal.Hash{1}, Parked: c.parked, Unborn: !c.born,
 			Mail: []imageMail{}, Awaits: []receipt.Key{},
 		}
 		for i := range rapid.IntRange(0, 2).Draw(rt, "awaits") {
@@ -40,41 +40,6 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 		require.NoError(rt, err)
 		require.Equal(rt, library, got)
 	})
-}
-
-// An earlier release had a cell's counts in its version.
-func TestCellsOfVersion1HaveTheirCounts(t *testing.T) {
-	of := func(version uint64, asked ...imageAsked) *journal.CellVersion {
-		bytes, err := canon.Marshal(imageCell{Version: version, Mail: []imageMail{}, Asked: asked, Awaits: []receipt.Key{}})
-		require.NoError(t, err)
-		return &journal.CellVersion{Cell: "bot/a", At: 7, Bytes: bytes}
-	}
-	counted := imageAsked{What: append([]byte{1}, make([]byte, 15)...), Count: 3}
-	c, err := decodeCell(of(1, counted))
-	require.NoError(t, err)
-	require.Equal(t, map[asked]uint64{{1}: 3}, c.asked().before)
-	k := newKernel(nil, false)
-	k.last = 8
-	k.cells.put(c)
-	k.touch(c)
-	cells, err := k.imageCells()
-	require.NoError(t, err)
-	require.Equal(t, []journal.CountVersion{{CountKey: journal.CountKey{Cell: "bot/a", What: asked{1}}, First: true, Bytes: []byte{0x82, 3, 8}}}, k.counts.image())
-	now, err := decodeCell(&cells[0])
-	require.NoError(t, err)
-	require.Nil(t, now.asked().before)
-	for _, wrong := range []*journal.CellVersion{of(2, counted), of(3), of(1, imageAsked{What: []byte{1}})} {
-		_, err := decodeCell(wrong)
-		require.Error(t, err)
-	}
-}
-
-func TestARollbackReturnsTheCountsOfAnEarlierRelease(t *testing.T) {
-	c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
-	c.returnAsks(&asks{before: map[asked]uint64{{1}: 3}})
-	require.Equal(t, map[asked]uint64{{1}: 3}, c.asked().before)
-	c.returnAsks(nil)
-	require.Empty(t, c.asked().before)
 }
 
 // Only of a cell that no image has had an image says so: not once more, nor of one that comes

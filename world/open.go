@@ -179,12 +179,8 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := img
-	if isOfVersion1(img) {
-		from = nil // its ledger does not say enough: the journal does
-	}
 	var lost []*journal.Image // in a crash
-	k, err := load(cfg.History, from, ReplayConfig{
+	k, err := load(cfg.History, img, ReplayConfig{
 		Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g, shelf: cfg.Images,
 		passed: func(img *journal.Image) { lost = append(lost, img) },
 	})
@@ -195,10 +191,6 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 		k.take(ready{})
 	} else {
 		err = k.rules.lacks
-	}
-	if from != img {
-		k.ledger.TouchAll()
-		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
 	cfg = cfg.withDefaults()
 	w := &World{cfg: cfg, Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds}, durable: k.taken.ID}
@@ -294,12 +286,6 @@ func lastIntents(images journal.Versions, core *imageCore, at journal.Seq) (out 
 		out = append(out, *v)
 	}
 	return out, nil
-}
-
-// isOfVersion1 reports whether an image has entries of the ledger that an earlier
-// release wrote.
-func isOfVersion1(img *journal.Image) bool {
-	return img != nil && slices.ContainsFunc(img.Intents, func(v journal.IntentVersion) bool { return receipt.OfVersion1(v.Bytes) })
 }
 
 func (w *World) start() error {

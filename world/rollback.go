@@ -280,7 +280,7 @@ func (c *cell) returnAsks(was *asks) {
 		was = new(asks)
 	}
 	of := c.toAsk()
-	of.before, of.awaits, of.cancelled = was.before, was.awaits, was.cancelled
+	of.awaits, of.cancelled = was.awaits, was.cancelled
 }
 
 // refresh gives every cell another history, so that all steps to come get other

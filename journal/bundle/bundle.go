@@ -22,7 +22,6 @@ package bundle
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -64,14 +63,12 @@ const (
 
 const (
 	magic       = "worldkernel/bundle"
-	version     = 2
+	version     = 1
 	headerItems = 9
 )
 
 // Header is what the first item of a bundle says about the others.
 type Header struct {
-	Version uint64 // of the format: 1, without blobs in pieces, or 2; 0: the newest
-
 	World string      // its id; of a fork, its own
 	First journal.Seq // record
 	Last  journal.Seq
@@ -157,7 +154,7 @@ func (h *Header) overLimit() error {
 func (h *Header) append(b []byte) []byte {
 	b = canon.AppendArray(b, headerItems)
 	b = canon.AppendText(b, magic)
-	b = canon.AppendUint(b, cmp.Or(h.Version, version))
+	b = canon.AppendUint(b, version)
 	b = canon.AppendText(b, h.World)
 	b = canon.AppendUint(b, uint64(h.First))
 	b = canon.AppendUint(b, uint64(h.Last))
@@ -191,8 +188,7 @@ func decodeHeader(data []byte) (h Header, err error) {
 	if r.Err() == nil && v > version {
 		return h, fmt.Errorf("%w: version %d of the format, not %d", ErrVersion, v, version)
 	}
-	h.Version = v
-	if n != headerItems || v == 0 {
+	if n != headerItems || v != version {
 		return h, fmt.Errorf("%w: version %d, and %d items in its header", ErrNotBundle, v, n)
 	}
 	h.World, h.First, h.Last = r.Text(), journal.Seq(r.Uint()), journal.Seq(r.Uint())

@@ -27,7 +27,6 @@ import (
 // cut says what of a journal a bundle is made of.
 type cut struct {
 	world    string      // "": test
-	version  uint64      // 0: 1, in which a blob is one item
 	first    journal.Seq // 0: 1
 	signed   []journal.Seq
 	withheld []journal.Hash
@@ -36,7 +35,7 @@ type cut struct {
 // headerOf returns the header of a bundle of the records from the first of a cut on.
 func headerOf(j *worldtest.Journal, c cut) bundle.Header {
 	records := j.Records()
-	h := bundle.Header{Version: cmp.Or(c.version, 1), World: cmp.Or(c.world, "test"), First: max(c.first, 1), Last: journal.Seq(len(records)), Withheld: c.withheld, Keys: []ed25519.PublicKey{worldtest.Public(1)}}
+	h := bundle.Header{World: cmp.Or(c.world, "test"), First: max(c.first, 1), Last: journal.Seq(len(records)), Withheld: c.withheld, Keys: []ed25519.PublicKey{worldtest.Public(1)}}
 	if h.First > 1 {
 		h.Root, h.Nodes = records[h.First-2].Root, worldtest.TreeOf(records[:h.First-1]).Nodes()
 	}

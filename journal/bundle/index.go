@@ -206,7 +206,7 @@ func (k *indexer) note() error {
 	case id != k.last || k.records == 0:
 		k.fault("a checkpoint at %d stands behind record #%d", c.Size, k.last)
 		return nil
-	case len(k.pending) > 0:
+	case len(k.pending)+len(k.fresh) > 0:
 		k.fault("a checkpoint at %d stands between a blob and its record", c.Size)
 		return nil
 	case id <= k.signed:

@@ -59,9 +59,6 @@ func (k *indexer) piece() error {
 		return nil
 	}
 	switch {
-	case k.r.header.Version < 2:
-		k.fault("a piece, in a bundle of version %d", k.r.header.Version)
-		return nil
 	case len(piece) > maxPieceBytes:
 		k.fault("a piece of more than %d bytes", maxPieceBytes)
 	case len(k.r.pieces) >= maxPieces:
@@ -84,7 +81,7 @@ func (k *indexer) inPieces() error {
 	r := canon.NewReader(k.item)
 	r.ArrayOf(2)
 	size, list := r.Uint(), r.Bytes()
-	if err := r.Close(); err != nil || k.r.header.Version < 2 {
+	if err := r.Close(); err != nil {
 		k.fault("an array that is no [record, link], and no blob in pieces")
 		return nil
 	}

@@ -73,7 +73,7 @@ func (x *Writer) Blob(content []byte) error {
 	x.written[name] = true
 	x.pending = append(x.pending, journal.Blob{Hash: name, Bytes: content})
 	x.ends = false
-	if x.header.Version == 1 || len(content) < piecesFrom || len(x.pieces.number)+len(content)/256 > maxPieces {
+	if len(content) < piecesFrom || len(x.pieces.number)+len(content)/256 > maxPieces {
 		x.item(canon.AppendBytes(x.buf[:0], content))
 	} else {
 		x.inPieces(content)

@@ -18,7 +18,7 @@ import (
 // their own, so that writing one cannot tear the other.
 const (
 	anchorMagic   = "wkanchor"
-	anchorVersion = 2
+	anchorVersion = 1
 	slotStride    = 4096
 	anchorSize    = 2 * slotStride // without leads
 	leadBytes     = 64 << 10       // of one, at most
@@ -201,25 +201,17 @@ func decodeSlot(file []byte, at int) (slot, error) {
 		return slot{}, errSum
 	}
 	rest := b[len(anchorMagic):]
-	end := slotSumAt
-	version := binary.BigEndian.Uint32(rest)
-	if version == 1 {
-		end = slotHeadBytes + sha256.Size
-	}
-	sum := sha256.Sum256(b[:end])
-	if string(b[end:end+sumLen]) != string(sum[:sumLen]) {
+	sum := sha256.Sum256(b[:slotSumAt])
+	if string(b[slotSumAt:slotSize]) != string(sum[:sumLen]) {
 		return slot{}, errSum
 	}
-	if version != 1 && version != anchorVersion {
+	if version := binary.BigEndian.Uint32(rest); version != anchorVersion {
 		return slot{}, fmt.Errorf("unknown version %d", version)
 	}
-	s := slot{bytes: b[:end], Sequence: binary.BigEndian.Uint64(rest[4:])}
+	s := slot{bytes: b[:slotSumAt], Sequence: binary.BigEndian.Uint64(rest[4:])}
 	s.Head.ID = journal.Seq(binary.BigEndian.Uint64(rest[12:]))
 	copy(s.Head.Root[:], rest[20:])
 	s.Epoch = binary.BigEndian.Uint64(rest[20+sha256.Size:])
-	if version == 1 {
-		return s, nil
-	}
 	rest = b[slotHeadBytes:]
 	s.After.ID = journal.Seq(binary.BigEndian.Uint64(rest))
 	copy(s.After.Root[:], rest[8:])

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -174,31 +173,6 @@ func TestAnchorThatCannotBePackedStaysAsItIs(t *testing.T) {
 		require.Greater(t, info.Size(), int64(anchorSize))
 		s = reopen(t, mem)
 		require.Equal(t, w.head, s.Head())
-		require.NoError(t, s.Close())
-	}
-}
-
-// TestAnchorOfVersion1IsRead: it had no leads.
-func TestAnchorOfVersion1IsRead(t *testing.T) {
-	mem, w := aWorld(t)
-	now, err := readAnchor(mem, anchorPath)
-	require.NoError(t, err)
-	b := binary.BigEndian.AppendUint32([]byte(anchorMagic), 1)
-	b = binary.BigEndian.AppendUint64(b, now.Sequence)
-	b = binary.BigEndian.AppendUint64(b, uint64(now.Head.ID))
-	b = append(b, now.Head.Root[:]...)
-	b = binary.BigEndian.AppendUint64(b, now.Epoch)
-	b = append(b, slotMAC(b, testOptions(mem).AnchorKey)...)
-	sum := sha256.Sum256(b)
-	f, err := mem.Create(anchorPath, vfs.WriteCategoryUnspecified)
-	require.NoError(t, err)
-	_, err = f.Write(append(append(b, sum[:sumLen]...), make([]byte, anchorSize-len(b)-sumLen)...))
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-	for range 2 {
-		s := reopen(t, mem)
-		require.Equal(t, w.head, s.Head())
-		appendAll(t, s, w.batch("a/1"))
 		require.NoError(t, s.Close())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -70,11 +69,8 @@ func TestImagesEqualThoseInMemory(t *testing.T) {
 			"checkpoint": func(r *rapid.T) { h.checkpoint(r, h.drawImage(r)) },
 			"reopen": func(r *rapid.T) {
 				require.NoError(r, h.s.Close())
-				switch crash := rapid.Bool().Draw(r, "crash"); {
-				case crash:
+				if rapid.Bool().Draw(r, "crash") {
 					h.mem = h.mem.CrashClone(vfs.CrashCloneCfg{})
-				case shared == nil && rapid.Bool().Draw(r, "as format 3 had it"):
-					silenceNotes(t, h.mem)
 				}
 				h.s = reopen(t, h.mem)
 			},
@@ -91,22 +87,6 @@ func TestImagesEqualThoseInMemory(t *testing.T) {
 		require.Empty(r, damageOf(h.s))
 		require.NoError(r, h.s.Close())
 	})
-}
-
-// silenceNotes has the notes of a closed store say nothing, as those of before format 4.
-func silenceNotes(t *testing.T, files vfs.FS) {
-	t.Helper()
-	db := raw(t, files)
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{notePrefix}, UpperBound: []byte{notePrefix + 1}})
-	require.NoError(t, err)
-	b := db.NewBatch()
-	for ok := it.First(); ok; ok = it.Next() {
-		newSealer().set(b, it.Key(), nil)
-	}
-	require.NoError(t, it.Close())
-	require.NoError(t, b.Commit(pebble.Sync))
-	require.NoError(t, b.Close())
-	require.NoError(t, db.Close())
 }
 
 // drawImage draws an image at the last one's head or one after it, and any of

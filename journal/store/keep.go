@@ -76,7 +76,7 @@ func (k *keeper) neededBy(v, next journal.Seq) (journal.Seq, bool) {
 }
 
 // goesAlone is the body of the note of a cell's version that is in no chunks, not empty, and
-// followed by no empty one. Notes of before format 4 have none, nor have those of what is no cell.
+// followed by no empty one. Notes of what is no cell have none.
 const goesAlone = "\x01"
 
 func (k *keeper) note(head journal.Seq, version []byte, alone bool) {

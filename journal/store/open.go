@@ -186,7 +186,6 @@ func (s *Store) own() error {
 		return err
 	}
 	m.epoch++
-	m.format = FormatVersion
 	if err := setMeta(s.db, m); err != nil {
 		return err
 	}
@@ -328,8 +327,8 @@ func (s *Store) meta() (meta, error) {
 		return meta{}, &DamageError{What: nameOf([]byte{metaPrefix}), Err: errShape}
 	}
 	m := meta{format: binary.BigEndian.Uint32(body), epoch: binary.BigEndian.Uint64(body[4:])}
-	if m.format > FormatVersion {
-		return meta{}, fmt.Errorf("%w: it has format %d, this program knows up to %d", ErrNewerFormat, m.format, FormatVersion)
+	if m.format != FormatVersion {
+		return meta{}, fmt.Errorf("%w: it has format %d, this program knows %d", ErrNewerFormat, m.format, FormatVersion)
 	}
 	return m, nil
 }

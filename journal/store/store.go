@@ -16,7 +16,7 @@
 //
 //	'j' ‖ id                       segment: records from that id on, each
 //	                               length (32 bits) ‖ record ‖ link ‖ crc
-//	'b' ‖ hash                     blob of at most 4096 bytes, or of format 1
+//	'b' ‖ hash                     blob of at most 4096 bytes
 //	'o' ‖ hash                     list of a longer blob ‖ sum
 //	'k' ‖ number                   chunk ‖ sum
 //	'f' ‖ hash (8 bytes)           uvarint(number of a chunk) ‖ owner ‖ sum
@@ -143,7 +143,7 @@ import (
 )
 
 // FormatVersion is the version of the layout that this package writes.
-const FormatVersion = 4
+const FormatVersion = 1
 
 // Why a store cannot be opened, created or used. The text around them names
 // the directory and the records.

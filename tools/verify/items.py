@@ -8,7 +8,7 @@ import packing
 from limits import WORK_OF_ITEM
 from records import is_hash, is_uint
 
-MAGIC, VERSION = "worldkernel/bundle", 2
+MAGIC, VERSION = "worldkernel/bundle", 1
 MAX_ID = 1 << 48
 MAX_BLOBS, MAX_CHECKPOINTS, MAX_WITHHELD, MAX_KEYS = 4194304, 1048576, 1048576, 4096
 LINK_BYTES = 8
@@ -141,9 +141,8 @@ class Header:
             raise NotBundle("no header: %s" % e) from None
         if not isinstance(fields, list) or len(fields) < 2 or fields[0] != MAGIC:
             raise NotBundle("it does not begin with a header")
-        if not is_uint(fields[1]) or not 1 <= fields[1] <= VERSION or len(fields) != 9:
+        if not is_uint(fields[1]) or fields[1] != VERSION or len(fields) != 9:
             raise NotBundle("its version of the format is unknown")
-        self.version = fields[1]
         (self.world, self.first, self.last, self.root, self.nodes, self.withheld, self.keys) = fields[2:]
         if not self._is_shaped():
             raise NotBundle("its header has another shape")

@@ -61,7 +61,6 @@ class Journal:
         self.report = Report()
         self._limits = limits
         self._blobs = JournalBlobs(header, self.report.fault, limits)
-        self._version = header.version
         self._pieces = pieces.Pieces(lambda item, message: self.report.fault("item %d" % item, message), limits)
         self._header = header
         self._whole = header.first == 1
@@ -122,6 +121,7 @@ class Journal:
     def _take_checkpoint(self, text):
         self._checkpoints += 1
         self._blobs.settle()  # a blob stands right before its record
+        self._pieces.settle()
         if self._checkpoints > items.MAX_CHECKPOINTS:
             self._item_fault("there are more checkpoints than are allowed")
         of = self._heads.take(text, self._world, self._tree)
@@ -164,7 +164,7 @@ class Journal:
 
     def _take_pieces(self, raw):
         try:
-            value = cbor.decode(raw, self._limits) if self._version >= 2 else None
+            value = cbor.decode(raw, self._limits)
             what = pieces.kind_of(value)
             if what == "piece":
                 self._pieces.put(value[0], self._item)

@@ -48,11 +48,9 @@ def tick(n):
 
 
 class Vector(unittest.TestCase):
-    file = "vector-2.txt"
-
     def setUp(self):
         self.bundles, self.values, self.packed = [], [], ""
-        with open(os.path.join(VECTORS, self.file), encoding="utf-8") as file:
+        with open(os.path.join(VECTORS, "vector.txt"), encoding="utf-8") as file:
             self.keys = []
             for line in file:
                 self.take(line.rstrip("\n"))
@@ -95,10 +93,6 @@ class Vector(unittest.TestCase):
                 self.assertFalse(verify(bad)["ok"], at)
             except (packing.Error, items.NotBundle):
                 pass
-
-
-class VectorOfEngineFields(Vector):
-    file = "vector.txt"
 
 
 class Made(unittest.TestCase):
