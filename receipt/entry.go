@@ -43,7 +43,6 @@ type Entry struct {
 	Repeats   *Key     // the abandoned intent that it equals, or nil
 	Reused    bool     // it was not executed: what Repeats came to is its result
 	Attested  bool     // committed by the word of a person or a verifier: there is no receipt
-	Matched   bool     // nobody sets it
 
 	// In Ledger.dirty; TakeDirty has given it before; in Ledger.cooling; asked for since Evict
 	// looked at it. They stand here to take no room.
@@ -150,7 +149,7 @@ func (e *Entry) Append(b []byte) []byte {
 	if short, ok := e.appendEnded(b); ok {
 		return short
 	}
-	b = canon.AppendUint(canon.AppendArray(b, 31), entryVersion)
+	b = canon.AppendUint(canon.AppendArray(b, 30), entryVersion)
 	b = e.Intent.appendTo(b)
 	b = canon.AppendBytes(b, e.Params[:])
 	b = canon.AppendText(b, string(e.State))
@@ -173,7 +172,7 @@ func (e *Entry) Append(b []byte) []byte {
 	b = appendUints(b, e.Asked)
 	b = canon.AppendBool(b, e.Abandoned)
 	b = e.Repeats.appendTo(b)
-	for _, is := range [...]bool{e.Reused, e.Attested, e.Matched, e.Uncertain} {
+	for _, is := range [...]bool{e.Reused, e.Attested, e.Uncertain} {
 		b = canon.AppendBool(b, is)
 	}
 	b = canon.AppendUint(canon.AppendUint(b, e.Undone), e.Former)

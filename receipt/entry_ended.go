@@ -15,10 +15,10 @@ import (
 // more (nonce and slot, see Ledger.rest). What entries have in common comes first and in one
 // piece, so that it compresses; record ids are distances.
 
-// The head and version of such an entry: an array of 17.
+// The head and version of such an entry: an array of 16.
 const (
-	endedFields = 17
-	endedHead   = "\x91\x01"
+	endedFields = 16
+	endedHead   = "\x90\x01"
 )
 
 // stepHash is how much of a cell's history its steps' ids have.
@@ -46,8 +46,7 @@ func (e *Entry) appendEnded(b []byte) ([]byte, bool) {
 	for _, text := range [...]string{e.Intent.Kind, e.Intent.Tag, e.Intent.Cap, string(e.State), string(e.Outcome)} {
 		b = canon.AppendText(b, text)
 	}
-	b = canon.AppendBool(canon.AppendUint(b, e.Attempt), e.Matched)
-	b = canon.AppendUint(b, e.Intent.Occurrence)
+	b = canon.AppendUint(canon.AppendUint(b, e.Attempt), e.Intent.Occurrence)
 	b = canon.AppendText(b, e.Intent.Cell)
 	b = canon.AppendUint(canon.AppendUint(b, s.n), s.i)
 	b = canon.AppendUint(canon.AppendUint(b, e.Asked[0]), e.Emitted-e.Asked[0])
@@ -70,7 +69,7 @@ func decodeEnded(key Key, data []byte) (*Entry, error) {
 	e := &Entry{Version: in.Uint()}
 	e.Intent = Intent{Key: key, Kind: in.Text(), Tag: in.Text(), Cap: in.Text()}
 	e.State, e.Outcome = State(in.Text()), Outcome(in.Text())
-	e.Attempt, e.Matched, e.Intent.Occurrence = in.Uint(), in.Bool(), in.Uint()
+	e.Attempt, e.Intent.Occurrence = in.Uint(), in.Uint()
 	e.Intent.Cell = in.Text()
 	s := stepParts{n: in.Uint(), i: in.Uint()}
 	asked := in.Uint()

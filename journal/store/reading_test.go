@@ -1,10 +1,8 @@
 package store
 
 import (
-	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,20 +49,24 @@ func TestWhoReadsWhileTheStoreIsClosedGetsAnError(t *testing.T) {
 			},
 		}
 		said := make([]error, len(reads))
-		var readers sync.WaitGroup
+		var readers, begun sync.WaitGroup
 		for i, read := range reads {
+			begun.Add(1)
 			readers.Go(func() {
-				for said[i] == nil {
+				for n := 0; said[i] == nil; n++ {
+					if n == round {
+						begun.Done()
+					}
 					said[i] = read()
 				}
 			})
 		}
-		time.Sleep(time.Duration(round) * 100 * time.Microsecond)
+		begun.Wait()
 		require.NoError(t, s.Close(), "nothing is left open")
 		readers.Wait()
 		for i, err := range said {
 			require.ErrorIs(t, err, ErrClosed, "%d", i)
-			require.False(t, errors.As(err, new(*DamageError)), "%d", i)
+			require.NotErrorAs(t, err, new(*DamageError), "%d", i)
 		}
 	}
 }

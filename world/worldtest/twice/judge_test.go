@@ -121,8 +121,8 @@ func (j *judge) enter(l *life, e entry) error {
 func (l *life) ledger(d deal) {
 	for _, e := range l.Intents() {
 		if l.history.deals[e.Intent.Key] == d {
-			l.tell("    the ledger: %s is %s %s, attempt %d, abandoned %t, matched %t, reused %t",
-				brief(e.Intent.Key), e.State, e.Outcome, e.Attempt, e.Abandoned, e.Matched, e.Reused)
+			l.tell("    the ledger: %s is %s %s, attempt %d, abandoned %t, reused %t",
+				brief(e.Intent.Key), e.State, e.Outcome, e.Attempt, e.Abandoned, e.Reused)
 		}
 	}
 }
