@@ -73,9 +73,7 @@ type ReducerLimits struct {
 	Timers  uint64 `cbor:"timers" json:"timers"`   // timers set
 	Value   uint64 `cbor:"value" json:"value"`     // bytes of one Starlark value, nested ones included
 
-	// Memory is how many bytes a Starlark step may fill, garbage included; 0, as it
-	// was before there was this key: DefaultMemory. Version 1 of the engine has no such
-	// limit.
+	// Memory is how many bytes a Starlark step may fill, garbage included; 0: DefaultMemory.
 	Memory uint64 `cbor:"memory,omitempty" json:"memory,omitempty"`
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // At returns the world as it was after a record, and what was written at once
-// with it. It costs the records since the image before; where that is far away, as in worlds
-// that an earlier release has grown, it leaves images for those who look next. The error is
+// with it. It costs the records since the image before; where that is far away, as in a
+// copy that was made anew from a log, it leaves images for those who look next. The error is
 // journal.ErrNotFound where there is no such record.
 func (lw *World) At(at journal.Seq) (*world.Moment, error) {
 	if err := lw.has(at); err != nil {
