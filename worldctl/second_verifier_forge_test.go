@@ -175,7 +175,7 @@ func (f *counterfeit) unpacked() []byte {
 
 func appendHeader(b []byte, h *bundle.Header) []byte {
 	b = canon.AppendText(canon.AppendArray(b, 9), "worldkernel/bundle")
-	b = canon.AppendText(canon.AppendUint(b, 2), h.World)
+	b = canon.AppendText(canon.AppendUint(b, 1), h.World)
 	b = canon.AppendUint(canon.AppendUint(b, uint64(h.First)), uint64(h.Last))
 	if h.Root.IsZero() {
 		b = canon.AppendBytes(b, nil)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // ErrExposed says that others than its owner can use a file that holds secrets.
@@ -238,6 +239,8 @@ func InDir(dir string, use func() error) error {
 func makeDir(dir string) ([]string, error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil, nil
+	} else if err == nil {
+		return nil, &os.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR} // as os.MkdirAll says it
 	}
 	var made []string
 	if up := filepath.Dir(dir); up != dir {

@@ -84,7 +84,7 @@ func compileCode(version string, code Code, entry string, check func(string, *sy
 		}
 	}()
 	if !slices.Contains(Versions(), version) {
-		return nil, fmt.Errorf("star: this program has no engine %q, only %s", version, strings.Join(Versions(), ", "))
+		return nil, fmt.Errorf("this program has no engine %q, only %s", version, strings.Join(Versions(), ", "))
 	}
 	l := linker{code: code, done: make(map[string]*starlark.Program)}
 	compiled, err := l.compile(code.File, code.Source, check)
