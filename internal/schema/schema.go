@@ -32,6 +32,9 @@ const (
 
 	maxPatternBytes = 1 << 14
 	maxInstructions = 1 << 18
+
+	// To compile a schema takes the library the square of how many others are in it: 0.8 s for so many.
+	maxSubschemas = 5000
 )
 
 // errRemote refuses references that leave a schema.
@@ -58,7 +61,7 @@ func Compile(source []byte) (*Schema, error) {
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
 	if err == nil {
-		err = checkDocument(doc, new(uint64))
+		err = new(extent).add(doc)
 	}
 	if err != nil {
 		return nil, err
@@ -77,28 +80,36 @@ func Compile(source []byte) (*Schema, error) {
 	return s, s.survey()
 }
 
-// checkDocument refuses numbers and regular expressions that make much of few bytes.
-// instructions are those of all regular expressions so far.
-func checkDocument(v any, instructions *uint64) error {
+// extent is how much a document has of what takes longer than its bytes.
+type extent struct {
+	instructions uint64 // of regular expressions
+	subschemas   int    // at most: all that can be one
+}
+
+// add refuses numbers, regular expressions and schemas in schemas that make much of few bytes.
+func (e *extent) add(v any) error {
 	switch v := v.(type) {
+	case bool:
+		e.subschemas++
 	case map[string]any:
+		e.subschemas++
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			x := v[key]
 			if pattern, ok := x.(string); ok && key == "pattern" {
-				*instructions += programSize(pattern)
+				e.instructions += programSize(pattern)
 			}
 			if named, ok := x.(map[string]any); ok && key == "patternProperties" {
 				for pattern := range named { // order cannot show: a sum
-					*instructions += programSize(pattern)
+					e.instructions += programSize(pattern)
 				}
 			}
-			if err := checkDocument(x, instructions); err != nil {
+			if err := e.add(x); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, x := range v {
-			if err := checkDocument(x, instructions); err != nil {
+			if err := e.add(x); err != nil {
 				return err
 			}
 		}
@@ -107,8 +118,11 @@ func checkDocument(v any, instructions *uint64) error {
 			return fmt.Errorf("a number has more than %d bits", maxNumberBits)
 		}
 	}
-	if *instructions > maxInstructions {
+	if e.instructions > maxInstructions {
 		return fmt.Errorf("its regular expressions are too large: more than %d instructions in all", uint64(maxInstructions))
+	}
+	if e.subschemas > maxSubschemas {
+		return fmt.Errorf("it has more than %d schemas in it", maxSubschemas)
 	}
 	return nil
 }

@@ -105,12 +105,15 @@ func TestSchemasThatNothingCanBeHeldToAreRefused(t *testing.T) {
 		`{"pattern":"("}`,
 		`{"pattern":"` + strings.Repeat("a{1000}", 1000) + `"}`,
 		`{"pattern":"` + strings.Repeat("a", 1<<15) + `"}`,
+		`{"allOf":[` + strings.Repeat("{},", 5000) + `{}]}`,
+		`{"items":{"properties":{"a":{"anyOf":[` + strings.Repeat("true,", 5000) + `true]}}}}`,
 		`{`,
 		`"` + strings.Repeat("x", 5<<20) + `"`,
 	} {
 		_, err := schema.Compile([]byte(source))
 		require.Error(t, err, "%.100s", source)
 	}
+	compile(t, `{"allOf":[`+strings.Repeat("{},", 4998)+`{}]}`)
 	compile(t, `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":{"$ref":"#"},"allOf":[{"$ref":"#/$defs/b"}]},"b":{}}}`)
 }
 

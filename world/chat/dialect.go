@@ -210,7 +210,7 @@ func item(kind string, fields map[string]any) (plain, error) {
 func answerOf(fields map[string]any, id, content string) (answerText, error) {
 	call, err := word(fields, id)
 	text, isText := fields["error"].(string)
-	failed := fields["is_error"] == true || fields["error"] == true || isText && text != "" || fields["status"] == "error"
+	failed := fields["is_error"] == true || fields["isError"] == true || fields["error"] == true || isText && text != "" || fields["status"] == "error"
 	return answerText{id: call, content: fields[content], failed: failed}, err
 }
 

@@ -82,6 +82,9 @@ var (
 // Read parses a recording: a JSON array of runs, or one after the other as
 // JSON lines are. The error is a *Error.
 func Read(file string, data []byte) (*Recording, error) {
+	if mark := (*canon.SyntaxError)(nil); errors.As(canon.CheckText(data), &mark) && mark.Offset == 0 {
+		return nil, place{file, 1, -1, -1}.fault("%s", mark.Reason) // JSON begins with nothing of it
+	}
 	rec := &Recording{name: file, tools: make(map[string]string)}
 	named := make(map[string]int)
 	for text, err := range runTexts(file, data) {
