@@ -163,3 +163,14 @@ func (x *exchange) lost(resp *http.Response) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 }
+
+// refused has a 4xx, which x has, be about its request alone. Where it brings no answer the SDK gives
+// up the connection, and with it the calls beside this one, at all but a few; 429 is one of these.
+func refused(resp *http.Response) {
+	data, _ := io.ReadAll(resp.Body) // what can be read of it
+	_ = resp.Body.Close()
+	if decodeResponse(data) == nil {
+		resp.StatusCode = http.StatusTooManyRequests
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+}

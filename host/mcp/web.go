@@ -79,8 +79,12 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return probed(resp), nil
 	}
 	normalize(resp, x)
-	if x != nil && resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "" {
+	switch {
+	case x == nil:
+	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
 		x.lost(resp)
+	case resp.StatusCode/100 == 4:
+		refused(resp)
 	}
 	return resp, nil
 }

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -260,6 +262,45 @@ func TestCallThatASessionWasLostForIsMadeInAnother(t *testing.T) {
 				require.Equal(t, of.code, at(t, got.Payload, "code"))
 				require.EqualValues(t, 2, w.calls.Load())
 			}
+		})
+	}
+}
+
+// TestARefusedCallEndsNoOther: of two calls at once a server refuses one, and answers the other after that.
+func TestARefusedCallEndsNoOther(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 410, 422, 429, 500} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			w := serve(t, nil)
+			w.old.Store(true)
+			a := w.adapter(t)
+			_, err := a.Perform(t.Context(), callOf(t, "echo", `{}`)) // there is a session
+			require.NoError(t, err)
+			arrived, over := make(chan struct{}), make(chan struct{})
+			var first atomic.Bool
+			both := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				var msg struct{ ID json.RawMessage }
+				_ = json.NewDecoder(r.Body).Decode(&msg)
+				if first.CompareAndSwap(false, true) {
+					close(arrived)
+					<-over
+					answerWith(200, `{"jsonrpc":"2.0","id":`+string(msg.ID)+`,"result":{"content":[{"type":"text","text":"fine"}]}}`, "Content-Type", "application/json")(rw, r)
+					return
+				}
+				answerWith(status, "no", "Content-Type", "text/plain")(rw, r)
+			})
+			w.onCall.Store(&both)
+			answered, call := make(chan host.Result, 1), callOf(t, "echo", `{}`)
+			go func() {
+				got, _ := a.Perform(t.Context(), call)
+				answered <- got
+			}()
+			<-arrived
+			refused, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+			close(over)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf(`"http_%d"`, status), at(t, refused.Payload, "code"))
+			got := <-answered
+			require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
 		})
 	}
 }
