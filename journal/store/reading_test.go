@@ -53,10 +53,11 @@ func TestWhoReadsWhileTheStoreIsClosedGetsAnError(t *testing.T) {
 		for i, read := range reads {
 			begun.Add(1)
 			readers.Go(func() {
-				for n := 0; said[i] == nil; n++ {
-					if n == round {
-						begun.Done()
-					}
+				for n := 0; n < round && said[i] == nil; n++ {
+					said[i] = read()
+				}
+				begun.Done()
+				for said[i] == nil {
 					said[i] = read()
 				}
 			})
