@@ -158,16 +158,17 @@ func (h *Host) begin(ctx context.Context, j *job) bool {
 			return true
 		}
 		if b.lease <= 0 {
-			awaitLease(ctx)
+			awaitMoment(ctx)
 		}
 	}
 }
 
-// unheard is how long an owner is left alone whose lease has run out, before it is asked about again.
-const unheard = 100 * time.Millisecond
+// moment is how long an owner is left alone whose lease has run out, before it is asked about again, and who
+// waits for what this process has none left of.
+const moment = 100 * time.Millisecond
 
-func awaitLease(ctx context.Context) {
-	timer := time.NewTimer(unheard)
+func awaitMoment(ctx context.Context) {
+	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -77,7 +77,7 @@ type Config struct {
 
 	EffectLog string        // file of the effect store
 	Attempts  Attempts      // set: it is kept here instead of in a file; without either live effects are refused
-	Workers   int           // effects performed at once; below 1: DefaultWorkers, and of those whose adapters are Waiting DefaultCalls, or half of the descriptors
+	Workers   int           // effects performed at once; below 1: DefaultWorkers, or a sixteenth of the descriptors, and of those whose adapters are Waiting DefaultCalls, or a quarter
 	Lease     time.Duration // how long after its timeout an attempt may take to end, and is a worker's elsewhere without Renew; 0: DefaultLease
 	Grace     time.Duration // how long Close waits for live attempts; 0: DefaultGrace
 }

@@ -20,6 +20,9 @@ func newInput(data []byte) (*os.File, error) {
 		f, err = unlinked(data)
 	}
 	if err != nil {
+		if Short(err) {
+			return nil, cause(err)
+		}
 		return nil, fmt.Errorf("%w: %s", errInput, cause(err).Error())
 	}
 	return f, nil

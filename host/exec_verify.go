@@ -81,6 +81,8 @@ func (v *execVerifier) ask(ctx context.Context, of attempt, q question) (receipt
 	switch {
 	case ctx.Err() != nil:
 		return receipt.Found{}, ctx.Err()
+	case Short(err):
+		return receipt.Found{}, err
 	case err != nil:
 		return v.unknown(err.Error()), nil
 	case done.exit != 0:

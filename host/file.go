@@ -190,7 +190,7 @@ func unsentFault(err error) Result {
 	if secret := (*SecretError)(nil); errors.As(err, &secret) {
 		return Refused(err)
 	}
-	r := Result{Status: receipt.StatusError, Unsent: true}
+	r := Result{Status: receipt.StatusError, Unsent: true, Short: Short(err)}
 	code := "failed"
 	var denied *governance.CapError
 	switch {
@@ -212,14 +212,13 @@ func unsentFault(err error) Result {
 // transient reports failures that may be over when it is tried again.
 func transient(err error) bool {
 	for _, errno := range []syscall.Errno{
-		syscall.EAGAIN, syscall.EBUSY, syscall.EDQUOT, syscall.EINTR, syscall.EIO, syscall.EMFILE, syscall.ENFILE,
-		syscall.ENOMEM, syscall.ENOSPC, syscall.ESTALE, syscall.ETXTBSY,
+		syscall.EBUSY, syscall.EDQUOT, syscall.EINTR, syscall.EIO, syscall.ENOSPC, syscall.ESTALE, syscall.ETXTBSY,
 	} {
 		if errors.Is(err, errno) {
 			return true
 		}
 	}
-	return errors.Is(err, errSwapped) || errors.Is(err, errInput)
+	return Short(err) || errors.Is(err, errSwapped) || errors.Is(err, errInput)
 }
 
 // cause returns what went wrong without the path of this machine that it went

@@ -33,7 +33,8 @@
 //     for).
 //   - Nothing left this machine (params refused, no connection, no such program):
 //     a Result with Unsent, which costs no call, and mostly with Class
-//     retryable_failure.
+//     retryable_failure; with Short where this process had no descriptor or
+//     process left for it ([Short]): then it waits, and counts as no attempt.
 //   - Anything else, such as a connection lost after the request: an error.
 //     The attempt is in doubt, and the manifest's on_in_doubt decides what comes
 //     next. Never guess: a wrong "nothing happened" is a second payment.
@@ -257,6 +258,7 @@ type Result struct {
 	Status      receipt.Status  // ok, error, timeout or cancelled; others are the kernel's to give
 	Class       receipt.Outcome // of a failure: retryable_failure, compensatable_failure, input_required or accepted; empty: permanent
 	Unsent      bool            // nothing left this machine
+	Short       bool            // of one that is Unsent: for this process is Short. It is made again, and was no attempt
 	Payload     receipt.Data    // canonical; empty: null; of input_required a receipt.Question, of accepted a receipt.Accepted
 	Cost        receipt.Cost    // without Calls
 	Exact       bool            // what Cost does not name was not used; else what was reserved for it stays so
@@ -290,7 +292,7 @@ func Refused(err error) Result {
 		}
 	}
 	return Result{
-		Status: receipt.StatusError, Class: class, Unsent: true,
+		Status: receipt.StatusError, Class: class, Unsent: true, Short: Short(err),
 		Payload: failure(string(code), strings.ToValidUTF8(reason, "\uFFFD")),
 	}
 }

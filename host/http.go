@@ -146,7 +146,7 @@ func unsent(err error) Result {
 	if secret := (*SecretError)(nil); errors.As(err, &secret) {
 		return Refused(err)
 	}
-	r := Result{Status: receipt.StatusError, Unsent: true}
+	r := Result{Status: receipt.StatusError, Unsent: true, Short: Short(err)}
 	code := "failed"
 	var denied *governance.CapError
 	var address *addressError

@@ -102,6 +102,15 @@ func (l *leases) prolong(c claim, owner *job, now time.Time) bool {
 	return true
 }
 
+// restart gives the owner in this process all the time of its effect, from now on. It
+// reports whether owner still held the lease.
+func (l *leases) restart(owner *job, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	owner.deadline = now.Add(owner.effect.timeout())
+	return l.held[owner.claim()].owner == owner
+}
+
 // release ends a lease and reports whether owner still held it.
 func (l *leases) release(c claim, owner *job) bool {
 	l.mu.Lock()

@@ -133,6 +133,11 @@ func (h *Host) attempt(j *job) {
 	if err != nil {
 		err = fmt.Errorf("%s for %s: %w", j.Kind, j.Step, err)
 	}
+	if err == nil && result.Short && h.awaitMeans(j, &result) {
+		ended()
+		h.attempt(j) // if the world is still its owner's
+		return
+	}
 	finished := started.Add(time.Since(started)) // also where the wall clock was set back
 	if j.asking != nil && errors.Is(context.Cause(j.asking), errUnwanted) && !isOver(&result, err) {
 		h.fenced(j)
@@ -143,7 +148,7 @@ func (h *Host) attempt(j *job) {
 	}
 	if err == nil {
 		result = h.secrets.redact(result)
-		if result.Status == receipt.StatusCancelled && h.live.Err() == nil {
+		if result.Status == receipt.StatusCancelled && !result.Short && h.live.Err() == nil {
 			result.Status = receipt.StatusError // nobody has stopped it: see giveBack
 		}
 		result.Cost.Calls = result.calls()
@@ -228,6 +233,7 @@ func perform(ctx context.Context, a Adapter, call Call) (result Result, err erro
 		}
 	}()
 	result, err = a.Perform(ctx, call)
+	result.Short = result.Short && result.Unsent
 	if err == nil {
 		err = result.check()
 	}
@@ -368,6 +374,10 @@ func (h *Host) verify(j *job) {
 	defer cancel()
 	asked := time.Now()
 	found, err := h.find(ctx, j)
+	for Short(err) && ctx.Err() == nil {
+		awaitMoment(ctx)
+		found, err = h.find(ctx, j)
+	}
 	if err != nil {
 		found = receipt.Found{Verdict: receipt.Unknown, Reason: err.Error()}
 	}

@@ -15,6 +15,7 @@ type job struct {
 	effect   *effect
 	deadline time.Time
 	context  attemptContext          // of an attempt in this process
+	short    time.Time               // when it was Short first
 	asking   context.Context         // of one that only asks what came of something: ended by stop, too
 	stop     context.CancelCauseFunc // nil where asking is
 	made     receipt.Checked         // the receipt, of an attempt that came to one in this process
@@ -34,12 +35,14 @@ type crew struct {
 }
 
 // crewSizes returns how many do works and calls, of which somebody wants so many; below
-// 1: nobody says. A call needs a descriptor.
+// 1: nobody says. A program takes up to eight descriptors while it starts, and a call two
+// while it looks for its host: these are half of what there are.
 func crewSizes(workers int) (works, calls int) {
 	if workers > 0 {
 		return workers, workers
 	}
-	return DefaultWorkers, max(DefaultWorkers, min(DefaultCalls, files.Descriptors()/2))
+	most := files.Descriptors()
+	return max(1, min(DefaultWorkers, most/16)), max(1, min(DefaultCalls, most/4))
 }
 
 func (c *crew) add(t receipt.Task) { c.queue = append(c.queue, t) }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -129,5 +130,53 @@ func TestTooFewDescriptorsAreAnErrorAtOnce(t *testing.T) {
 	for _, verb := range [][]string{{"status"}, {"run"}, {"replay"}, {"verify"}, {"snapshot", "create", "now"}} {
 		code, said := with(fewestDescriptors, verb...)
 		require.Equal(t, exitOK, code, said)
+	}
+}
+
+// TestEffectsWaitForDescriptors asks for many more programs at once than there are descriptors
+// for, with as many workers as the process has by itself, and with too many: each is run once.
+func TestEffectsWaitForDescriptors(t *testing.T) {
+	raced(t)
+	const asked = 300
+	for _, workers := range []string{"0", "64"} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{
+			"world.yaml": `world: pays
+seed: 1
+clock: {epoch: 2026-01-01T00:00:00Z, tick: 1s}
+reducers:
+  c: {engine: starlark, source: c.star, grants: [p]}
+events:
+  e.pay:
+routing:
+  - {event: e.pay, reducer: c, key: event.data.k}
+effects:
+  bank.pay: {adapter: exec, config: {program: ./pay.sh}}
+caps:
+  p: {type: exec, params: {programs: [./pay.sh], args: ["*"]}}
+policies:
+  - {name: pay, when: 'intent.kind == "bank.pay"', decide: allow}
+`,
+			"c.star": "def reduce(ctx, state, event):\n    if event.name == \"e.pay\":\n        ctx.effect(\"bank.pay\", event.data)\n    return state\n",
+			"pay.sh": "#!/bin/sh\nread p\necho \"$p\" >>paid.log\nsleep 0.1\necho '{}'\n",
+		} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700)) //nolint:gosec // one of them is run
+		}
+		var events strings.Builder
+		for i := range asked {
+			fmt.Fprintf(&events, `{"event": "e.pay", "data": {"k": "k%d"}}`+"\n", i)
+		}
+		worldctl(t, nil, "init", dir)
+		worldctl(t, strings.NewReader(events.String()), "-w", dir, "send", "-")
+		cmd := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec worldctl "$@"`, fewestDescriptors), "sh", "-w", dir, "run", "--workers", workers)
+		said, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", said)
+		require.Contains(t, string(said), fmt.Sprintf("%d committed, 0 failed", asked))
+		paid, err := os.ReadFile(filepath.Join(dir, "paid.log"))
+		require.NoError(t, err)
+		lines := strings.Fields(string(paid))
+		slices.Sort(lines)
+		require.Len(t, slices.Compact(lines), asked, "each")
+		require.Len(t, strings.Fields(string(paid)), asked, "once")
 	}
 }

@@ -120,7 +120,7 @@ func (a *adapter) unanswered(ctx context.Context, x *exchange, err error) (host.
 	if sent && !a.setup.Effect.Idempotent {
 		return host.Result{}, fmt.Errorf("llm: %w", err)
 	}
-	r := host.Result{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Unsent: !sent}
+	r := host.Result{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Unsent: !sent, Short: host.Short(err)}
 	code := "not_sent"
 	if sent {
 		r.Status, code = receipt.StatusTimeout, "no_answer"

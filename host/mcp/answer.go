@@ -104,6 +104,7 @@ func unsent(ctx context.Context, err error) host.Result {
 		return permanent(true, "not_started", err.Error())
 	}
 	r := retryable(receipt.StatusError, "not_sent", err)
+	r.Short = host.Short(err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		r = retryable(receipt.StatusTimeout, "timeout", err)
 	}

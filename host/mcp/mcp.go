@@ -126,7 +126,7 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		if unsent || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) {
 			a.drop(s)
 		}
-		if unsent && again { // the session may have broken before this call
+		if unsent && again && !host.Short(err) { // the session may have broken before this call
 			continue
 		}
 		r, err := a.result(ctx, x, tool, asked, err)
