@@ -60,7 +60,7 @@ type Entry struct {
 	// in the place of which a person had it asked for. One in each history.
 	Apart []uint64
 
-	Seen *Seen // what a person is asked about, or has approved; nil: nobody was asked, or it has ended
+	Seen *Seen // what a person is asked about, has approved, or has answered; nil: nobody was asked, or it has ended
 }
 
 // Seen is what an approval is bound to besides the intent, by digests of what the manifest

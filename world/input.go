@@ -20,6 +20,7 @@ func (k *kernel) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool
 	}
 	k.wait(e, id)
 	k.ledger.Ask(e, r.Payload)
+	k.bindAnswer(e)
 	return true
 }
 

@@ -271,6 +271,73 @@ func TestApprovalIsBoundToWhatWasSeen(t *testing.T) {
 	}
 }
 
+// What a person answers is for what has asked: another tool, server or program gets it only where
+// somebody approves that.
+func TestAnswerIsForWhatHasAsked(t *testing.T) {
+	for name, x := range map[string]struct {
+		change func(*manifest.Manifest)
+		why    string // empty: it goes on
+	}{
+		"nothing": {func(*manifest.Manifest) {}, ""},
+		"another effect": {func(m *manifest.Manifest) {
+			e := m.Effects["tool.l"]
+			e.Config = mustData(t, map[string]string{"program": "./other.sh"})
+			m.Effects["tool.l"] = e
+		}, ""},
+		"the config": {tool(func(e *manifest.Effect) { e.Config = mustData(t, map[string]string{"tool": "wipe"}) }), "the declaration of effect tool.a"},
+		"the capability": {func(m *manifest.Manifest) {
+			c := m.Caps["tools"]
+			c.Params.Kinds = []string{"tool.*", "other.*"}
+			m.Caps["tools"] = c
+		}, "capability tools"},
+		"a rule asks": {approvals, "the policies"},
+	} {
+		for _, when := range []string{"asking", "asked", "answered"} {
+			t.Run(when+"/"+name, func(t *testing.T) {
+				p := live(t)
+				key := p.ask()
+				answered := func() { require.NoError(t, p.answer(key, map[string]any{"yes": true})) }
+				switch when {
+				case "asking":
+					task := p.performing()
+					p.rule(x.change)
+					p.out.Reply(task, asksToConfirm(t, "s1"))
+					p.Drive()
+					answered()
+				case "asked":
+					p.out.Reply(p.performing(), asksToConfirm(t, "s1"))
+					p.Drive()
+					p.rule(x.change)
+					answered()
+				default:
+					p.out.Reply(p.performing(), asksToConfirm(t, "s1"))
+					p.Drive()
+					answered()
+					p.rule(x.change)
+				}
+				p.crash()
+				p.Drive()
+				parked := worldtest.Bodies[*journal.IntentParked](t, p.Journal)
+				if x.why == "" && when != "asking" {
+					require.Empty(t, parked)
+					require.Len(t, p.out.Performed, 2)
+					return
+				}
+				require.Len(t, p.out.Performed, 1, "the answer went to something else")
+				require.Equal(t, receipt.StateParked, p.entry(key).State)
+				require.Len(t, parked, 1)
+				why := x.why
+				if when == "asking" { // under rules that are gone: what of them matters is not kept
+					why = "the declaration of effect tool.a"
+				}
+				require.Contains(t, parked[0].Reason, why)
+				p.decide(key, journal.Approve)
+				require.Len(t, p.performing().Inputs, 1, "it was approved to get the answer")
+			})
+		}
+	}
+}
+
 // What a person has approved is denied where the rules deny it now.
 func TestApprovedIsDeniedByNarrowerRules(t *testing.T) {
 	for name, change := range map[string]func(*manifest.Manifest){
