@@ -91,7 +91,8 @@ func (m *messages) whole() error {
 	if err != nil {
 		return err
 	}
-	for i, text := range plain(data) {
+	messages, _ := plain(data)
+	for i, text := range messages {
 		if i == 0 || decodeResponse(m.out) == nil {
 			m.out = text
 		}
@@ -119,7 +120,8 @@ func (m *messages) event() error {
 			}
 		}
 		if cmp.Or(said["event"], "message") == "message" {
-			for _, text := range plain(data) {
+			messages, _ := plain(data)
+			for _, text := range messages {
 				m.out = append(append(append(m.out, "data: "...), text...), "\n\n"...)
 			}
 		}

@@ -10,32 +10,51 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// plain returns the messages that a text holds, each in one line as the SDK takes it; none: it is no
-// message. A response may lack its version, have a text for an id, nothing beside that, or an
-// error that is none of JSON-RPC's: it is one nevertheless, and whose id it has is not in doubt.
-func plain(data []byte) [][]byte {
-	data = bytes.TrimSpace(data)
-	if !bytes.HasPrefix(data, []byte("[")) {
-		if line := plainMessage(data); line != nil {
-			return [][]byte{line}
+// plain returns the messages that a text holds, each in one line as the SDK takes it, and what stands
+// around them: a text without a brace before the first, say, or a log. A response may lack its version,
+// have a text for an id, nothing beside that, or an error that is none of JSON-RPC's: it is one
+// nevertheless, and whose id it has is not in doubt.
+func plain(data []byte) (messages [][]byte, stray []byte) {
+	for {
+		data = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(data), []byte(utf8BOM)))
+		if len(data) == 0 {
+			return messages, stray
 		}
-		return nil
-	}
-	var batch []json.RawMessage
-	var out [][]byte
-	if json.Unmarshal(data, &batch) == nil {
+		var value json.RawMessage
+		d := json.NewDecoder(bytes.NewReader(data))
+		if d.Decode(&value) != nil {
+			begin := bytes.IndexByte(data, '{')
+			if begin <= 0 { // a message that was cut: what is in it is none
+				return messages, append(stray, data...)
+			}
+			stray, data = append(stray, data[:begin]...), data[begin:]
+			continue
+		}
+		batch := []json.RawMessage{value}
+		if value[0] == '[' {
+			_ = json.Unmarshal(value, &batch) // it is one
+		}
+		before := len(messages)
 		for _, one := range batch {
-			if line := plainMessage(one); line != nil {
-				out = append(out, line)
+			if line := plainMessage(one, len(stray) > 0); line != nil {
+				messages = append(messages, line)
 			}
 		}
+		if len(messages) == before {
+			stray = append(stray, value...)
+		}
+		data = data[d.InputOffset():]
 	}
-	return out
 }
 
-func plainMessage(data []byte) []byte {
+// plainMessage returns a message in one line; nil: it is none. What is not alone may be the log of one:
+// it has to be a response with its version then.
+func plainMessage(data []byte, logged bool) []byte {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(data, &said) != nil || said["id"] == nil && said["method"] == nil {
+		return nil
+	}
+	if logged && (said["method"] != nil || said["jsonrpc"] == nil) {
 		return nil
 	}
 	if said["method"] == nil {

@@ -30,6 +30,11 @@ var oddities = map[string]string{
 	"no version":  `[{"type":"text","text":"fine"}]`,
 	"error null":  `[{"type":"text","text":"fine"}]`,
 	"a batch":     `[{"type":"text","text":"fine"}]`,
+	"a mark":      `[{"type":"text","text":"fine"}]`,
+	"a prefix":    `[{"type":"text","text":"fine"}]`,
+	"two in one":  `[{"type":"text","text":"fine"}]`,
+	"a rest":      `[{"type":"text","text":"fine"}]`,
+	"echoes":      `[{"type":"text","text":"fine"}]`,
 	"bad tools":   `[{"type":"text","text":"fine"}]`,
 }
 
@@ -69,6 +74,17 @@ func runOdd(odd string, in io.Reader, out io.Writer) {
 				text = fmt.Sprintf(`{"jsonrpc":2.0,"error":null,"extra":1,"id":%s,"result":%s}`, msg.ID, result)
 			case "a batch":
 				text = `[{"jsonrpc":"2.0","method":"notifications/x"},` + text + `]`
+			case "a mark":
+				text = utf8BOM + text
+			case "a prefix":
+				text = "2026-11-29 [12:00:01] INFO: " + text
+			case "two in one":
+				text = `{"jsonrpc":"2.0","method":"notifications/x"}` + text
+			case "a rest":
+				text += " done {"
+			case "echoes": // logs of what it gets and says, but for the secrets
+				line("DEBUG <- " + lines.Text())
+				line(`DEBUG -> {"id":` + string(msg.ID) + `,"result":"***"}`)
 			case "half lines":
 				_, _ = io.WriteString(out, text[:20])
 				text = text[20:]
@@ -208,7 +224,7 @@ func TestResponsesAreReadInWhateverForm(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"error":false,"result":{}}`:                     `{"jsonrpc":"2.0","id":7,"result":{}}`,
 		`{"level":30,"id":7,"error":"a log"}`:                                    "", `{"id":7}`: "", `{"jsonrpc":"2.0","id":null,"error":{}}`: "", `{"jsonrpc":"2.0","id":7.5,"result":{}}`: "", `7`: "",
 	} {
-		got := plain([]byte(text))
+		got, _ := plain([]byte(text))
 		if want == "" {
 			require.Empty(t, got, text)
 			continue
@@ -219,10 +235,42 @@ func TestResponsesAreReadInWhateverForm(t *testing.T) {
 	}
 }
 
+// What is among other text is a message only where that is plain.
+func TestMessagesAreFoundAmongOtherText(t *testing.T) {
+	const one, two = `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":2,"result":{"a":{"jsonrpc":"2.0","id":3,"result":{}}}}`
+	const asks = `{"jsonrpc":"2.0","id":4,"method":"ping"}`
+	for text, want := range map[string]struct {
+		messages []string
+		stray    string
+	}{
+		utf8BOM + one:              {[]string{one}, ""},
+		one + two + asks:           {[]string{one, two, asks}, ""},
+		one + "\n" + utf8BOM + two: {[]string{one, two}, ""},
+		"INFO: " + one:             {[]string{one}, "INFO: "},
+		"[12:00] x " + one + " y":  {[]string{one}, "[12:00] x y"},
+		"5 true " + one:            {[]string{one}, "5true"},
+		"DEBUG " + asks:            {nil, "DEBUG " + asks},
+		`x {"id":1,"result":{}}`:   {nil, `x {"id":1,"result":{}}`},
+		one + two[:20] + one:       {[]string{one}, two[:20] + one},
+		"x " + two[:50]:            {nil, "x " + two[:50]},
+		two[:len(two)-1]:           {nil, two[:len(two)-1]},
+		`{"a":` + one:              {nil, `{"a":` + one},
+	} {
+		messages, stray := plain([]byte(text))
+		var got []string
+		for _, message := range messages {
+			got = append(got, string(message))
+		}
+		require.Equal(t, want.messages, got, text)
+		require.Equal(t, want.stray, string(stray), text)
+	}
+}
+
 func FuzzPlain(f *testing.F) {
 	f.Add([]byte(`[{"jsonrpc":"2.0","id":"7","result":{"a":[1]}},{"id":1,"error":{"code":"x"}}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, line := range plain(data) {
+		lines, _ := plain(data)
+		for _, line := range lines {
 			require.NotContains(t, string(line), "\n")
 			_, err := jsonrpc.DecodeMessage(line)
 			require.NoError(t, err, "%q of %q", line, data)

@@ -167,8 +167,8 @@ type (
 	writer process
 )
 
-// Read returns the messages of a program. Other lines, such as banners and logs, which many
-// programs print beside them, are kept with what it complains of.
+// Read returns the messages of a program. What else there is, such as banners and logs, which many
+// programs print beside and before them, is kept with what it complains of.
 func (r *reader) Read(b []byte) (int, error) {
 	for len(r.rest) == 0 {
 		line, err := r.line()
@@ -178,9 +178,13 @@ func (r *reader) Read(b []byte) (int, error) {
 		}
 		if len(line) > maxMessageBytes {
 			r.rest = line // which the SDK refuses
-		} else if messages := plain(line); messages != nil {
-			r.rest = append(bytes.Join(messages, []byte("\n")), '\n')
-		} else if stray := bytes.TrimSpace(line); len(stray) > 0 {
+			continue
+		}
+		messages, stray := plain(line)
+		for _, message := range messages {
+			r.rest = append(append(r.rest, message...), '\n')
+		}
+		if stray = bytes.TrimSpace(stray); len(stray) > 0 {
 			fmt.Fprintf(r.stderr, "not a message, on stdout: %.500q\n", stray)
 		}
 	}
