@@ -121,10 +121,18 @@ func permanent(unsent bool, code, reason string) host.Result {
 }
 
 func errorCode(err error) string {
-	if fault := (*jsonrpc.Error)(nil); errors.As(err, &fault) {
-		return fmt.Sprintf("jsonrpc_%d", fault.Code)
+	if code := codeOf(err); code != 0 {
+		return fmt.Sprintf("jsonrpc_%d", code)
 	}
 	return "jsonrpc"
+}
+
+// codeOf returns the code of an error of JSON-RPC; 0: it is none.
+func codeOf(err error) int64 {
+	if fault := (*jsonrpc.Error)(nil); errors.As(err, &fault) {
+		return fault.Code
+	}
+	return 0
 }
 
 func fault(code, reason string) canon.Raw {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -19,9 +20,13 @@ const (
 // utf8BOM may begin a text, and is none of it.
 const utf8BOM = "\ufeff"
 
-// errSession says in an answer to the SDK that a session is lost. Its own word for that ends
-// the calls beside this one, too.
-const errSession = `{"jsonrpc":"2.0","id":"lost","error":{"code":-32001,"message":"the server does not know the session any more"}}`
+// What the SDK is told in the place of an answer that is none: its own errors would end the
+// calls beside this one, too.
+const (
+	codeNoSession = -32001 // what servers say that do not know a session
+	errSession    = `{"jsonrpc":"2.0","id":"lost","error":{"code":-32001,"message":"the server does not know the session any more"}}`
+	errAstray     = `{"jsonrpc":"2.0","id":%v,"error":{"code":-32603,"message":"the server has answered another request"}}`
+)
 
 // normalize has the SDK read an answer that only looks odd: server-sent events with any line ends,
 // and what is no message among them, or a text for an id. x gets what the SDK reads; it may be nil.
@@ -93,9 +98,13 @@ func (m *messages) whole() error {
 	}
 	messages, _ := plain(data)
 	for i, text := range messages {
-		if i == 0 || decodeResponse(m.out) == nil {
+		if i == 0 || m.x.replyIn(m.out) == nil {
 			m.out = text
 		}
+	}
+	if decodeResponse(m.out) != nil && m.x.replyIn(m.out) == nil {
+		m.x.astray.Store(true)
+		m.out = fmt.Appendf(nil, errAstray, m.x.request.Load().ID.Raw())
 	}
 	return io.EOF
 }
@@ -122,6 +131,9 @@ func (m *messages) event() error {
 		if cmp.Or(said["event"], "message") == "message" {
 			messages, _ := plain(data)
 			for _, text := range messages {
+				if decodeResponse(text) != nil && m.x.replyIn(text) == nil {
+					continue // it answers another request
+				}
 				m.out = append(append(append(m.out, "data: "...), text...), "\n\n"...)
 			}
 		}
@@ -155,11 +167,12 @@ func (m *messages) line() ([]byte, error) {
 }
 
 // lost finds out whether a server refuses a request since it knows its session no more: what
-// the protocol has 404 for, unless it is an answer to just this request. Nothing was done then.
+// the protocol has 404 for, unless it is an answer to just this request, and not one that says so.
+// Nothing was done then.
 func (x *exchange) lost(resp *http.Response) {
 	data, _ := io.ReadAll(resp.Body) // what can be read of it; a response is there only with an id
 	_ = resp.Body.Close()
-	if decodeResponse(data) == nil {
+	if r := x.replyIn(data); r == nil || codeOf(r.Error) == codeNoSession {
 		x.missing.Store(true)
 		data = []byte(errSession)
 	}
@@ -168,10 +181,10 @@ func (x *exchange) lost(resp *http.Response) {
 
 // refused has a 4xx, which x has, be about its request alone. Where it brings no answer the SDK gives
 // up the connection, and with it the calls beside this one, at all but a few; 429 is one of these.
-func refused(resp *http.Response) {
+func (x *exchange) refused(resp *http.Response) {
 	data, _ := io.ReadAll(resp.Body) // what can be read of it
 	_ = resp.Body.Close()
-	if decodeResponse(data) == nil {
+	if x.replyIn(data) == nil {
 		resp.StatusCode = http.StatusTooManyRequests
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))

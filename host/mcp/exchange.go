@@ -19,10 +19,12 @@ type exchange struct {
 	sent   atomic.Bool  // something of it may have left
 	status atomic.Int32 // of the HTTP response; 0: none
 
-	begun    atomic.Bool // the request is made; others in its context are about it, not it
+	begun    atomic.Bool                     // the request is made; others in its context are about it, not it
+	request  atomic.Pointer[jsonrpc.Request] // as it leaves over HTTP
 	response atomic.Pointer[jsonrpc.Response]
 
 	missing  atomic.Bool // the server does not know the session any more, and did nothing
+	astray   atomic.Bool // the HTTP response answers another request
 	tooLarge atomic.Bool // the HTTP response, which is there and was not read to its end
 
 	method  string                       // of its request; empty: methodCall
@@ -75,17 +77,29 @@ func (x *exchange) reply() *jsonrpc.Response {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if r := decodeResponse(x.tape); r != nil {
+	if r := x.replyIn(x.tape); r != nil {
 		return r
 	}
 	for line := range bytes.Lines(x.tape) { // of events: see messages
 		if text, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-			if r := decodeResponse(text); r != nil {
+			if r := x.replyIn(text); r != nil {
 				return r
 			}
 		}
 	}
 	return nil
+}
+
+// replyIn returns the response to just this request that a text is; nil: it is none.
+func (x *exchange) replyIn(data []byte) *jsonrpc.Response {
+	r := decodeResponse(data)
+	if r == nil || x == nil {
+		return r
+	}
+	if sent := x.request.Load(); x.astray.Load() || sent != nil && sent.ID != r.ID {
+		return nil
+	}
+	return r
 }
 
 func decodeResponse(data []byte) *jsonrpc.Response {

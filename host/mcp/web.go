@@ -57,7 +57,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.sent.Store(true) }})
 	}
 	req = req.Clone(ctx)
-	if x != nil && req.Method == http.MethodPost && x.rewrite != nil {
+	if x != nil && req.Method == http.MethodPost {
 		if err := x.rewriteBody(req); err != nil {
 			return nil, err
 		}
@@ -84,12 +84,12 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
 		x.lost(resp)
 	case resp.StatusCode/100 == 4:
-		refused(resp)
+		x.refused(resp)
 	}
 	return resp, nil
 }
 
-// rewriteBody is out for a request over HTTP.
+// rewriteBody is out for a request over HTTP, and notes what leaves.
 func (x *exchange) rewriteBody(req *http.Request) error {
 	data, err := io.ReadAll(req.Body)
 	if err = errors.Join(err, req.Body.Close()); err != nil {
@@ -103,11 +103,12 @@ func (x *exchange) rewriteBody(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if r != nil {
-		if data, err = jsonrpc.EncodeMessage(r); err != nil {
-			return err
-		}
+	if r == nil {
+		r, _ = msg.(*jsonrpc.Request)
+	} else if data, err = jsonrpc.EncodeMessage(r); err != nil {
+		return err
 	}
+	x.request.Store(r)
 	req.Body, req.ContentLength, req.GetBody = io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -238,6 +239,8 @@ func TestCallThatASessionWasLostForIsMadeInAnother(t *testing.T) {
 		"error of none":    {`{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`, ""},
 		"error of another": {`{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"}}`, ""},
 		"its own answer":   {`{"jsonrpc":"2.0","error":{"code":-32602,"message":"no such tool"},"id":ID}`, `"jsonrpc_-32602"`},
+		"its own, of none": {`{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":ID}`, ""},
+		"of another":       {`{"jsonrpc":"2.0","error":{"code":-32602,"message":"no such tool"},"id":ID000}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := serve(t, nil)
@@ -300,6 +303,58 @@ func TestARefusedCallEndsNoOther(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprintf(`"http_%d"`, status), at(t, refused.Payload, "code"))
 			got := <-answered
+			require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+		})
+	}
+}
+
+// TestAnswerToAnotherRequestIsNone: whoever gets it, nobody can tell what came of the call, and those
+// beside it are answered.
+func TestAnswerToAnotherRequestIsNone(t *testing.T) {
+	const evil = `{"jsonrpc":"2.0","id":ID000,"result":{"content":[{"type":"text","text":"evil"}]}}`
+	fine := strings.NewReplacer("ID000", "ID", "evil", "fine").Replace(evil)
+	for name, of := range map[string]struct {
+		status     int
+		kind, body string
+		code       string // empty: nobody can tell
+		ok         bool
+	}{
+		"a body":          {200, "application/json", evil, "", false},
+		"events":          {200, "text/event-stream", "data: " + evil + "\n\n", "", false},
+		"an error":        {400, "application/json", `{"jsonrpc":"2.0","id":ID000,"error":{"code":-32602,"message":"evil"}}`, "http_400", false},
+		"and to this one": {200, "application/json", evil + "\n" + fine, "", true},
+		"events, both":    {200, "text/event-stream", "data: " + evil + "\n\ndata: " + fine + "\n\n", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, nil)
+			w.old.Store(true)
+			a := w.adapter(t)
+			_, err := a.Perform(t.Context(), callOf(t, "echo", `{}`)) // there is a session
+			require.NoError(t, err)
+			answers := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				var msg struct{ ID json.RawMessage }
+				_ = json.NewDecoder(r.Body).Decode(&msg)
+				answerWith(of.status, strings.ReplaceAll(of.body, "ID", string(msg.ID)), "Content-Type", of.kind)(rw, r)
+			})
+			w.onCall.Store(&answers)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			got, err := a.Perform(ctx, callOf(t, "echo", `{}`))
+			require.NotContains(t, string(got.Payload), "evil")
+			switch {
+			case of.ok:
+				require.NoError(t, err)
+				require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+			case of.code != "":
+				require.NoError(t, err)
+				require.Equal(t, strconv.Quote(of.code), at(t, got.Payload, "code"))
+			default:
+				require.Error(t, err)
+				require.NoError(t, ctx.Err(), "at once")
+			}
+			w.onCall.Store(nil)
+			got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
+			require.NoError(t, err)
 			require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
 		})
 	}
