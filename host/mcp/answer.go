@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,16 +77,15 @@ func answered(result json.RawMessage) host.Result {
 	if r, asks := inputRequired(data); asks {
 		return r
 	}
-	content, err := canon.Lookup(data, "content")
-	if err != nil {
-		if canon.NewReader(item(data, "structuredContent")).Kind() != canon.KindMap {
-			return permanent(false, "not_a_result", "the answer has no content")
-		}
-		content = canon.AppendArray(nil, 0) // some servers have nothing beside it
+	if canon.NewReader(data).Kind() != canon.KindMap || string(item(data, "task")) != canon.Null {
+		return permanent(false, "not_a_result", "the answer is no object, or a task that nobody asked for")
 	}
-	isError := canon.NewReader(item(data, "isError"))
+	content, err := canon.Lookup(data, "content")
+	if err != nil { // nothing, or nothing but structuredContent: clients of other languages take that, too
+		content = canon.AppendArray(nil, 0)
+	}
 	r := host.Result{Status: receipt.StatusOK}
-	failed := isError.Kind() == canon.KindBool && isError.Bool()
+	failed := says(item(data, "isError"))
 	if failed {
 		r.Status = receipt.StatusError
 	}
@@ -93,6 +93,12 @@ func answered(result json.RawMessage) host.Result {
 		"content": content, "structured": item(data, "structuredContent"), "is_error": canon.AppendBool(nil, failed),
 	})
 	return r
+}
+
+// says reports whether a value means yes: servers in languages without types write true in many ways.
+func says(raw canon.Raw) bool {
+	text, err := canon.ToJSON(raw)
+	return err == nil && !slices.Contains([]string{"null", "false", "0", "0.0", "[]", "{}", `""`, `"false"`, `"0"`, `"no"`}, strings.ToLower(string(text)))
 }
 
 // unsent is the result of a call that did not leave.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -232,6 +233,36 @@ func TestResponsesAreReadInWhateverForm(t *testing.T) {
 		require.Len(t, got, 1, text)
 		require.JSONEq(t, want, string(got[0]), text)
 		require.NotNil(t, decodeResponse(got[0]), text)
+	}
+}
+
+// A call that was done has not failed, whatever form its result has, and one that failed says so in any form.
+func TestResultsAreReadInWhateverForm(t *testing.T) {
+	const fine = `[{"type":"text","text":"fine"}]`
+	for result, want := range map[string]struct{ content, structured string }{
+		`{"content":` + fine + `,"structuredContent":[1]}`: {fine, "[1]"},
+		`{"content":` + fine + `,"structuredContent":"x"}`: {fine, `"x"`},
+		`{"structuredContent":{"paid":true}}`:              {"[]", `{"paid":true}`},
+		`{"structuredContent":[1]}`:                        {"[]", "[1]"},
+		`{}`:                                               {"[]", "null"},
+	} {
+		for isError, failed := range map[string]bool{
+			"": false, "null": false, "false": false, `"false"`: false, `"False"`: false, "0": false, "0.0": false, `""`: false, "[]": false, "{}": false,
+			"true": true, `"true"`: true, `"True"`: true, "1": true, `"yes"`: true, `"no such file"`: true, `{"code":1}`: true,
+		} {
+			text := result
+			if isError != "" {
+				text = strings.Replace(strings.Replace(result, "{", `{"isError":`+isError+`,`, 1), ",}", "}", 1)
+			}
+			got := answered([]byte(text))
+			require.JSONEq(t, want.content, at(t, got.Payload, "content"), text)
+			require.JSONEq(t, want.structured, at(t, got.Payload, "structured"), text)
+			require.Equal(t, strconv.FormatBool(failed), at(t, got.Payload, "is_error"), text)
+			require.Equal(t, map[bool]receipt.Status{true: receipt.StatusError, false: receipt.StatusOK}[failed], got.Status, text)
+		}
+	}
+	for _, text := range []string{"null", `"fine"`, "[]", "7", `{"task":{"taskId":"t"}}`} {
+		require.Equal(t, `"not_a_result"`, at(t, answered([]byte(text)).Payload, "code"), text)
 	}
 }
 
