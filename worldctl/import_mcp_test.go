@@ -170,6 +170,32 @@ func TestWhatImportMCPPrintsIsValid(t *testing.T) {
 	require.Empty(t, out)
 }
 
+// TestWhatImportMCPPrintsIsValidWhateverToolsThereAre: a policy that fits no effect is a fault of a world.yaml.
+func TestWhatImportMCPPrintsIsValidWhateverToolsThereAre(t *testing.T) {
+	const reads, writes = `{"name":"r","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, `{"name":"w","inputSchema":{"type":"object"}}`
+	for name, tools := range map[string][]string{"none": {}, "reads": {reads}, "writes": {writes}, "both": {reads, writes}} {
+		for _, flags := range [][]string{nil, {"--allow-reads"}} {
+			t.Run(name+strings.Join(flags, ""), func(t *testing.T) {
+				url := toolsServer(t, tools...)
+				dir := t.TempDir()
+				const world = "world: w\nreducers:\n  a: {engine: starlark, source: a.star}\n"
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "world.yaml"), []byte(world), 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "a.star"), []byte("def reduce(ctx, state, event):\n    return state\n"), 0o600))
+				code, out, said := inProcess(t.Context(), append([]string{"-w", dir, "import", "mcp", "--write", "--url", url}, flags...)...)
+				if name == "none" {
+					require.Equal(t, exitFailed, code)
+					require.Empty(t, out)
+					require.Contains(t, said, "the server lists none")
+				} else {
+					require.Equal(t, exitOK, code, said)
+				}
+				code, _, said = inProcess(t.Context(), "validate", filepath.Join(dir, "world.yaml"))
+				require.Equal(t, exitOK, code, said)
+			})
+		}
+	}
+}
+
 func TestImportMCPWritesIntoTheWorldFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "world.yaml")

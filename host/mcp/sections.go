@@ -91,8 +91,8 @@ func sectionsOf(server, prefix string, config map[string]any, tools []Tool) (*Se
 		names = append(names, t.Name)
 		out.Effects[kind] = effect
 	}
-	if len(names) == 0 && len(out.Warnings) > 0 {
-		return nil, fmt.Errorf("mcp: no tool can be used: %s", out.Warnings[0])
+	if len(names) == 0 {
+		return nil, fmt.Errorf("mcp: no tool can be used: %s", append(out.Warnings, "the server lists none")[0])
 	}
 	out.Caps = map[string]SectionCap{prefix: {Type: manifest.CapMCP, Params: map[string][]string{"servers": {server}, "tools": names}}}
 	out.Policies = []SectionPolicy{{
@@ -196,6 +196,9 @@ func paramsOf(t Tool) (map[string]any, error) {
 // AllowReads takes the server at its word: what it says only reads is allowed, and
 // a person approves the rest. prefix is that of Import.
 func (s *Sections) AllowReads(prefix string) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(s.Effects)), func(e SectionEffect) bool { return e.Class == manifest.ClassRead }) {
+		return // a policy about none would be a fault
+	}
 	when := func(class string) string {
 		return fmt.Sprintf("intent.kind.startsWith(%q) && intent.class %s %q", prefix+".", class, manifest.ClassRead)
 	}
