@@ -167,7 +167,7 @@ func (c *cli) writeMCP(path string, sections *mcp.Sections, prefix string) error
 		return hinted(fmt.Errorf("%s: %w; nothing is written", path, err), "take these out of the file first, or name others with --prefix, which is %s", prefix)
 	}
 	if err == nil && len(added) > 0 {
-		_, err = local.Load(path, c.options(), source.WithText(text))
+		_, err = c.loadWorld(path, source.WithText(text))
 	}
 	if err != nil {
 		return hinted(fmt.Errorf("nothing is written, since the file would not be valid:\n%w", err), "lines are those of the file with what would be added: correct what is wrong without that, or leave out --write")

@@ -36,7 +36,7 @@ func (c *cli) initStored(ctx context.Context, id string, f *founding, birth loca
 	name, event := "", ""
 	made := func(dir string) error {
 		file := filepath.Join(dir, local.ManifestFile)
-		loaded, err := local.Load(file, c.options())
+		loaded, err := c.loadWorld(file)
 		if err != nil {
 			return notOfBackup(dir, toCorrect(err, file))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // signals is interrupts of which a test is the clock and the process.
@@ -324,4 +325,16 @@ func TestTheLastCtrlCEndsAPaymentThatWasNamed(t *testing.T) {
 	require.Contains(t, string(seen), key)
 	x.let()
 	x.awaits("paid") // the program does not hear of the terminal
+}
+
+// TestReadingAWorldFileEndsSoon: what a stranger's file holds can take long to read, as a world to open.
+func TestReadingAWorldFileEndsSoon(t *testing.T) {
+	s := newSignals(t)
+	c := &cli{opts: Options{interrupts: s.interrupts}}
+	var during []int
+	_, err := c.loadWorld(filepath.Join(newWorld(t), "world.yaml"), source.WithOpened(func(string) { during = append(during, s.opens) }))
+	require.NoError(t, err)
+	require.NotEmpty(t, during)
+	require.NotContains(t, during, 0)
+	require.Zero(t, s.opens)
 }

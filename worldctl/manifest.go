@@ -67,10 +67,17 @@ func (c *cli) isFile(name string) bool {
 	return isManifestFile(name) || err == nil && !info.IsDir()
 }
 
+// loadWorld reads a world file. A signal ends that as it ends the opening of a world: schemas alone
+// can take a second each.
+func (c *cli) loadWorld(file string, options ...source.Option) (*source.Loaded, error) {
+	defer c.opts.interrupts.opening()()
+	return local.Load(file, c.options(), options...)
+}
+
 // readWorld reads a world file for what performs nothing: adapters that this program lacks
 // are no fault of it.
 func (c *cli) readWorld(file string, options ...source.Option) (*source.Loaded, error) {
-	loaded, err := local.Load(c.path(file), c.options(), options...)
+	loaded, err := c.loadWorld(c.path(file), options...)
 	if errors.As(err, new(*manifest.NoAdapterError)) {
 		return local.Read(c.path(file), c.options(), options...)
 	}

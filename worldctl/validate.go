@@ -47,7 +47,7 @@ func relative(path string) string {
 }
 
 func (c *cli) validate(file string) error {
-	loaded, err := local.Load(file, c.options())
+	loaded, err := c.loadWorld(file)
 	var faults *source.Error
 	if err != nil && !errors.As(err, &faults) {
 		var at *fs.PathError

@@ -176,14 +176,14 @@ func TestToolsThatCannotBeUsedAreLeftOut(t *testing.T) {
 		"name is a number":   `{"name":5,"inputSchema":{"type":"object"}}`,
 	} {
 		bad := *readTool([]byte(tool))
-		got, err := sectionsOf("s", "shop", map[string]any{"command": []string{"s"}}, []Tool{bad, good})
+		got, err := sectionsOf(t.Context(), "s", "shop", map[string]any{"command": []string{"s"}}, []Tool{bad, good})
 		require.NoError(t, err, name)
 		require.Len(t, got.Effects, 1, name)
 		require.Contains(t, got.Effects, "shop.good", name)
 		require.Equal(t, []string{"good"}, got.Caps["shop"].Params["tools"], name)
 		require.Len(t, got.Warnings, 1, name)
 		require.Contains(t, got.Warnings[0], " is left out: ", name)
-		_, err = sectionsOf("s", "shop", map[string]any{"command": []string{"s"}}, []Tool{bad})
+		_, err = sectionsOf(t.Context(), "s", "shop", map[string]any{"command": []string{"s"}}, []Tool{bad})
 		require.ErrorContains(t, err, "no tool can be used", name)
 	}
 }

@@ -66,16 +66,19 @@ func Import(ctx context.Context, dir, url string, command []string, prefix strin
 	if err != nil {
 		return nil, err
 	}
-	return sectionsOf(server, prefix, config, tools)
+	return sectionsOf(ctx, server, prefix, config, tools)
 }
 
 // ErrSameName says that two tools of a server would be one effect.
 var ErrSameName = errors.New("two tools would be one effect")
 
-func sectionsOf(server, prefix string, config map[string]any, tools []Tool) (*Sections, error) {
+func sectionsOf(ctx context.Context, server, prefix string, config map[string]any, tools []Tool) (*Sections, error) {
 	out := &Sections{Effects: make(map[string]SectionEffect, len(tools))}
 	names := make([]string, 0, len(tools))
 	for _, t := range tools {
+		if ctx.Err() != nil { // a tool can take a second
+			return nil, context.Cause(ctx)
+		}
 		kind := prefix + "." + effectName(t.Name)
 		effect, notes, err := effectOf(kind, config, t)
 		if err != nil {

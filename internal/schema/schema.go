@@ -61,7 +61,7 @@ func Compile(source []byte) (*Schema, error) {
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
 	if err == nil {
-		err = new(extent).add(doc)
+		err = new(extent).add(doc, false)
 	}
 	if err != nil {
 		return nil, err
@@ -86,11 +86,15 @@ type extent struct {
 	subschemas   int    // at most: all that can be one
 }
 
-// add refuses numbers, regular expressions and schemas in schemas that make much of few bytes.
-func (e *extent) add(v any) error {
+// add refuses numbers, regular expressions and schemas in schemas that make much of few bytes. value
+// says that v is, or is listed as, what a value may be: true and false are no schemas then. What
+// is in an object there may be, for a schema may refer to it.
+func (e *extent) add(v any, value bool) error {
 	switch v := v.(type) {
 	case bool:
-		e.subschemas++
+		if !value {
+			e.subschemas++
+		}
 	case map[string]any:
 		e.subschemas++
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -103,13 +107,13 @@ func (e *extent) add(v any) error {
 					e.instructions += programSize(pattern)
 				}
 			}
-			if err := e.add(x); err != nil {
+			if err := e.add(x, key == "enum" || key == "const"); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, x := range v {
-			if err := e.add(x); err != nil {
+			if err := e.add(x, value); err != nil {
 				return err
 			}
 		}

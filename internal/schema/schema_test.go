@@ -106,6 +106,7 @@ func TestSchemasThatNothingCanBeHeldToAreRefused(t *testing.T) {
 		`{"pattern":"` + strings.Repeat("a{1000}", 1000) + `"}`,
 		`{"pattern":"` + strings.Repeat("a", 1<<15) + `"}`,
 		`{"allOf":[` + strings.Repeat("{},", 5000) + `{}]}`,
+		`{"$ref":"#/enum/0","enum":[{"allOf":[` + strings.Repeat("true,", 5000) + `true]}]}`,
 		`{"items":{"properties":{"a":{"anyOf":[` + strings.Repeat("true,", 5000) + `true]}}}}`,
 		`{`,
 		`"` + strings.Repeat("x", 5<<20) + `"`,
@@ -114,6 +115,7 @@ func TestSchemasThatNothingCanBeHeldToAreRefused(t *testing.T) {
 		require.Error(t, err, "%.100s", source)
 	}
 	compile(t, `{"allOf":[`+strings.Repeat("{},", 4998)+`{}]}`)
+	compile(t, `{"properties":{"a":{"const":true},"b":{"enum":[`+strings.Repeat("true,", 20000)+`[false]]}}}`) // which are no schemas
 	compile(t, `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":{"$ref":"#"},"allOf":[{"$ref":"#/$defs/b"}]},"b":{}}}`)
 }
 
