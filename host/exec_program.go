@@ -60,7 +60,14 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 	var killed atomic.Bool
 	cmd := exec.CommandContext(ctx, path, p.Args...)
 	cmd.Args[0], cmd.Dir, cmd.Env = p.Program, dir, env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, done, done.stderr
+	var out outputs
+	defer out.Close() //nolint:errcheck // it was read
+	stdout, err := out.open(done)
+	stderr, failed := out.open(done.stderr)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("program %s: %w", p.Program, err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	cmd.WaitDelay = execGrace
 	cmd.Cancel = func() error {
 		killed.Store(true)
@@ -75,21 +82,32 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("program %s: %w", p.Program, cause(err))
 	}
+	done.await(cmd, &out, &killed)
+	return done, nil
+}
+
+// await waits for the end of a program that has started, and for whoever holds its output.
+func (f *finished) await(cmd *exec.Cmd, out *outputs, killed *atomic.Bool) {
+	out.read()
 	waited := cmd.Wait()
+	if !killed.Load() {
+		out.await(time.Now().Add(execGrace))
+	}
 	if err := signalGroup(cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		waited = errors.Join(waited, err)
 	}
-	done.killed = killed.Load()
+	out.await(time.Now())
+	out.drain()
+	f.killed = killed.Load()
 	if cmd.ProcessState == nil { // the process could not be waited for
-		fmt.Fprintf(done.stderr, "\n%v", waited)
-		done.exit = -1
-		return done, nil
+		fmt.Fprintf(f.stderr, "\n%v", waited)
+		f.exit = -1
+		return
 	}
-	done.exit = cmd.ProcessState.ExitCode()
+	f.exit = cmd.ProcessState.ExitCode()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		done.signal = status.Signal()
+		f.signal = status.Signal()
 	}
-	return done, nil
 }
 
 // FindProgram returns the path of a program as adapters find it: in the world's
