@@ -163,14 +163,19 @@ func (h *Host) Left(permits []receipt.Permit) (left []receipt.Permit) {
 	return left
 }
 
-// giveBack answers for an attempt that was never begun.
-func (h *Host) giveBack(j *job) error {
+// unsent makes the receipt of an attempt that was never begun.
+func (h *Host) unsent(j *job) (err error) {
 	payload := failure("given_back", "given back: nothing was done")
 	now := time.Now().UnixNano()
-	var err error
 	j.made, err = h.sign(&j.Permit, Result{
 		Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true, Payload: payload,
 	}, now, now)
+	return err
+}
+
+// giveBack answers for an attempt that was never begun.
+func (h *Host) giveBack(j *job) error {
+	err := h.unsent(j)
 	if err == nil {
 		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: j.made.Bytes(), checked: &j.made})
 	}

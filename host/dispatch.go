@@ -193,9 +193,12 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 func (h *Host) endUnwanted(t receipt.Task) {
 	unbegun := h.unqueue(map[attempt]bool{{t.Key, t.Attempt}: true})
 	for _, t := range unbegun {
-		if err := h.giveBack(&job{Task: t, effect: h.effects[t.Kind]}); err != nil {
+		j := &job{Task: t, effect: h.effects[t.Kind]}
+		if err := h.unsent(j); err != nil {
 			h.crewOf(t).add(t) // it has no receipt: be it begun
+			continue
 		}
+		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Perform, Receipt: j.made.Bytes(), Checked: &j.made})
 	}
 	if len(unbegun) > 0 || t.Accepted == "" {
 		return

@@ -22,7 +22,7 @@ type Outcome struct {
 
 // Apply puts the candidate of a proposal in force and returns its record. It is durable on return, and a new host
 // performs what comes; attempts in flight are for it what they are for one after a
-// crash: see Land. Where it is refused nothing has changed: the errors
+// crash: see Hold and Landed. Where it is refused nothing has changed: the errors
 // are governance's, and an *InputError of ErrUnderWay or ErrMigration. The candidate is
 // bounded by its own limits, and by ctx until its record is written.
 func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, done Outcome, err error) {
@@ -45,25 +45,6 @@ func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id jo
 		return 0, Outcome{}, w.fail(fmt.Errorf("world: the manifest is in force, and nobody can perform its effects: %w", err))
 	}
 	return id, done, w.recover()
-}
-
-// Land waits until no effect is in flight, or ctx ends.
-func (w *World) Land(ctx context.Context) error {
-	if err := w.finishTick(ctx); err != nil {
-		return err
-	}
-	for len(w.k.ledger.InFlight()) > 0 {
-		if err := w.more(ctx); err != nil {
-			return w.syncAfter(err)
-		}
-		if err := w.admit(); err != nil {
-			return err
-		}
-		if err := w.finishRounds(ctx, false); err != nil {
-			return err
-		}
-	}
-	return w.sync()
 }
 
 // WouldApply returns why Apply would refuse a proposal now, and how many cells the

@@ -1,7 +1,6 @@
 package world_test
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -264,30 +263,43 @@ func TestStepOfAProposalEndsTheTick(t *testing.T) {
 	}
 }
 
-func TestLandWaitsForWhatIsInFlight(t *testing.T) {
-	p := live(t, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
-	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
+func TestWhatIsHeldPermitsNothing(t *testing.T) {
+	p := live(t, func(m *manifest.Manifest) { m.Limits.InFlight = 2 })
+	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}, {Effect: "tool.a", Param: "z"}}})
 	p.Drive()
+	begun := p.performing()
+	p.out.Unbegun = func(task receipt.Task) bool { return task.Key != begun.Key }
 	n := p.ready(p.candidate(same))
-	require.ErrorIs(t, p.Land(t.Context()), worldtest.ErrNoAnswer, "it waits")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, p.Land(ended), context.Canceled)
-	require.Len(t, p.InFlight(), 1)
+	release, err := p.Hold(t.Context())
+	require.NoError(t, err)
+	require.Len(t, p.InFlight(), 1, "what was not begun is given back")
+	require.Equal(t, begun.Key, p.InFlight()[0].Key)
 
-	p.out.Play = func(task receipt.Task) { // the second one, as soon as the first has landed
+	landed, err := p.Landed(t.Context())
+	require.NoError(t, err)
+	require.False(t, landed)
+	p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a", Param: "w"}}})
+	p.Drive()
+	require.Len(t, p.InFlight(), 1, "no tick permits anything")
+	p.out.Reply(begun, worldtest.OK(nil))
+	landed, err = p.Landed(t.Context())
+	require.NoError(t, err)
+	require.True(t, landed)
+	p.Drive()
+	require.Empty(t, p.InFlight())
+
+	require.NoError(t, p.council().apply(n))
+	p.Drive()
+	require.Empty(t, p.InFlight(), "it is held until it is released")
+	release()
+	p.out.Play = func(task receipt.Task) {
 		if task.Work == receipt.Perform {
 			p.out.Reply(task, worldtest.OK(nil))
 		}
 	}
-	p.out.Reply(p.performing(), worldtest.OK(nil))
-	require.NoError(t, p.Land(t.Context()))
-	require.Empty(t, p.InFlight())
-	require.NoError(t, p.council().apply(n))
 	p.Drive()
-	p.tells("x0 ok", "y1 ok")
-	require.Len(t, p.out.Performed, 2)
-	require.NoError(t, p.Land(t.Context()), "nothing flies")
+	p.tells("x0 ok", "y1 ok", "z2 ok")
+	require.Len(t, p.out.Performed, 4)
 }
 
 // unverified drops the verifier of a kind.

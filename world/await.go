@@ -93,6 +93,13 @@ func (w *World) startTasks(tasks []receipt.Task) {
 		}
 		todo = append(todo, t)
 	}
+	if w.k.stills > 0 && w.k.still {
+		for _, t := range todo {
+			if t.Work == receipt.Perform && w.host.Live(&t.Intent) {
+				todo = append(todo, w.giveBack(t.Permit))
+			}
+		}
+	}
 	if len(todo) > 0 {
 		w.host.Start(todo)
 	}

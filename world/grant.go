@@ -165,7 +165,7 @@ func (k *kernel) tooLate(e *receipt.Entry, gone *governance.Shortage) {
 // if nothing comes back before of what is set aside for others: the rate of its kind lets
 // it, or, where that counts, a budget has renewed that it waits for. False: there is none.
 func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
-	if !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
+	if k.stills > 0 || !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
 		return 0, false
 	}
 	var at manifest.Tick
@@ -197,7 +197,7 @@ func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
 
 // canGrant reports whether a tick would permit an attempt or deny one.
 func (k *kernel) canGrant() bool {
-	if !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
+	if k.stills > 0 || !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
 		return false
 	}
 	l := line{k: k}

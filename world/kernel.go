@@ -45,6 +45,7 @@ type kernel struct {
 	inTick    bool        // since clock.advanced, until the next input but a receipt
 	handled   uint64      // events handled in this tick
 	still     bool        // since clock.advanced, until the next: nothing is permitted
+	stills    uint        // who holds the world, see Hold: its ticks permit nothing; not in the journal but by these
 	parked    map[reducer.Cell]*cell
 	operators uint64 // effects submitted by operators
 	budgets   budgets
@@ -219,7 +220,7 @@ func (k *kernel) advance(to manifest.Tick, still bool) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
-	if to < k.now || to == k.now && !k.tickGoesOn() {
+	if to < k.now || to == k.now && !k.tickGoesOn() && !still {
 		return refuse(ErrBadTick, "to", "%d, and the world is at tick %d", to, k.now)
 	}
 	k.begin(to, still)
@@ -227,10 +228,12 @@ func (k *kernel) advance(to manifest.Tick, still bool) error {
 }
 
 // begin is advance with nothing in its way. A tick of a real clock can go on: what came
-// after it had ended need not wait for the next one. Once its guard has ended all is thrown away.
+// after it had ended need not wait for the next one. So can any from where it permits nothing.
+// Once its guard has ended all is thrown away.
 func (k *kernel) begin(to manifest.Tick, still bool) {
 	sameTick := to == k.now
 	k.now = to
+	still = still || k.stills > 0
 	k.inTick, k.handled, k.still = true, 0, still
 	b := journal.NewAdvanced(to, still)
 	if id, _ := k.write(journal.KindAdvanced, 0, b.Append(k.body[:0])); !sameTick {

@@ -49,7 +49,7 @@ func (w *World) RunTick(ctx context.Context, at manifest.Tick, still bool) error
 	if w.broken != nil {
 		return w.broken
 	}
-	if at < w.k.now || at == w.k.now && !w.k.tickGoesOn() {
+	if at < w.k.now || at == w.k.now && !w.k.tickGoesOn() && !still {
 		return nil
 	}
 	if err := comes(w.k.rules.manifest.Clock, at, "to"); err != nil {

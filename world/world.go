@@ -338,7 +338,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.askConfirmations(); err != nil {
 		return Idle, err
 	}
-	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 || w.awaitsConfirmation() {
+	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 || w.awaitsConfirmation() || k.stills > 0 {
 		return Waiting, nil
 	}
 	if err := w.sync(); err != nil {

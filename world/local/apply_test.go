@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -222,22 +223,118 @@ func TestApplyAwaitsWhatIsInFlight(t *testing.T) {
 	w := openWith(t, changing(t, p), p.options("probe"))
 	n := approve(t, w, performedBy(t, w, "probe", "second", "tool.a"))
 	ask(t, w, "x", "tool.a", 1)
-	for {
-		progress, err := w.Next(t.Context())
+	for len(p.names()) == 0 {
+		_, err := w.Next(t.Context())
 		require.NoError(t, err)
-		if progress == world.Waiting {
-			break
-		}
 	}
 	applied := make(chan error, 1)
 	go func() { applied <- worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")) }()
+	ask(t, w, "x", "tool.a", 2) // who has to wait for the apply only waits for what it asks for
 	close(p.held)
 	require.NoError(t, <-applied)
 	require.NoError(t, w.Run(t.Context()))
-	require.Equal(t, []any{"first"}, heard(t, w, "x"), "who began it ends it")
-	require.Len(t, p.performed, 1)
+	require.Equal(t, []any{"first", "second"}, heard(t, w, "x"), "who began it ends it")
+	require.Len(t, p.performed, 2)
 	requireSound(t, w)
 	require.NoError(t, w.Close())
+}
+
+// busyWorld runs a world that asks for five effects, of which the host performs one at a time, until the
+// first is under way.
+func busyWorld(t *testing.T, p *probes) *local.World {
+	t.Helper()
+	p.held = make(chan struct{})
+	opts := p.options("probe")
+	opts.Workers = 1
+	w := openWith(t, changing(t, p), opts)
+	for n := range 5 {
+		ask(t, w, string(rune('a'+n)), "tool.a", n)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { keepRunning(ctx, t, w) })
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+		require.NoError(t, w.Close())
+	})
+	require.Eventually(t, func() bool { return w.Status().Intents[receipt.StateInFlight] == 5 && len(p.names()) == 1 }, time.Minute, time.Millisecond)
+	return w
+}
+
+// ends waits until nothing of a world is in flight or open.
+func ends(t *testing.T, w *local.World) world.Status {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		at := w.Status().Intents
+		return at[receipt.StateInFlight]+at[receipt.StateOpen] == 0
+	}, time.Minute, time.Millisecond)
+	return w.Status()
+}
+
+func TestAppliedDenyEndsWhatTheHostHasNotBegun(t *testing.T) {
+	testrace.Here(t)
+	p := newProbes()
+	w := busyWorld(t, p)
+	denies := *performedBy(t, w, "probe", "first", "tool.a")
+	denies.Policies = []manifest.Policy{{Name: "none", When: "true", Decide: "deny"}}
+	n := approve(t, w, &denies)
+	applied := make(chan error, 1)
+	go func() { applied <- worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")) }()
+	require.Eventually(t, func() bool { return w.Status().Intents[receipt.StateOpen] == 4 }, time.Minute, time.Millisecond, "they are given back")
+	close(p.held)
+	require.NoError(t, <-applied)
+	at := ends(t, w).Intents
+	require.Equal(t, []int{1, 4}, []int{at[receipt.StateCommitted], at[receipt.StateDenied]})
+	require.Len(t, p.performed, 1)
+	requireSound(t, w)
+}
+
+func TestStopEndsWhatTheHostHasNotBegun(t *testing.T) {
+	testrace.Here(t)
+	p := newProbes()
+	w := busyWorld(t, p)
+	stop := func(e *receipt.Entry) error {
+		b := journal.Resolved{How: journal.Stop, Key: e.Intent.Key, Params: e.Params, Actor: "ann", Reason: "not today"}
+		return w.Decide(t.Context(), &b, e)
+	}
+	var all []receipt.Entry
+	w.View(func(m *world.Moment) {
+		for _, x := range m.InFlight() {
+			e, _ := m.Intent(x.Key)
+			all = append(all, e)
+		}
+	})
+	refused := 0
+	for i := range all {
+		if err := stop(&all[i]); err != nil {
+			require.ErrorIs(t, err, world.ErrNotWaiting)
+			refused++
+		}
+	}
+	require.Equal(t, 1, refused, "it is under way")
+	close(p.held)
+	at := ends(t, w).Intents
+	require.Equal(t, []int{1, 4}, []int{at[receipt.StateCommitted], at[receipt.StateDenied]})
+	require.Len(t, p.performed, 1)
+	requireSound(t, w)
+}
+
+// TestHeldWorldGoesOnWhereItIsReleased: what was taken back is permitted again.
+func TestHeldWorldGoesOnWhereItIsReleased(t *testing.T) {
+	testrace.Here(t)
+	p := newProbes()
+	w := busyWorld(t, p)
+	release, err := w.Hold(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 4, w.Status().Intents[receipt.StateOpen])
+	release()
+	close(p.held)
+	require.Equal(t, 5, ends(t, w).Intents[receipt.StateCommitted])
+	for key, by := range p.performed {
+		require.Len(t, by, 1, "%s was performed more than once", key)
+	}
+	requireSound(t, w)
 }
 
 // TestApplyBesideARunningWorld changes the rules again and again while others run

@@ -16,10 +16,23 @@ const Confirm journal.Resolution = "confirm"
 const noReason = "no reason was given"
 
 // Decide takes a person's decision about an intent as it was seen, which is refused where it
-// stands elsewhere by now; Confirm is among them. Who approves or denies need not say why.
+// stands elsewhere by now; Confirm is among them. Who approves or denies need not say why. What is
+// permitted and not begun can be stopped: see Hold.
 func (lw *World) Decide(ctx context.Context, b *journal.Resolved, stood *receipt.Entry) error {
 	giveReason(b)
+	if b.How == journal.Stop {
+		release, err := lw.Hold(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	return lw.Update(func(w *world.World) (err error) {
+		e, _ := w.Intent(b.Key)
+		takenBack := b.How == journal.Stop && stood.State == receipt.StateInFlight && e.NotBegun() && e.Attempt-e.Unused == stood.Attempt-stood.Unused-1
+		if takenBack {
+			stood = &e
+		}
 		if err := w.Unchanged(stood); err != nil {
 			return err
 		}

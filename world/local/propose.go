@@ -141,34 +141,81 @@ func (lw *World) Shadow(
 }
 
 // Apply puts the candidate of a proposal in force, once no effect is in flight; see
-// world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other
-// calls wait meanwhile. When ctx ends before its record is written, nothing has changed.
-// The world can be run on at once.
+// world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. What is permitted
+// and not begun is taken back, and nothing is permitted meanwhile; other calls go on. When ctx ends before its
+// record is written, no other rules are in force. The world can be run on at once.
 func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, done world.Outcome, err error) {
 	return lw.apply(ctx, proposal, actor, nil)
 }
 
 func (lw *World) apply(ctx context.Context, proposal uint64, actor string, judge trusting) (id journal.Seq, done world.Outcome, err error) {
-	err = lw.Update(func(w *world.World) (err error) {
+	release, err := lw.hold(ctx, func(w *world.World) error {
 		if _, err := w.WouldApply(ctx, proposal); err != nil {
 			return err
 		}
 		undo, err := lw.trustCandidate(w, proposal, actor, judge)
-		defer func() {
-			if err != nil {
-				undo()
-			}
-		}()
+		undo()
+		return err
+	})
+	if err != nil {
+		return 0, done, err
+	}
+	defer release()
+	if err := lw.land(ctx); err != nil {
+		return 0, done, err
+	}
+	err = lw.Update(func(w *world.World) error {
+		undo, err := lw.trustCandidate(w, proposal, actor, judge)
+		if err == nil {
+			id, done, err = w.Apply(ctx, proposal, actor)
+		}
 		if err != nil {
-			return err
+			undo()
 		}
-		if !lw.opts.Still { // nothing is under way there, and what is permitted does not end
-			if err := w.Land(ctx); err != nil {
-				return err
-			}
-		}
-		id, done, err = w.Apply(ctx, proposal, actor)
 		return err
 	})
 	return id, done, err
+}
+
+// land waits until no effect is in flight.
+func (lw *World) land(ctx context.Context) error {
+	for !lw.opts.Still { // nothing is under way there, and what is permitted does not end
+		var at journal.Seq
+		landed, err := Change(lw, func(w *world.World) (landed bool, err error) {
+			landed, err = w.Landed(ctx)
+			at = w.Status().Head.ID
+			return landed, err
+		})
+		if err != nil || landed {
+			return err
+		}
+		if err := lw.awaitNews(ctx, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hold has the world permit nothing until release is called, and takes back what its host has not begun; see
+// world.World.Hold. Other calls go on.
+func (lw *World) Hold(ctx context.Context) (release func(), err error) {
+	return lw.hold(ctx, func(*world.World) error { return nil })
+}
+
+// hold is Hold, unless first fails.
+func (lw *World) hold(ctx context.Context, first func(*world.World) error) (release func(), err error) {
+	err = lw.Update(func(w *world.World) error {
+		if err := first(w); err != nil || lw.opts.Still {
+			release = func() {}
+			return err
+		}
+		held, err := w.Hold(ctx)
+		release = func() {
+			lw.mu.Lock()
+			defer lw.mu.Unlock()
+			held()
+		}
+		return err
+	})
+	return release, err
 }

@@ -181,6 +181,13 @@ func digestOf(how journal.Resolution, entries []receipt.Entry) journal.Hash {
 // why; it is bound to the params that each has. The error is that of Preview, or
 // ErrOtherIntents.
 func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*DecidedAll, error) {
+	if b.How == journal.Stop && b.Digest == nil {
+		release, err := j.Local.Hold(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	a, err := j.Preview(b)
 	switch {
 	case err != nil:

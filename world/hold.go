@@ -1,0 +1,79 @@
+package world
+
+import (
+	"context"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Hold has the world permit nothing until release is called, in the ticks that come meanwhile too, and
+// has the host give back what it has not begun: on return that is open again. Who is about to put
+// other rules in force, or to stop what is open, holds the world first: else it would begin meanwhile
+// under the rules of before. In the journal it is a tick that permits nothing. release is called
+// as other calls of w are; several may hold the world.
+func (w *World) Hold(ctx context.Context) (release func(), err error) {
+	if w.k.tickOpen() { // a crash or an error interrupted it
+		if err := w.finishTick(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.deliverRecalled(); err != nil {
+		return nil, err
+	}
+	w.k.stills++
+	release = func() {
+		w.k.stills--
+		if w.host != nil {
+			w.host.Wake() // whoever drives the world looks again
+		}
+	}
+	if err := w.takeBack(ctx); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// takeBack begins a tick that permits nothing and takes what the host has not begun.
+func (w *World) takeBack(ctx context.Context) error {
+	if len(w.k.ledger.Unfinished()) == 0 {
+		return nil
+	}
+	if !w.k.still {
+		if err := w.k.advance(w.k.now, true); err != nil {
+			return err
+		}
+	}
+	if err := w.finishTick(ctx); err != nil { // what was held back since the world was opened begins, and is given back: see startTasks
+		return err
+	}
+	if err := w.sync(); err != nil {
+		return err
+	}
+	var tasks []receipt.Task
+	for _, e := range w.k.ledger.InFlight() {
+		if w.host.Live(&e.Intent) {
+			tasks = append(tasks, w.giveBack(w.k.permit(e)))
+		}
+	}
+	w.host.Start(tasks)
+	if err := w.Settle(ctx); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+// giveBack asks for an attempt unless it was begun. One that asks what came of something does nothing,
+// and is not broken off for that.
+func (w *World) giveBack(p receipt.Permit) receipt.Task {
+	p.Accepted = ""
+	return receipt.Task{Work: receipt.GiveBack, Permit: p}
+}
+
+// Landed takes what the outside has answered, and reports whether no effect is in flight.
+func (w *World) Landed(ctx context.Context) (bool, error) {
+	if err := w.Settle(ctx); err != nil {
+		return false, err
+	}
+	return len(w.k.ledger.InFlight()) == 0, w.sync()
+}
