@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
 )
@@ -20,7 +21,7 @@ func capFaults(m *manifest.Manifest) (out []RuleFault) {
 		check := func(param, what string, patterns, names []string) {
 			for i, pattern := range patterns {
 				if len(out) < maxRuleFaults && len(names) > 0 && !matchesOne(pattern, names) {
-					msg := fmt.Sprintf("no %s matches %q%s", what, pattern, manifest.Instead(pattern, names))
+					msg := fmt.Sprintf("no %s matches %q%s", what, pattern, instead(pattern, names))
 					out = append(out, RuleFault{
 						manifest.Pointer("caps", name, "params", param, strconv.Itoa(i)), &PolicyError{Msg: msg},
 					})
@@ -37,6 +38,22 @@ func capFaults(m *manifest.Manifest) (out []RuleFault) {
 		}
 	}
 	return out
+}
+
+// instead is manifest.Instead for a pattern, which may be a slip of another pattern.
+func instead(pattern string, names []string) string {
+	if strings.HasSuffix(pattern, ".*") {
+		var patterns []string
+		for _, begin := range newNames("", wordsOf(names...)).parts(false) {
+			if strings.HasSuffix(begin, ".") {
+				patterns = append(patterns, begin+"*")
+			}
+		}
+		if like := manifest.Nearest(pattern, patterns); like != "" {
+			return fmt.Sprintf(": did you mean %q?", like)
+		}
+	}
+	return manifest.Instead(pattern, names)
 }
 
 // matchesOne reports whether a pattern covers one of names, which are sorted.

@@ -142,7 +142,8 @@ func TestCapabilitiesNameWhatThereIs(t *testing.T) {
 		want    string
 	}{
 		"kind":                  {manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"web.search", "web.serach"}}}, nil, `/caps/c/params/kinds/1: no declared kind of effect matches "web.serach": did you mean "web.search"?`},
-		"prefix of a kind":      {manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"*", "web.*", "wbe.*"}}}, nil, `/caps/c/params/kinds/2: no declared kind of effect matches "wbe.*"; declared: model.ask, web.search`},
+		"prefix of a kind":      {manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"*", "web.*", "wbe.*"}}}, nil, `/caps/c/params/kinds/2: no declared kind of effect matches "wbe.*": did you mean "web.*"?`},
+		"prefix of no kind":     {manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"bank.*"}}}, nil, `/caps/c/params/kinds/0: no declared kind of effect matches "bank.*"; declared: model.ask, web.search`},
 		"tool":                  {manifest.Cap{Type: manifest.CapMCP, Params: manifest.CapParams{Tools: []string{"*", "sea*", "serch"}}}, nil, `/caps/c/params/tools/2: no tool of an effect matches "serch": did you mean "search"?`},
 		"model":                 {manifest.Cap{Type: manifest.CapLLM, Params: manifest.CapParams{Models: []string{"small-*", "smal-1"}}}, nil, `/caps/c/params/models/1: no model of an effect matches "smal-1": did you mean "small-1"?`},
 		"tool that params say":  {manifest.Cap{Type: manifest.CapMCP, Params: manifest.CapParams{Tools: []string{"serch"}}}, map[string]manifest.Effect{"a.b": anyTool}, ""},

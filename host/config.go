@@ -246,7 +246,11 @@ func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name 
 		}
 	}()
 	if made, err = factory(s); err != nil {
-		return made, fmt.Errorf("%s %s: %w", what, name, canon.Plain(err))
+		instead := ""
+		if unknown := (*canon.UnknownFieldError)(nil); errors.As(err, &unknown) {
+			instead = manifest.Instead(unknown.Name, unknown.Fields)
+		}
+		return made, fmt.Errorf("%s %s: %w%s", what, name, canon.Plain(err), instead)
 	}
 	if any(made) == nil {
 		return made, fmt.Errorf("%s %s: its factory made none", what, name)

@@ -171,8 +171,8 @@ func commonPrefix(a, b []byte) int {
 func UnmarshalTrusted(data []byte, v any) error {
 	err := codec.dec.Unmarshal(data, v)
 	if unknown := (*cbor.UnknownFieldError)(nil); errors.As(err, &unknown) {
-		if name := unknownField(data, v); name != "" {
-			return fmt.Errorf("canon: there is no field %q", name)
+		if named := unknownField(data, v); named != nil {
+			return named
 		}
 	}
 	if err != nil {

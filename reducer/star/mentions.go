@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
 // Mention is a text that stands in a file.
@@ -34,6 +36,13 @@ type Mentions struct {
 	Effects []Mention // that are asked for: their kinds
 	Calls   []Call
 	Loaded  []Loaded
+	Slips   []Slip
+}
+
+// Slip is a name that ctx has not, and the one that was probably meant.
+type Slip struct {
+	Mention
+	Meant string
 }
 
 // Loaded is a name that a file takes from a module.
@@ -54,8 +63,11 @@ func MentionsOf(file string, source []byte) (*Mentions, error) {
 		f.top(s)
 	}
 	syntax.Walk(tree, func(n syntax.Node) bool {
-		if call, ok := n.(*syntax.CallExpr); ok {
-			f.call(call)
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			f.call(n)
+		case *syntax.DotExpr:
+			f.slip(n)
 		}
 		return true
 	})
@@ -100,6 +112,17 @@ func (f *mentioner) text(e syntax.Expr) (Mention, bool) {
 		return f.text(e.X)
 	}
 	return Mention{text, int(at.Line), int(at.Col)}, ok
+}
+
+// slip looks at what is asked of ctx. A name like none of its own may be that of something else which is called ctx.
+func (f *mentioner) slip(dot *syntax.DotExpr) {
+	of, ok := dot.X.(*syntax.Ident)
+	if names := (*stepContext)(nil).AttrNames(); ok && of.Name == "ctx" && !slices.Contains(names, dot.Name.Name) {
+		if meant := manifest.Nearest(dot.Name.Name, names); meant != "" {
+			at := Mention{dot.Name.Name, int(dot.Name.NamePos.Line), int(dot.Name.NamePos.Col)}
+			f.found.Slips = append(f.found.Slips, Slip{at, meant})
+		}
+	}
 }
 
 // call looks at one call.

@@ -34,7 +34,7 @@ func (w Warning) Place() string {
 }
 
 // Warnings looks for what a valid world file hardly means: events that its code emits by
-// name and no route takes, effects that it asks for and nobody declares, options that no
+// name and no route takes, effects that it asks for and nobody declares, slips in names of ctx, options that no
 // module has, effects that nobody is granted or a budget denies, secrets that are missing,
 // and programs that cannot run. It finds no
 // names that code puts together, and starts nothing.
@@ -87,6 +87,9 @@ func (w *warner) emits(name string, code []byte) {
 		if _, declared := w.m.Effects[e.Text]; !declared {
 			w.code(name, e, fmt.Sprintf("effect %q is asked for, and the manifest does not declare it: the step will fail%s", e.Text, like(w, e.Text, w.m.Effects)))
 		}
+	}
+	for _, s := range all.Slips {
+		w.code(name, s.Mention, fmt.Sprintf("ctx has no .%s: the step will fail; did you mean %q?", s.Text, s.Meant))
 	}
 }
 
