@@ -89,7 +89,7 @@ func liveUnderLaws(t *testing.T, few int, loaded *source.Loaded, place func(*tes
 	if lives >= fewLaws {
 		for _, what := range []string{
 			"started", "control", "applied", "deny", "stop", "crash", "amid", "amid a change", "rolled back",
-			"slot", "rate", "budget", "backoff", "parked", "approved", "in doubt", "in flight",
+			"held", "taken back", "slot", "rate", "budget", "backoff", "parked", "approved", "in doubt", "in flight",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -187,6 +187,7 @@ type lawful struct {
 	place  *placed         // nil: in memory
 	past   journal.History // all records
 	strike int             // writes until one fails; 0: none does
+	deaths int             // of its processes
 }
 
 func newLawful(t *testing.T, seed uint64, loaded *source.Loaded, total map[string]int, place *placed) *lawful {
@@ -215,6 +216,7 @@ func newLawful(t *testing.T, seed uint64, loaded *source.Loaded, total map[strin
 	x.of(&m)
 	m = m.WithDefaults()
 	l := &lawful{t: t, rng: rng, out: new(Outside), laws: make(map[journal.Hash]*law), total: total, place: place}
+	l.out.Unbegun = func(receipt.Task) bool { return rng.IntN(2) == 0 }
 	l.begin(m, loaded.Contents, 1+rng.IntN(12), journal.Seq(1+rng.IntN(60)), int(seed%2))
 	l.laws[l.w.Status().Manifest] = &x
 	return l
@@ -273,6 +275,7 @@ func (l *lawful) fails() error {
 // crash ends the process, whatever it is at. The next one goes on.
 func (l *lawful) crash(how string) {
 	l.total[how]++
+	l.deaths++
 	l.strike = 0
 	if l.place == nil {
 		l.w.Crash()
@@ -396,16 +399,59 @@ func (l *lawful) govern(ctx context.Context) {
 	if l.rng.IntN(4) == 0 {
 		l.strike = 1 + l.rng.IntN(10)
 	}
+	release := l.hold(ctx)
 	err = Adopt(ctx, l.w.World, &next, nil)
 	if l.must(err) {
 		l.total["applied"]++
 	}
+	release()
 	if errors.Is(err, ErrInjected) {
 		l.total["amid a change"]++
 		if l.w.Status().Manifest != canon.Sum(encoded) && l.rng.IntN(2) == 0 {
 			l.must(Adopt(ctx, l.w.World, &next, nil))
 		}
 	}
+}
+
+// hold has the world live on and begin nothing, as where somebody waits for what is under way, in
+// three of four cases.
+func (l *lawful) hold(ctx context.Context) (release func()) {
+	if l.rng.IntN(4) == 0 {
+		return func() {}
+	}
+	flight, deaths := len(l.w.InFlight()), l.deaths
+	release, err := l.w.Hold(ctx)
+	if !l.must(err) {
+		return func() {}
+	}
+	l.total["taken back"] += flight - len(l.w.InFlight())
+	for from, n := l.w.Status().Head.ID, l.rng.IntN(8); n > 0 && l.deaths == deaths; n-- {
+		switch l.rng.IntN(4) {
+		case 0:
+			l.must(l.w.TrySubmit("go", map[string]any{"to": "a", "do": []any{map[string]any{"effect": lawKinds[l.rng.IntN(4)], "param": fmt.Sprint(n)}}}))
+		case 1:
+			l.answer()
+		default:
+			l.must(ErrorOf(l.w.Next(ctx)))
+		}
+		l.must(l.w.Sync())
+		if l.deaths == deaths {
+			require.Zero(l.t, l.startedSince(from), "it is held")
+			l.total["held"]++
+		}
+	}
+	return release
+}
+
+// startedSince counts the attempts that started after a record.
+func (l *lawful) startedSince(from journal.Seq) (n int) {
+	for stored, err := range l.past.Scan(from) {
+		require.NoError(l.t, errors.Join(err, stored.Err))
+		if stored.Record.Kind == journal.KindStarted {
+			n++
+		}
+	}
+	return n
 }
 
 // turnBack makes a snapshot, or goes back to one: rules stay.
