@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +67,18 @@ func (c *cli) rehearseApply(ctx context.Context, lw *local.World, n uint64) erro
 }
 
 func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) error {
+	var says sync.WaitGroup
+	applied := make(chan struct{})
+	says.Go(func() {
+		select {
+		case <-time.After(time.Second):
+			c.note("it waits for what is under way, which worldctl intent list --state in_flight lists; nothing else begins meanwhile")
+		case <-applied:
+		}
+	})
 	id, done, err := lw.Apply(ctx, n, by)
+	close(applied)
+	says.Wait()
 	if err != nil {
 		return err
 	}
