@@ -337,6 +337,36 @@ func TestHeldWorldGoesOnWhereItIsReleased(t *testing.T) {
 	requireSound(t, w)
 }
 
+// TestHoldTakesWhatCameWhenTheWorldWasClosed: what its host gave back then, and what it still ended.
+func TestHoldTakesWhatCameWhenTheWorldWasClosed(t *testing.T) {
+	p := newProbes()
+	p.held = make(chan struct{})
+	opts := p.options("probe")
+	opts.Workers = 1
+	dir := changing(t, p)
+	w := openWith(t, dir, opts)
+	for n := range 5 {
+		ask(t, w, string(rune('a'+n)), "tool.a", n)
+	}
+	for len(p.names()) == 0 {
+		_, err := w.Next(t.Context())
+		require.NoError(t, err)
+	}
+	close(p.held)
+	require.NoError(t, w.Close())
+
+	opts.Still = true
+	w = openWith(t, dir, opts)
+	require.Equal(t, 5, w.Status().Intents[receipt.StateInFlight])
+	release, err := w.Hold(t.Context())
+	require.NoError(t, err)
+	at := w.Status().Intents
+	require.Equal(t, []int{0, len(p.performed), 5 - len(p.performed)}, []int{at[receipt.StateInFlight], at[receipt.StateCommitted], at[receipt.StateOpen]})
+	release()
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
+
 // TestApplyBesideARunningWorld changes the rules again and again while others run
 // the world, send, and wait for the outside.
 func TestApplyBesideARunningWorld(t *testing.T) {

@@ -205,8 +205,7 @@ func (lw *World) Hold(ctx context.Context) (release func(), err error) {
 // hold is Hold, unless first fails.
 func (lw *World) hold(ctx context.Context, first func(*world.World) error) (release func(), err error) {
 	err = lw.Update(func(w *world.World) error {
-		if err := first(w); err != nil || lw.opts.Still {
-			release = func() {}
+		if err := first(w); err != nil {
 			return err
 		}
 		held, err := w.Hold(ctx)
