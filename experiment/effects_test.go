@@ -163,6 +163,8 @@ func TestADocumentAlonePerformsNothing(t *testing.T) {
 		_, err := experiment.Load(asking(t), load)
 		require.ErrorContains(t, err, want)
 	}
+	_, err := experiment.Load(asking(t, "calls: 10", "tokens: 10"), experiment.LoadOptions{Worlds: o.options(), Live: manifest.Live{"model.ask"}})
+	require.ErrorContains(t, err, "10:10: effects: without budget.calls nothing is performed: want effects: {budget: {calls: N}}")
 	s, err := experiment.Load(asking(t, "mode: live", "mode: stub"), experiment.LoadOptions{Worlds: o.options(), Live: manifest.Live{"model.*"}})
 	require.NoError(t, err)
 	require.Empty(t, run(t, s, experiment.Options{Dir: t.TempDir(), Worlds: o.options()}).Failed)

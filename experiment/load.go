@@ -316,6 +316,9 @@ func (l *loader) performs() {
 	case e.Mode == EffectsLive && len(l.live) == 0:
 		l.Fault(at, "effects: mode is live, and an experiment alone performs nothing: type --live KIND for each kind of effects that may be performed, for real, or --effects %s", EffectsRecorded)
 		return
+	case e.Mode == EffectsLive && e.Budget.Calls == 0 && !l.Refused(at):
+		l.Fault(at, "effects: without budget.calls nothing is performed: want effects: {budget: {calls: N}}, so many attempts by all runs together, or --effects %s", EffectsRecorded)
+		return
 	case e.Mode != EffectsLive && len(l.live) > 0:
 		l.Fault(at, "effects: mode is %s, which performs nothing, and %s is to be live", e.Mode, strings.Join(l.live, ", "))
 		return
