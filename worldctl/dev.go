@@ -190,7 +190,7 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 	if err != nil {
 		return err
 	}
-	d.warn(local.Warnings(d.file, rules))
+	d.warn(local.Warnings(d.file, filepath.Dir(d.path(d.file)), rules))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}

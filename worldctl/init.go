@@ -158,7 +158,7 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 		answer.World, answer.WorldID, answer.Head = s.World, s.ID, s.Head
 		return c.object("init", answer, func() {
 			fmt.Fprintf(c.stdout, "world %s is in %s, id %s\n", s.World, f.dir, s.ID)
-			c.warnOf(filepath.Join(f.dir, local.ManifestFile))
+			c.warnOf(filepath.Join(f.dir, local.ManifestFile), f.dir)
 			c.next(f.dir, answer.Template)
 		})
 	})

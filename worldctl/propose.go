@@ -112,7 +112,7 @@ func (c *cli) proposeChange(ctx context.Context, lw *local.World, x *proposeFlag
 	}
 	ofFile := x.patch == "" && c.isFile(name)
 	if ofFile {
-		c.warnOf(name)
+		c.warnOf(name, lw.Dir())
 	}
 	return answer(c, "proposal", func(a *view.Proposal) {
 		if !ofFile {

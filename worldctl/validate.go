@@ -63,7 +63,7 @@ func (c *cli) validate(file string) error {
 	var m *manifest.Manifest
 	var warnings []local.Warning
 	if err == nil {
-		m, warnings = loaded.Manifest, local.Warnings(file, loaded)
+		m, warnings = loaded.Manifest, local.Warnings(file, filepath.Dir(c.path(file)), loaded)
 	}
 	answer, invalid := view.ValidationOf(m, warnings, faults)
 	if invalid != nil {
@@ -100,9 +100,9 @@ func (c *cli) warn(warnings []local.Warning) {
 	}
 }
 
-// warnOf tells what a valid world file hardly means.
-func (c *cli) warnOf(file string) {
+// warnOf tells what a valid world file hardly means for the world in a directory.
+func (c *cli) warnOf(file, home string) {
 	if loaded, err := c.readWorld(file); err == nil {
-		c.warn(local.Warnings(file, loaded))
+		c.warn(local.Warnings(file, home, loaded))
 	}
 }

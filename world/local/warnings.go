@@ -37,9 +37,10 @@ func (w Warning) Place() string {
 // name and no route takes, effects that it asks for and nobody declares, slips in names of ctx, options that no
 // module has, effects that nobody is granted or a budget denies, secrets that are missing,
 // and programs that cannot run. It finds no
-// names that code puts together, and starts nothing.
-func Warnings(file string, loaded *source.Loaded) []Warning {
-	w := warner{file: file, dir: filepath.Dir(file), m: loaded.Manifest, place: loaded.Place}
+// names that code puts together, and starts nothing. Programs and secrets are those of the
+// world whose directory is home.
+func Warnings(file, home string, loaded *source.Loaded) []Warning {
+	w := warner{file: file, dir: filepath.Dir(file), home: home, m: loaded.Manifest, place: loaded.Place}
 	code := make(map[string]manifest.Hash)
 	for _, r := range w.m.Reducers { // order cannot show: sorted below
 		if r.Engine == manifest.EngineStarlark {
@@ -63,7 +64,8 @@ func Warnings(file string, loaded *source.Loaded) []Warning {
 
 // warner gathers warnings.
 type warner struct {
-	file, dir string
+	file, dir string // as it is told
+	home      string // the directory of the world
 	m         *manifest.Manifest
 	place     func(path string) (line, column int)
 	found     []Warning
@@ -137,7 +139,7 @@ func (w *warner) program(kind string, e manifest.Effect) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return
 	}
-	dir, err := filepath.Abs(w.dir)
+	dir, err := filepath.Abs(w.home)
 	if err != nil {
 		return
 	}
@@ -181,7 +183,7 @@ func (w *warner) secrets(kind string, e manifest.Effect) {
 			if _, set := os.LookupEnv("WORLDCTL_SECRET_" + name); !is || set || !filepath.IsLocal(name) {
 				return
 			}
-			if _, err := os.Lstat(filepath.Join(w.dir, hiddenDir, "secrets", name)); err != nil {
+			if _, err := os.Lstat(filepath.Join(w.home, hiddenDir, "secrets", name)); err != nil {
 				w.effect(kind, fmt.Sprintf("there is no secret %s: it is the environment's WORLDCTL_SECRET_%s, or the file %s/secrets/%s", name, name, hiddenDir, name))
 			}
 		}

@@ -34,7 +34,7 @@ effects:
 	loaded, err := source.Load(path)
 	require.NoError(t, err)
 	told, meant := 0, 0
-	for _, w := range local.Warnings(path, loaded) {
+	for _, w := range local.Warnings(path, dir, loaded) {
 		if strings.Contains(w.Message, "is asked for") {
 			told++
 		}
