@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -239,6 +240,11 @@ func args(least, most int) cobra.PositionalArgs {
 			text += fmt.Sprintf("there is only %q", args[len(args)-1])
 		default:
 			text += fmt.Sprintf("%q is one too many", args[most])
+		}
+		if most == 0 && cmd.Flags().Lookup("ticks") != nil {
+			if _, err := strconv.ParseUint(args[0], 10, 64); err == nil {
+				return usagef("type "+cmd.CommandPath()+" --ticks "+args[0], "%s", text)
+			}
 		}
 		example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
 		if most == 0 || example == "" {

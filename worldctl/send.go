@@ -54,6 +54,11 @@ that was refused, and send the rest under another.`,
 			if args[0] == "-" && len(args) > 1 {
 				return usagef("worldctl send - < FILE", "send - takes no data: names and data are on its lines")
 			}
+			for _, name := range []string{"to", "at", "in", "key"} { // as a variable that is not set leaves them
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+					return usagef("type --"+name+" "+takenBy(f)+", or leave it out", "--%s is empty", name)
+				}
+			}
 			when, err := whenOf(at, in)
 			if err != nil {
 				return err

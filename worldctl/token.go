@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -80,10 +81,19 @@ func (c *cli) newToken(of api.TokenLine, file string) error {
 	if c.world != "" {
 		return usagef("type --world-id ID, which worldctl -w "+shellWord(c.world)+" status -o json tells as world_id", "-w does not say for which worlds a token is")
 	}
+	for _, s := range of.Scopes {
+		if !slices.Contains(api.Scopes(), s) {
+			names := strings.Trim(fmt.Sprint(api.Scopes()), "[]")
+			return usagef("the scopes are "+strings.ReplaceAll(names, " ", ", "), "--scope: %q is not a scope", s)
+		}
+	}
+	if words := strings.Fields(of.Name); len(words) != 1 || words[0] != of.Name || words[0][0] == '#' {
+		return usagef("type one word, such as ada", "%q is no name of a token", of.Name)
+	}
 	secret, hash := api.NewToken()
 	line := of.Text(hash)
 	if _, err := api.ParseTokens([]byte(line)); err != nil {
-		return usagef("type worldctl token new --help", "%w", err)
+		return usagef("type worldctl token new --help", "%w", cmp.Or(errors.Unwrap(err), err)) // there is no file, and no line of one
 	}
 	a := tokenAnswer{Name: of.Name, Token: secret, Scopes: of.Scopes, Worlds: of.Worlds, Ahead: of.Ahead, Line: line, File: file}
 	if file != "" {
