@@ -202,6 +202,7 @@ func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
 		"message is text":        {run(`"x"`), at{3, 1, 1}, nil},
 		"no role":                {run(`{"content":"x"}`), at{3, 1, 1}, nil},
 		"empty role":             {run(`{"role":""}`), at{3, 1, 1}, nil},
+		"unknown role":           {run(`{"role":"usr","content":"x"}`), at{3, 1, 1}, nil},
 		"calls are an object":    {calls(`{}`), at{3, 1, 1}, nil},
 		"call is text":           {calls(`["x"]`), at{3, 1, 1}, nil},
 		"call without id":        {calls(`[{"function":{"name":"a","arguments":"{}"}}]`), at{3, 1, 1}, nil},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // plain is a message in the same form, whichever API it was recorded from.
@@ -46,6 +47,9 @@ func plainMessage(fields map[string]any) (plain, error) {
 	if role == "tool" {
 		a, err := answerOf(fields, "tool_call_id", "content")
 		return plain{answers: []answerText{a}}, err
+	}
+	if roles := []string{"assistant", "developer", "system", "user"}; !slices.Contains(roles, role) {
+		return plain{}, fmt.Errorf("role: there is no %q; want one of %s and tool", role, strings.Join(roles, ", "))
 	}
 	said := plain{role: role, content: fields["content"]}
 	if said.calls, err = toolCalls(fields["tool_calls"]); err != nil {
