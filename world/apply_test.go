@@ -302,6 +302,21 @@ func TestWhatIsHeldPermitsNothing(t *testing.T) {
 	require.Len(t, p.out.Performed, 4)
 }
 
+func TestWorldThatIsOnlyReadCanBeHeld(t *testing.T) {
+	p := live(t)
+	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}}})
+	p.Drive()
+	require.Len(t, p.InFlight(), 1)
+	w, err := world.Open(world.Config{
+		Journal: p.Journal, History: p.Journal, Registry: botRegistry(),
+		NewHost: func(string, *manifest.Manifest) (world.Host, error) { return nil, nil },
+	})
+	require.NoError(t, err)
+	release, err := w.Hold(t.Context())
+	require.NoError(t, err)
+	release()
+}
+
 // unverified drops the verifier of a kind.
 func unverified(kind string) func(map[string]manifest.Effect) {
 	return func(effects map[string]manifest.Effect) {

@@ -93,7 +93,7 @@ func (w *World) startTasks(tasks []receipt.Task) {
 		}
 		todo = append(todo, t)
 	}
-	if w.k.stills > 0 && w.k.still {
+	if w.k.stills > 0 { // Hold takes back what was not begun
 		for _, t := range todo {
 			if t.Work == receipt.Perform && w.host.Live(&t.Intent) {
 				todo = append(todo, w.giveBack(t.Permit))

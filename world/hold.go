@@ -36,7 +36,7 @@ func (w *World) Hold(ctx context.Context) (release func(), err error) {
 
 // takeBack begins a tick that permits nothing and takes what the host has not begun.
 func (w *World) takeBack(ctx context.Context) error {
-	if len(w.k.ledger.Unfinished()) == 0 {
+	if w.host == nil || len(w.k.ledger.Unfinished()) == 0 { // without keys nothing is ever permitted
 		return nil
 	}
 	if !w.k.still {
@@ -44,7 +44,8 @@ func (w *World) takeBack(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.finishTick(ctx); err != nil { // what was held back since the world was opened begins, and is given back: see startTasks
+	// What was held back since the world was opened goes to the host now, to be given back: see startTasks.
+	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
 	if err := w.sync(); err != nil {

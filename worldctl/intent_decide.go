@@ -87,9 +87,10 @@ func newIntentStopCommand(c *cli) *cobra.Command {
 backoff before another attempt, an approval, an answer. They end as denied, or as rejected
 where they were attempted before, with code stopped; their cells are told.
 
-What is in flight, in doubt or accepted by the outside is passed over, and counted: what
-may have happened is not undone. Type it again for what comes back of it, or intent resolve
-for what is in doubt. Cells can ask again: a policy that denies, proposed and applied, ends
+What is permitted and not begun yet, as where programs are waiting their turn, is taken
+back first. What is under way, in doubt or accepted by the outside is passed over, and
+counted: what may have happened is not undone. Type it again for what comes back of it, or
+intent resolve for what is in doubt. Cells can ask again: a policy that denies, proposed and applied, ends
 that, too.
 
 In the place of KEY --all, --kind, --cell, --since and --state select: what fits is stopped
