@@ -37,7 +37,7 @@ type LoadOptions struct {
 	Live    manifest.Live // the kinds of effects that may be performed: no document makes any live
 }
 
-// Load reads an experiment and all that it names, and makes its plan. What is wrong is
+// Load reads an experiment and its worlds and files, and makes its plan. What is wrong is
 // reported at once, each with its line and column, as a *source.Error; any other error
 // says that a file or a world cannot be read.
 func Load(file string, o LoadOptions) (*Spec, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// Entry is what the ledger knows of one intent. Record ids are 0 where there
+// Entry is the state of an intent in the ledger. Record ids are 0 where there
 // is no such record yet.
 type Entry struct {
 	_ struct{} `cbor:",toarray"`

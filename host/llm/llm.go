@@ -84,7 +84,7 @@ type adapter struct {
 	client *http.Client
 }
 
-// Perform asks for one completion.
+// Perform requests a completion.
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
 	target, err := governance.ParseLLM(a.setup.Config, call.Permit.Params)
 	if err != nil {

@@ -48,7 +48,7 @@ type (
 	}
 )
 
-// Import asks a server for its tools: the one at url, or the one that command starts in dir.
+// Import lists the tools of a server: at url, or started by command in dir.
 // It makes an effect for each, whose class and idempotent are what the server's
 // annotations say of it, and whose name begins with prefix; a capability that names
 // them; and a policy that has a person approve each call. What a server calls

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// ErrExposed says that others than its owner can use a file that holds secrets.
+// ErrExposed reports a file of secrets with permissions beyond its owner.
 var ErrExposed = errors.New("others can read its secrets; want 0600")
 
 // ErrSize says that there is more to read than was wanted.
@@ -218,8 +218,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// InDir makes a directory, with its parents where they are missing, has it used, and
-// makes its name durable. After an error of use, which must have left nothing in it, the
+// InDir makes a directory with its missing parents, calls use, and syncs the directory's
+// name. After an error of use, which must have left nothing in it, the
 // directories that were made are gone.
 func InDir(dir string, use func() error) error {
 	made, err := makeDir(dir)

@@ -39,7 +39,7 @@ type Mentions struct {
 	Slips   []Slip
 }
 
-// Slip is a name that ctx has not, and the one that was probably meant.
+// Slip is a misspelled attribute of ctx, with the likely correct name.
 type Slip struct {
 	Mention
 	Meant string

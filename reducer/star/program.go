@@ -19,7 +19,7 @@ import (
 // same gas only under one of them. Which one runs a world is part of its rules.
 const Version = "starlark/1+89a6a09411d5"
 
-// Versions are those that there are, oldest first.
+// Versions returns the supported versions of the engine, oldest first.
 func Versions() []string { return []string{Version} }
 
 // MaxSourceBytes is the largest program, and the largest module, that [Compile] takes.
@@ -32,7 +32,7 @@ const entry = "reduce"
 // of the code before it.
 const migration = "migrate"
 
-// SyntaxError says where a program is not one.
+// SyntaxError is a syntax error in a program, with its place.
 type SyntaxError struct {
 	File         string
 	Line, Column int // from 1
@@ -66,7 +66,7 @@ type Program struct {
 	setting  Setting
 }
 
-// Compile is CompileCode for a program that is one file.
+// Compile calls CompileCode for a program of a single file.
 func Compile(version, file string, source []byte) (*Program, error) {
 	return CompileCode(version, Code{File: file, Source: source})
 }
@@ -110,7 +110,7 @@ func (p *Program) Reducer() (reducer.Reducer, error) {
 	return r, err
 }
 
-// Used is what the top level of a program has used, also where it failed.
+// Used counts the gas and memory of a program's top level, also where it failed.
 type Used struct {
 	Gas    uint64
 	Memory uint64 // bytes that it has filled at most, which the instance may go on holding

@@ -177,8 +177,9 @@ func digestOf(how journal.Resolution, entries []receipt.Entry) journal.Hash {
 	return canon.Sum(text)
 }
 
-// DecideAll takes one decision about several intents, as one durable batch: d says who and
-// why; it is bound to the params that each has. The error is that of Preview, or
+// DecideAll applies a decision to several intents in a single durable batch. d has the actor
+// and the reason; the decision is bound to the params of each intent. A stop without a digest
+// first takes back what the host has not begun. The error is that of Preview, or
 // ErrOtherIntents.
 func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*DecidedAll, error) {
 	if b.How == journal.Stop && b.Digest == nil {
