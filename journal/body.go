@@ -49,7 +49,7 @@ const StillVersion = 2
 type Advanced struct {
 	Version
 	To    manifest.Tick `json:"to"`
-	Still bool          `json:"still,omitempty"` // nothing is permitted until the next one: nobody is there to perform it
+	Still bool          `json:"still,omitempty"` // nothing is permitted until the next one: nobody may be there to perform it, or the world is held
 }
 
 // NewAdvanced returns an Advanced in its version.
