@@ -84,6 +84,10 @@ type edit struct {
 // section adds what is new to a section.
 func (e *edit) section(key, value *yaml.Node) {
 	place, has := child(e.root, key.Value)
+	if has != nil && !isNull(has) && has.Kind != value.Kind {
+		e.refuse(has, "want %s, not %s", describe(value), describe(has))
+		return
+	}
 	old := make(map[string]*yaml.Node)
 	if has != nil {
 		e.parts(has, func(name string, part, _ *yaml.Node) { old[name] = part })
@@ -224,6 +228,7 @@ func (e *edit) holds(text, more []byte) bool {
 	}
 	d.lint(root, nil, insideConfig)
 	old, _ := e.value(e.root).(map[string]any)
+	mappings := true // a key that is there twice may be text in the end
 	e.from.entries(e.from.parse(more), func(key, value *yaml.Node) {
 		_, has := child(e.root, key.Value)
 		e.from.parts(value, func(name string, part, _ *yaml.Node) {
@@ -238,9 +243,12 @@ func (e *edit) holds(text, more []byte) bool {
 			if has == nil || old[key.Value] == nil {
 				old[key.Value], has = map[string]any{}, value
 			}
-			old[key.Value].(map[string]any)[name] = e.from.value(part)
+			section, mapping := old[key.Value].(map[string]any)
+			if mappings = mappings && mapping; mapping {
+				section[name] = e.from.value(part)
+			}
 		})
 	})
 	want, err := canon.Marshal(old)
-	return err == nil && bytes.Equal(want, d.canonical(root))
+	return err == nil && mappings && bytes.Equal(want, d.canonical(root))
 }

@@ -82,6 +82,9 @@ func TestNothingIsAddedWhereThatIsNotSure(t *testing.T) {
 		"policies: [{name: a}]\n":             "block style",
 		"effects: {\n}\n":                     "block style",
 		"effects: 5\n":                        "want a mapping",
+		"caps: []\n":                          "want a mapping, not a list",
+		"policies: {}\n":                      "want a list, not a mapping",
+		"caps:\n  a: 1\n\"caps\": x\n":        "block style",
 		"? effects\n: \n":                     "",
 		"caps:\n  a: |+\n    keeps its end\n": "",
 		"caps:\n  a: |+\n    its end\n\n\n":   "block style",
@@ -112,7 +115,7 @@ func means(t *testing.T, text []byte) (m map[string]any) {
 }
 
 func FuzzAdd(f *testing.F) {
-	for _, text := range []string{"world: w\ncaps:\n  a: |+\n    x\n\n", "effects:\n  a: \"b\n   # c\"\n", "policies:\n-\n  name: a\n", "effects: {}\r\ncaps: ~\n...\n"} {
+	for _, text := range []string{"world: w\ncaps:\n  a: |+\n    x\n\n", "effects:\n  a: \"b\n   # c\"\n", "policies:\n-\n  name: a\n", "effects: {}\r\ncaps: ~\n...\n", "caps:\n  a: 1\n\"caps\": x\n", "policies:\n-\r "} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -120,8 +123,8 @@ func FuzzAdd(f *testing.F) {
 		if err != nil || len(added) == 0 {
 			return
 		}
-		for line := range strings.Lines(text) { // each is there still, but for what said that a section is empty
-			if line = strings.TrimRight(line, "\r\n"); !strings.ContainsAny(line, "{[~n") {
+		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\n\r\u0085\u2028\u2029", r) }) {
+			if !strings.ContainsAny(line, "{[~n") { // each is there still, but for what said that a section is empty
 				require.Contains(t, string(got), line)
 			}
 		}
