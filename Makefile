@@ -174,17 +174,8 @@ pictures: ## make the pictures of docs/ui.md and the plots of the examples, with
 	DOCS=$(CURDIR)/docs/pictures $(GO) test -C tools/browser -count=1 -run '^TestPictures$$' .
 	EXAMPLES=$(CURDIR)/examples $(GO) test -C tools/browser -count=1 -run '^TestPicturesOfModels$$' .
 
-bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
-	bin/bench kernel
-	bin/bench effects
-	bin/bench recover
-	bin/bench shadow
-	bin/bench verify
-	bin/bench serve
-	bin/bench submit
-	bin/bench crowd
-	bin/bench talk
-	bin/bench sweep
+bench: bin/bench ## measure kernel, effects, shadows, verification, the API and models beside what they are compared with, then the packages
+	for what in kernel effects shadow verify submit sweep snapshot moment; do bin/bench $$what || exit 1; done
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 bench-long: bin/bench ## measure what an event costs in a world of 10 million records, an effect after a million, and opening them

@@ -6,7 +6,6 @@ replace github.com/worldkernel/worldkernel => ../..
 
 require (
 	github.com/cockroachdb/pebble/v2 v2.1.7
-	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/mattn/go-sqlite3 v1.14.52
 	github.com/prometheus/procfs v0.22.0
@@ -14,7 +13,6 @@ require (
 	github.com/spf13/pflag v1.0.9
 	github.com/stretchr/testify v1.12.1
 	github.com/worldkernel/worldkernel v0.0.0-00010101000000-000000000000
-	golang.org/x/mod v0.42.0
 	golang.org/x/sys v0.49.0
 )
 
@@ -61,6 +59,7 @@ require (
 	go.yaml.in/yaml/v4 v4.0.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20261011100332-faecfb24eb49 // indirect
+	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

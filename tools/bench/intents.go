@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,14 @@ func (b *intentsBench) round(ctx context.Context, r *run) {
 	r.add("verify, heap", "MiB", "", most)
 	r.add("verify, process", "MiB", "", peak())
 	r.must(lw.Close())
+}
+
+// heap returns how many bytes live on it.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // peak returns how many MiB of memory the process has had at most since forgetPeak; 0: this

@@ -55,9 +55,9 @@ Several rounds are measured, and the medians shown with the least and the most.`
 	}
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "table", "`FORM` of the figures: table or json")
 	root.PersistentFlags().BoolVarP(&p.quiet, "quiet", "q", false, "nothing on stderr but errors")
-	root.AddCommand(newKernelCommand(p), newEffectsCommand(p), newRecoverCommand(p), newSnapshotCommand(p), newMomentCommand(p),
-		newShadowCommand(p), newVerifyCommand(p), newServeCommand(p), newSubmitCommand(p), newColumnsCommand(p), newCrowdCommand(p), newProfileCommand(p),
-		newSegmentsCommand(p), newLongCommand(p), newIntentsCommand(p), newTalkCommand(p), newSweepCommand(p), newAgentsCommand(p), newPeersCommand(p), newPostgresCommand(p))
+	root.AddCommand(newKernelCommand(p), newEffectsCommand(p), newSnapshotCommand(p), newMomentCommand(p),
+		newShadowCommand(p), newVerifyCommand(p), newSubmitCommand(p),
+		newLongCommand(p), newIntentsCommand(p), newSweepCommand(p), newPeersCommand(p), newPostgresCommand(p))
 	return root
 }
 

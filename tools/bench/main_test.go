@@ -18,7 +18,7 @@ import (
 // one with the peers.
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) > 1 && (os.Args[1] == "recover" || os.Args[1] == "submit"):
+	case len(os.Args) > 1 && os.Args[1] == "submit":
 		main()
 	case len(os.Args) > 1 && os.Args[1] == "-peer":
 		standIn(os.Args[2])
@@ -33,19 +33,13 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 	for _, line := range []string{
 		"kernel --events 2000 --cells 10 --idle 100 --rounds 1",
 		"effects --cells 1,3 --effects 4 --rounds 2",
-		"recover --cells 5 --effects 10 --rounds 1",
 		"snapshot --cells 100 --events 500 --keys 10 --bytes 200000 --rounds 1",
 		"moment --events 3000 --ahead 1000 --keys 10 --looks 3 --whole 1 --rounds 1",
 		"shadow --events 200 --cells 10 --rounds 1",
 		"verify --records 2000 --cells 10 --rounds 1",
-		"talk --turns 20 --rounds 1",
 		"sweep --agents 50 --ticks 3 --sizes 50,100 --rounds 1",
-		"serve --clients 3 --for 50ms --rounds 1",
 		"submit --clients 3 --tokens 2 --batch 5 --for 50ms --rounds 1",
-		"profile --events 2000 --cells 10 --callers 2 --effects 5 --rounds 1",
-		"segments --events 2000 --cells 10 --rounds 1",
 		"long --records 102000 --window 1000 --cells 10 --rounds 1",
-		"columns --records 4000 --cells 10 --rounds 1",
 	} {
 		name, _, _ := strings.Cut(line, " ")
 		t.Run(name, func(t *testing.T) { measures(t, name, line+" --dir "+t.TempDir()) })
@@ -55,7 +49,7 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 // TestPostgresIsMeasured is for itself: whoever runs a server could not enter the directory of a test.
 func TestPostgresIsMeasured(t *testing.T) {
 	pgtest.Shared(t) // or it is skipped
-	measures(t, "postgres", "postgres --events 2000 --cells 10 --singles 20 --worlds 4 --waits 5 --rounds 1")
+	measures(t, "postgres", "postgres --events 2000 --cells 10 --singles 20 --rounds 1")
 }
 
 func measures(t *testing.T, name, line string) {

@@ -27,7 +27,6 @@ import (
 type postgresBench struct {
 	events, cells int
 	singles       int
-	worlds, waits int
 	scope
 }
 
@@ -37,10 +36,7 @@ A server is started for it, with what PostgreSQL is set to when it is installed.
 events go to a world in a directory and to one whose journal lies on the server. The raw
 frames are the rows that came of it, packed as they are: each is inserted into a table of
 the same shape by a statement of its own, one after the other, without a kernel and without
-anything that guards them. Opening is cold without the local copy. Quiet worlds wait for
-each of their events: grouped, those that wait go in one statement; alone, each world has
-connections and statements of its own, of which two are under way, as many as of grouped
-ones, or all at once. Where the CPU of an event goes is told by part, as by bench profile.
+anything that guards them. Opening is cold without the local copy.
 
 The server is beside --dir, which the user who runs it has to be able to enter.`
 
@@ -50,8 +46,6 @@ func newPostgresCommand(p *program) *cobra.Command {
 	f.IntVar(&b.events, "events", 500_000, "how many events to handle; each is two records")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
 	f.IntVar(&b.singles, "singles", 2_000, "how many events to wait for, one after the other")
-	f.IntVar(&b.worlds, "worlds", 64, "how many quiet worlds there are")
-	f.IntVar(&b.waits, "waits", 100, "how many events each of them waits for")
 	return cmd
 }
 
@@ -68,7 +62,6 @@ func (b *postgresBench) run(ctx context.Context, r *run) {
 		defer p.store.Close()
 		b.bulk(ctx, p)
 		b.one(ctx, p)
-		b.quietly(ctx, p)
 	})(ctx, r)
 }
 
@@ -153,13 +146,12 @@ func (p *onPostgres) cost(name string, events int, s spent) {
 
 // bulk measures many events of one world, and opening it.
 func (b *postgresBench) bulk(ctx context.Context, p *onPostgres) {
-	var here, there map[string]time.Duration
 	lw := p.accounts(p.at("directory"))
-	inPebble := p.measure(func() { here = p.profiled(func() { p.credit(ctx, lw, b.events, b.cells) }) })
+	inPebble := p.measure(func() { p.credit(ctx, lw, b.events, b.cells) })
 	inPebble.server = 0 // it had nothing to do with it
 	p.must(lw.Close())
 	lw = p.world(ctx, "bulk")
-	onServer := p.measure(func() { there = p.profiled(func() { p.credit(ctx, lw, b.events, b.cells) }) })
+	onServer := p.measure(func() { p.credit(ctx, lw, b.events, b.cells) })
 	records := float64(lw.Status().Head.ID)
 	p.must(lw.Close())
 	frames, size := p.frames(ctx)
@@ -176,8 +168,6 @@ func (b *postgresBench) bulk(ctx context.Context, p *onPostgres) {
 	p.add("log / raw frames", "ratio", "", raw.Wall.Seconds()/log.Wall.Seconds())
 	p.add("records a frame", "records", "", records/float64(len(frames)))
 	p.add("a record, with its index", "bytes", "<= 40", float64(size)/records)
-	p.addParts("directory", "event", here, b.events)
-	p.addParts("PostgreSQL", "event", there, b.events)
 	p.opening("open, with the copy", "")
 	p.must(os.RemoveAll(p.options("bulk").Copy))
 	p.opening("open, cold", "<= 2")

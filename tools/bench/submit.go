@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -183,6 +184,14 @@ func submitDirectly(ctx context.Context, lw *local.World, e clientEvent, batch i
 		}
 	})
 	return err
+}
+
+func journalData(e clientEvent) canon.Raw {
+	data, err := canon.Marshal(e)
+	if err != nil {
+		panic(err) // it can be marshalled
+	}
+	return data
 }
 
 // close closes a world that has each event that was accepted once.

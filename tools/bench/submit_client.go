@@ -49,10 +49,18 @@ func (b *submitBench) ask(connect func(client int) (ask, error), batch int) (*lo
 	}
 	working.Wait()
 	l.Wall, l.CPU = time.Since(began), cpuTime()-cpu
-	all := submitted{took: slices.Concat(took...)}
-	slices.Sort(all.took)
-	l.Requests, l.P50, l.P99 = len(all.took), all.part(50), all.part(99)
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	l.Requests, l.P50, l.P99 = len(all), part(all, 50), part(all, 99)
 	return l, errors.Join(errs...)
+}
+
+// part returns how many milliseconds a part of what took so long did not take longer than.
+func part(took []time.Duration, percent int) float64 {
+	if len(took) == 0 {
+		return 0
+	}
+	return float64(took[(len(took)-1)*percent/100].Microseconds()) / 1000
 }
 
 // runClients is a process of clients of a server, which prints what has come of them.
