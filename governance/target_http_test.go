@@ -393,6 +393,9 @@ func FuzzParseHTTP(f *testing.F) {
 // requireStableURL requires that what a target says of itself is what anyone
 // reads who gets its URL.
 func requireStableURL(t *testing.T, target *HTTPTarget) {
+	if len(target.URL.String()) > maxURLBytes {
+		return // what is escaped in it, and a query, come to more than one that is given may have
+	}
 	again, err := parseURL(target.URL.String())
 	require.NoError(t, err, target.URL)
 	require.Equal(t, target.Host, again.Host)
