@@ -114,8 +114,10 @@ func completion(data canon.Raw, ignored []string) (canon.Raw, bool) {
 		"message": message, "finish_reason": item(choice, "finish_reason"),
 		"usage": item(data, "usage"), "model": item(data, "model"),
 	}
-	if fault, err := canon.Lookup(choice, "error"); err == nil && string(fault) != canon.Null {
-		fields["error"] = fault
+	for _, of := range []canon.Raw{data, choice} { // the nearer one counts
+		if fault := item(of, "error"); string(fault) != canon.Null {
+			fields["error"] = fault
+		}
 	}
 	if len(ignored) > 0 {
 		names := canon.AppendArray(nil, len(ignored))

@@ -12,7 +12,7 @@
 //
 //	message        the first choice's, as the server wrote it: role, content, tool_calls, …
 //	finish_reason  likewise
-//	error          likewise, where there is one: routers have what went wrong half-way there
+//	error          likewise, or else that beside the choices: routers have what went wrong half-way there
 //	model, usage   as the server wrote them, or null
 //	ignored        names of params that were not sent, or not as a whole; absent if all were
 //

@@ -100,11 +100,16 @@ func at(t testing.TB, payload canon.Raw, path ...string) string {
 }
 
 func TestAnErrorInThePlaceOfAnAnswerIsInThePayload(t *testing.T) {
-	broken := strings.Replace(answer, `"finish_reason":"stop"`, `"finish_reason":"error","error":{"code":502,"message":"overloaded"}`, 1)
-	s := serve(t, canned(200, broken))
-	got, err := adapterFor(t, s.URL, "", manifest.Effect{}).Perform(t.Context(), callOf(t, `{"messages":[]}`))
-	require.NoError(t, err)
-	require.Equal(t, `"overloaded"`, at(t, got.Payload, "error", "message"))
+	for broken, says := range map[string]string{
+		strings.Replace(answer, `"finish_reason":"stop"`, `"finish_reason":"error","error":{"code":502,"message":"overloaded"}`, 1):        `{"code":502,"message":"overloaded"}`,
+		strings.Replace(answer, `{`, `{"error":"the stream broke off",`, 1):                                                                `"the stream broke off"`,
+		strings.Replace(`{"error":"so",`+answer[1:], `"finish_reason":"stop"`, `"finish_reason":null,"error":{"message":"overloaded"}`, 1): `{"message":"overloaded"}`,
+	} {
+		s := serve(t, canned(200, broken))
+		got, err := adapterFor(t, s.URL, "", manifest.Effect{}).Perform(t.Context(), callOf(t, `{"messages":[]}`))
+		require.NoError(t, err)
+		require.JSONEq(t, says, at(t, got.Payload, "error"))
+	}
 }
 
 func TestRequestIsWhatTheGateJudged(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // it changes what a proposal of the same files brings. It should be meant.
 func TestModulesOfTheLibraryAreWhatTheyWere(t *testing.T) {
 	for name, sum := range map[string]string{
-		"@agent/v1":    "c4281714c98a1f100e4f287508e3f4d7b4ffbdba85d0fbeaf1ab22e8fd907cbf",
+		"@agent/v1":    "98f762fc57c39c93e0e54c44d92b83dc0733bb942695af29401c7f0e9f7d5aed",
 		"@grid/v1":     "d71341d7b825c45653d075629bd6aae84ddfc0ce55d464ad6d05d0f63f1e5bed",
 		"@network/v1":  "937a15e1407549160e461175ed6a7dc49a398527f379c44ad895424ac8b174b6",
 		"@random/v1":   "f0eb2eb7bfc10281daaeaf1124c7b6dc3adef921556a36676e7c27a059d4dc53",
