@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +27,7 @@ const utf8BOM = "\ufeff"
 const (
 	codeNoSession = -32001 // what servers say that do not know a session
 	errSession    = `{"jsonrpc":"2.0","id":"lost","error":{"code":-32001,"message":"the server does not know the session any more"}}`
-	errAstray     = `{"jsonrpc":"2.0","id":%v,"error":{"code":-32603,"message":"the server has answered another request"}}`
+	errAstray     = `{"jsonrpc":"2.0","id":%v,"error":{"code":-32603,"message":%s}}`
 )
 
 // normalize has the SDK read an answer that only looks odd: server-sent events with any line ends,
@@ -38,16 +40,16 @@ func normalize(resp *http.Response, x *exchange) {
 	}
 	resp.ContentLength = -1
 	resp.Header.Del("Content-Length")
-	b := &messages{in: bufio.NewReader(body), Closer: body, x: x}
-	switch strings.ToLower(strings.TrimSpace(kind)) {
+	b := &messages{in: bufio.NewReader(body), Closer: body, x: x, accepted: resp.StatusCode/100 == 2}
+	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
 	case typeEvents:
 		b.next = b.event
 		resp.Header.Set("Content-Type", typeEvents)
-	case "", typeJSON, "text/plain", "application/octet-stream", "application/json-rpc":
-		b.next = b.whole
-		resp.Header.Set("Content-Type", typeJSON)
 	default:
 		b.next = b.whole
+		if b.called() || slices.Contains([]string{"", "text/plain", "application/octet-stream", "application/json-rpc"}, kind) {
+			resp.Header.Set("Content-Type", typeJSON)
+		}
 	}
 	resp.Body = b
 }
@@ -60,6 +62,8 @@ type messages struct {
 	next func() error // reads on
 	out  []byte       // what is to be read
 	err  error
+
+	accepted bool // the status is 2xx
 
 	begun bool
 	skip  bool // a line feed, which belongs to the carriage return before
@@ -89,11 +93,15 @@ func (m *messages) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// whole reads a body that is one message.
+// called reports whether it answers a call, which alone ends with it.
+func (m *messages) called() bool { return m.x != nil && m.x.request.Load() != nil }
+
+// whole reads a body that is one message. One that does not answer its call, or broke off, is an error of that call:
+// at others the SDK would give up the connection, and the calls beside it.
 func (m *messages) whole() error {
 	data, err := io.ReadAll(m.in)
 	m.out = data
-	if err != nil {
+	if err != nil && !(m.called() && m.accepted) {
 		return err
 	}
 	messages, _ := plain(data)
@@ -102,9 +110,16 @@ func (m *messages) whole() error {
 			m.out = text
 		}
 	}
-	if decodeResponse(m.out) != nil && m.x.replyIn(m.out) == nil {
+	if m.called() && (m.accepted || decodeResponse(m.out) != nil) && m.x.replyIn(m.out) == nil {
 		m.x.astray.Store(true)
-		m.out = fmt.Appendf(nil, errAstray, m.x.request.Load().ID.Raw())
+		why := "the server has answered another request"
+		switch {
+		case err != nil:
+			why = "the server's answer broke off: " + err.Error()
+		case decodeResponse(m.out) == nil:
+			why = fmt.Sprintf("the server's answer is no message: %.200q", data)
+		}
+		m.out = m.x.none(why)
 	}
 	return io.EOF
 }
@@ -179,13 +194,18 @@ func (x *exchange) lost(resp *http.Response) {
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// refused has a 4xx, which x has, be about its request alone. Where it brings no answer the SDK gives
-// up the connection, and with it the calls beside this one, at all but a few; 429 is one of these.
+// refused has an answer that is no 2xx be about the request of x alone, whatever it is.
 func (x *exchange) refused(resp *http.Response) {
 	data, _ := io.ReadAll(resp.Body) // what can be read of it
 	_ = resp.Body.Close()
-	if x.replyIn(data) == nil {
-		resp.StatusCode = http.StatusTooManyRequests
+	if x.replyIn(data) == nil && x.request.Load() != nil {
+		data = x.none(fmt.Sprintf("%s: %.200q", resp.Status, data))
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
+}
+
+// none is the answer to a call in the place of what is none.
+func (x *exchange) none(why string) []byte {
+	text, _ := json.Marshal(why) // it is text
+	return fmt.Appendf(nil, errAstray, x.request.Load().ID.Raw(), text)
 }

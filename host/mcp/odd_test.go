@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,6 +38,8 @@ var oddities = map[string]string{
 	"a rest":      `[{"type":"text","text":"fine"}]`,
 	"echoes":      `[{"type":"text","text":"fine"}]`,
 	"bad tools":   `[{"type":"text","text":"fine"}]`,
+	"indented":    `[{"type":"text","text":"fine"}]`,
+	"long banner": `[{"type":"text","text":"fine"}]`,
 }
 
 // runOdd is a server with one oddity.
@@ -50,8 +53,11 @@ func runOdd(odd string, in io.Reader, out io.Writer) {
 			line("")
 		}
 	}
-	if odd == "banner" {
+	switch odd {
+	case "banner":
 		line("server ready")
+	case "long banner":
+		line(strings.Repeat("=", 2*maxMessageBytes))
 	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		var msg struct {
@@ -86,6 +92,11 @@ func runOdd(odd string, in io.Reader, out io.Writer) {
 			case "echoes": // logs of what it gets and says, but for the secrets
 				line("DEBUG <- " + lines.Text())
 				line(`DEBUG -> {"id":` + string(msg.ID) + `,"result":"***"}`)
+			case "indented":
+				var indented bytes.Buffer
+				_ = json.Indent(&indented, []byte(text), "", "  ")
+				line("{ a: 1,")
+				text = strings.Replace(indented.String(), `"result"`, `"rows": [`+"\n"+`{"id":1,"result":{}}],`+"\r\n\n"+`"result"`, 1)
 			case "half lines":
 				_, _ = io.WriteString(out, text[:20])
 				text = text[20:]
@@ -147,6 +158,28 @@ func TestLinesThatAreNoMessagesAreKept(t *testing.T) {
 	said := p.stderr.String()
 	for _, stray := range []string{`on stdout: "ready"`, `on stdout: "{\"level\":30`, `on stdout: "[1"`} {
 		require.Contains(t, said, stray)
+	}
+}
+
+// A message may have several lines. What comes between two whole ones was cut.
+func TestMessagesOfSeveralLinesAreRead(t *testing.T) {
+	const one, two = `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":2,"result":{"a":"{\\\"["}}`
+	const parts = "{\"jsonrpc\":\n\"2.0\",\"id\":2,\n\r\n\t\"result\":{\n\"a\":\"{\\\\\\\"[\"}}\n"
+	for printed, want := range map[string]string{
+		parts: two, one + "\n" + parts + one + "\n": one + two + one, utf8BOM + parts: two, "[\n" + one + ",\n" + parts + "]\n" + one + "\n": one + two + one,
+		parts[:30] + "\n" + one + "\n" + parts:                                       one + two,
+		parts[:30] + "broken\n" + parts:                                              two,
+		parts[:30] + "\n}}\n" + parts:                                                two,
+		"{\n\"level\":30\n}\n" + parts:                                               two,
+		parts[:12] + strings.Repeat(" ", 16<<20) + "\n" + parts:                      two,
+		parts[:12] + strings.Repeat(strings.Repeat(" ", 1<<10)+"\n", 17<<10) + parts: two,
+		strings.Repeat("=", 40<<20) + "\n" + parts:                                   two,
+		parts[:len(parts)-1]:                                                         "",
+	} {
+		p := &process{stderr: host.Setup{}.Tail(maxStderrBytes), eof: make(chan struct{})}
+		got, err := io.ReadAll(&reader{process: p, lines: bufio.NewReader(strings.NewReader(printed))})
+		require.NoError(t, err)
+		require.Equal(t, want, strings.ReplaceAll(string(got), "\n", ""), "%.200q", printed) //nolint:testifylint // to the letter
 	}
 }
 

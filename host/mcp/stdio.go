@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -163,6 +165,8 @@ type (
 		*process
 		lines *bufio.Reader
 		rest  []byte // of a line that is a message
+		begun []byte // a message of which there are lines to come
+		depth int    // of begun
 	}
 	writer process
 )
@@ -176,11 +180,11 @@ func (r *reader) Read(b []byte) (int, error) {
 			close(r.eof) // the SDK reads no further
 			return 0, err
 		}
-		if len(line) > maxMessageBytes {
+		if len(line) > maxMessageBytes && begins(line) {
 			r.rest = line // which the SDK refuses
 			continue
 		}
-		messages, stray := plain(line)
+		messages, stray := r.messages(line)
 		for _, message := range messages {
 			r.rest = append(append(r.rest, message...), '\n')
 		}
@@ -193,14 +197,75 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// line returns the next line, with its end, or so much of it that it is too long. What
-// a program has not ended with a line feed before it ended is no message.
+// messages returns the messages that end with a line, and what is none. Some programs write one in several lines;
+// what one with its version comes after, in a line of its own, was cut.
+func (r *reader) messages(line []byte) (messages [][]byte, stray []byte) {
+	if len(line) > maxMessageBytes {
+		r.begun = nil
+		return nil, line
+	}
+	messages, stray = plain(line)
+	within := len(r.begun) > 0
+	switch deeper, whole := nesting(line); {
+	case within && len(messages) > 0 && bytes.Contains(line, []byte(`"jsonrpc"`)):
+		stray = append(r.begun, stray...)
+	case within && (!whole || len(r.begun)+len(line) > maxMessageBytes):
+		messages, stray = nil, append(r.begun, line...)
+	case within:
+		r.begun, r.depth = append(r.begun, line...), r.depth+deeper
+		if r.depth > 0 {
+			return nil, nil
+		}
+		messages, stray = plain(r.begun)
+	case whole && deeper > 0 && len(messages) == 0 && begins(line) && goesOn(line):
+		r.begun, r.depth = line, deeper
+		return nil, nil
+	}
+	r.begun = nil
+	return messages, stray
+}
+
+// begins reports whether a line may begin a message.
+func begins(line []byte) bool {
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(utf8BOM)))
+	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
+}
+
+// goesOn reports whether a line is the beginning of a JSON value, and not all of it.
+func goesOn(line []byte) bool {
+	var value json.RawMessage
+	return errors.Is(json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(line, []byte(utf8BOM)))).Decode(&value), io.ErrUnexpectedEOF)
+}
+
+// nesting returns how much deeper a line of JSON ends than it begins, and whether it ends outside of a text.
+func nesting(line []byte) (deeper int, whole bool) {
+	text := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			deeper++
+		case c == '}' || c == ']':
+			deeper--
+		}
+	}
+	return deeper, !text
+}
+
+// line returns the next line, with its end, or so much of it that it is too long; if it begins no message, then
+// up to its end. What a program has not ended with a line feed before it ended is no message.
 func (r *reader) line() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.lines.ReadSlice('\n')
-		line = append(line, part...)
-		if err == nil || len(line) > maxMessageBytes {
+		if len(line) <= maxMessageBytes {
+			line = append(line, part...)
+		}
+		if err == nil || len(line) > maxMessageBytes && begins(line) {
 			return line, nil
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

@@ -78,12 +78,15 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if probe, _ := req.Context().Value(probeKey{}).(bool); probe {
 		return probed(resp), nil
 	}
+	if req.Header.Get(sessionHeader) != "" {
+		resp.Header.Del(sessionHeader) // the SDK would end a session whose server calls it something else
+	}
 	normalize(resp, x)
 	switch {
 	case x == nil:
 	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
 		x.lost(resp)
-	case resp.StatusCode/100 == 4:
+	case resp.StatusCode/100 != 2:
 		x.refused(resp)
 	}
 	return resp, nil

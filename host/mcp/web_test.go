@@ -269,10 +269,33 @@ func TestCallThatASessionWasLostForIsMadeInAnother(t *testing.T) {
 	}
 }
 
-// TestARefusedCallEndsNoOther: of two calls at once a server refuses one, and answers the other after that.
-func TestARefusedCallEndsNoOther(t *testing.T) {
+// TestACallThatIsNotAnsweredEndsNoOther: of two calls at once a server answers one with what is no answer, and the other after that.
+func TestACallThatIsNotAnsweredEndsNoOther(t *testing.T) {
+	bad := map[string]struct {
+		answer http.HandlerFunc
+		code   string // empty: nobody can tell
+		says   string
+	}{
+		"HTML":            {answerWith(200, "<html>", "Content-Type", "text/html"), "", "<html>"},
+		"no message":      {answerWith(200, `{"error":"log in"}`, "Content-Type", "application/json"), "", "log in"},
+		"nothing":         {answerWith(200, ""), "", "no message"},
+		"no content":      {answerWith(206, "", "Content-Type", "text/event-stream"), "", ""},
+		"cut":             {answerWith(200, "{", "Content-Type", "application/json", "Content-Length", "100"), "", "broke off"},
+		"over-size":       {answerWith(200, strings.Repeat(" ", maxMessageBytes+1), "Content-Type", "application/json"), "too_large", ""},
+		"of a session":    {answerWith(200, "", sessionHeader, "another"), "", ""},
+		"to somewhere":    {answerWith(307, "", "Location", "/elsewhere"), "http_307", "307 Temporary Redirect"},
+		"not implemented": {answerWith(501, "no"), "http_501", ""},
+	}
 	for _, status := range []int{400, 401, 403, 410, 422, 429, 500} {
-		t.Run(strconv.Itoa(status), func(t *testing.T) {
+		code := fmt.Sprintf("http_%d", status)
+		bad[code] = struct {
+			answer http.HandlerFunc
+			code   string
+			says   string
+		}{answerWith(status, "no", "Content-Type", "text/plain"), code, ""}
+	}
+	for name, of := range bad {
+		t.Run(name, func(t *testing.T) {
 			w := serve(t, nil)
 			w.old.Store(true)
 			a := w.adapter(t)
@@ -289,7 +312,7 @@ func TestARefusedCallEndsNoOther(t *testing.T) {
 					answerWith(200, `{"jsonrpc":"2.0","id":`+string(msg.ID)+`,"result":{"content":[{"type":"text","text":"fine"}]}}`, "Content-Type", "application/json")(rw, r)
 					return
 				}
-				answerWith(status, "no", "Content-Type", "text/plain")(rw, r)
+				of.answer(rw, r)
 			})
 			w.onCall.Store(&both)
 			answered, call := make(chan host.Result, 1), callOf(t, "echo", `{}`)
@@ -300,8 +323,13 @@ func TestARefusedCallEndsNoOther(t *testing.T) {
 			<-arrived
 			refused, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
 			close(over)
-			require.NoError(t, err)
-			require.Equal(t, fmt.Sprintf(`"http_%d"`, status), at(t, refused.Payload, "code"))
+			if of.code == "" {
+				require.ErrorContains(t, err, of.says)
+			} else {
+				require.NoError(t, err)
+				require.Equal(t, strconv.Quote(of.code), at(t, refused.Payload, "code"))
+				require.Contains(t, string(refused.Payload), of.says)
+			}
 			got := <-answered
 			require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
 		})
