@@ -24,12 +24,8 @@ func V(n uint64) Version { return Version{V: n} }
 
 func (x *Version) version() uint64 { return x.V }
 
-// BodyVersion is the version of every struct whose row in kinds.go names no other.
+// BodyVersion is the version of every struct. Another is refused by name.
 const BodyVersion = 1
-
-// ResumedVersion is the version of a Resumed that names who decided. Version 1 has neither
-// Actor nor Reason; such records are read, and are what nobody who says a name is written as.
-const ResumedVersion = 2
 
 // Created is the payload of world.created, record 1.
 type Created struct {
@@ -42,9 +38,6 @@ type Created struct {
 	Engines  Engines `json:"engines"`
 }
 
-// StillVersion is the version of an Advanced that is Still. Version 1 has no item for that.
-const StillVersion = 2
-
 // Advanced is the payload of clock.advanced: a tick begins.
 type Advanced struct {
 	Version
@@ -52,20 +45,8 @@ type Advanced struct {
 	Still bool          `json:"still,omitempty"` // nothing is permitted until the next one: nobody may be there to perform it, or the world is held
 }
 
-// NewAdvanced returns an Advanced in its version.
-func NewAdvanced(to manifest.Tick, still bool) Advanced {
-	v := uint64(BodyVersion)
-	if still {
-		v = StillVersion
-	}
-	return Advanced{Version: V(v), To: to, Still: still}
-}
-
-// KeyedVersion is the version of a Submitted under a key. Version 1 has neither that nor what is
-// said of it; such records are read, and are what is submitted without one.
-const KeyedVersion = 2
-
-// Submitted is the payload of event.submitted.
+// Submitted is the payload of event.submitted. Under, Of and Nth are one item of it: an array
+// of the three, or null.
 type Submitted struct {
 	Version
 	Name   string        `json:"name"`
@@ -92,7 +73,7 @@ type Resumed struct {
 	Cell string `json:"cell"`
 	Skip bool   `json:"skip"` // without the event that failed
 
-	Actor  string `json:"actor"`  // "": not on the record, which has version 1
+	Actor  string `json:"actor"`  // "": it is not known who decided
 	Reason string `json:"reason"` // "": none was given
 }
 
@@ -180,11 +161,7 @@ type Started struct {
 	Nonce   receipt.Nonce `json:"nonce"`
 }
 
-// TaggedTimerVersion is the version of a TimerSet with a tag.
-const TaggedTimerVersion = 2
-
-// TimerSet is the payload of timer.set. Without a tag it has version 1, and no item for
-// one.
+// TimerSet is the payload of timer.set.
 type TimerSet struct {
 	Version
 	Cell     string        `json:"cell"`

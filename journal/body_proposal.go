@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -80,15 +79,4 @@ type Migrated struct {
 	N     uint64 `json:"n"`     // steps taken
 	State Hash   `json:"state"` // of the new state
 	Gas   uint64 `json:"gas"`
-}
-
-// Append implements Body.
-func (x *Applied) Append(b []byte) []byte {
-	b = appendHead(b, 6+x.Engines.items(x.V), x.V)
-	b = canon.AppendUint(b, x.Proposal)
-	b = canon.AppendBytes(b, x.Manifest[:])
-	b = canon.AppendBytes(b, x.Base[:])
-	b = canon.AppendText(b, x.Actor)
-	b = canon.AppendText(b, x.Kernel)
-	return x.Engines.append(b, x.V)
 }

@@ -108,9 +108,6 @@ const (
 	MadeUpFor    Disposition = "made_up_for"  // it is in the history that comes back, and is done no more: an earlier rollback made up for it
 )
 
-// ForkSeedVersion is the version of a Forked that says a seed. Version 1 has none.
-const ForkSeedVersion = 2
-
 // Forked is the payload of world.forked: from here on this is another world.
 type Forked struct {
 	Version

@@ -2,7 +2,7 @@ package journal
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -10,9 +10,8 @@ import (
 )
 
 // decodeFrequent reads the payloads of the kinds that most records have without the
-// library, which takes several times as long, and those of version 1 whose struct has
-// another shape today. It returns nil for what it leaves to the library: other kinds,
-// and whatever is wrong.
+// library, which takes several times as long. It returns nil for what it leaves to the
+// library: other kinds, and whatever is wrong.
 func decodeFrequent(kind Kind, payload []byte) Body {
 	r := canon.NewReader(payload)
 	short := false
@@ -25,14 +24,17 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	var body Body
 	switch kind {
 	case KindSubmitted:
-		r.ArrayOf(6)
-		body = &Submitted{Version: V(r.Uint()), Name: r.Text(), Due: manifest.Tick(r.Uint()), Direct: r.Bool(), To: readTexts(r), Data: bytes.Clone(r.Raw())}
+		x := new(Submitted)
+		if x.UnmarshalCBOR(payload) != nil || x.V != BodyVersion {
+			return nil
+		}
+		return x
 	case KindEmitted:
 		r.ArrayOf(4)
 		body = &Emitted{Version: V(r.Uint()), Name: r.Text(), To: readTexts(r), Data: bytes.Clone(r.Raw())}
 	case KindAdvanced:
-		r.ArrayOf(2)
-		body = &Advanced{Version: V(r.Uint()), To: manifest.Tick(r.Uint())}
+		r.ArrayOf(3)
+		body = &Advanced{Version: V(r.Uint()), To: manifest.Tick(r.Uint()), Still: r.Bool()}
 	case KindFinished:
 		r.ArrayOf(2)
 		body = &Finished{Version: V(r.Uint()), Receipt: bytes.Clone(r.Raw())}
@@ -40,17 +42,8 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 		r.ArrayOf(6)
 		body = &Stepped{Version: V(r.Uint()), Cell: r.Text(), N: r.Uint(), Outcome: receipt.Outcome(r.Text()), State: hash(), Gas: r.Uint()}
 	case KindTimer:
-		r.ArrayOf(5)
-		body = &TimerSet{Version: V(r.Uint()), Cell: r.Text(), Name: r.Text(), Deadline: manifest.Tick(r.Uint()), Data: bytes.Clone(r.Raw())}
-	case KindCreated:
-		r.ArrayOf(8)
-		body = &Created{Version: V(r.Uint()), World: r.Text(), Name: r.Text(), Seed: r.Uint(), Manifest: hash(), Kernel: r.Text(), Engines: readEngineFields(r)}
-	case KindApplied:
-		r.ArrayOf(8)
-		body = &Applied{Version: V(r.Uint()), Proposal: r.Uint(), Manifest: hash(), Base: hash(), Actor: r.Text(), Kernel: r.Text(), Engines: readEngineFields(r)}
-	case KindResumed:
-		r.ArrayOf(3)
-		body = &Resumed{Version: V(r.Uint()), Cell: r.Text(), Skip: r.Bool()}
+		r.ArrayOf(6)
+		body = &TimerSet{Version: V(r.Uint()), Cell: r.Text(), Name: r.Text(), Deadline: manifest.Tick(r.Uint()), Tag: r.Text(), Data: bytes.Clone(r.Raw())}
 	default:
 		return nil
 	}
@@ -60,34 +53,23 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	return body
 }
 
-// UnmarshalCBOR parses what Append appends: a seed is there where the version says so,
-// and nowhere else.
-func (x *Forked) UnmarshalCBOR(data []byte) error {
+// UnmarshalCBOR parses what Append appends.
+func (x *Submitted) UnmarshalCBOR(data []byte) error {
 	r := canon.NewReader(data)
-	var failed error
-	hash := func() (h Hash) {
-		if err := canon.UnmarshalBytes(r.Raw(), h[:], "hash"); err != nil && r.Err() == nil {
-			failed = err
+	r.ArrayOf(7)
+	*x = Submitted{Version: V(r.Uint()), Name: r.Text(), Due: manifest.Tick(r.Uint()), Direct: r.Bool(), To: readTexts(r)}
+	if !r.Null() {
+		r.ArrayOf(3)
+		x.Under = r.Text()
+		of := r.Bytes()
+		x.Nth = r.Uint()
+		if r.Err() == nil && (x.Under == "" || len(of) != len(x.Of)) {
+			return errors.New("the key of a submit has a name and a hash of 32 bytes")
 		}
-		return h
+		copy(x.Of[:], of)
 	}
-	items := r.Array()
-	*x = Forked{
-		Version: V(r.Uint()), World: r.Text(), Parent: r.Text(), At: Seq(r.Uint()), ChainRoot: hash(),
-		Effects: ForkEffects(r.Text()), Live: readTexts(r), Manifest: hash(), Actor: r.Text(),
-	}
-	want := 9
-	if x.V >= ForkSeedVersion {
-		seed := r.Uint()
-		x.Seed, want = &seed, 10
-	}
-	if err := r.Close(); err != nil {
-		return err
-	}
-	if items != want {
-		return fmt.Errorf("it has %d items, version %d has %d", items, x.V, want)
-	}
-	return failed
+	x.Data = bytes.Clone(r.Raw())
+	return r.Close()
 }
 
 func readTexts(r *canon.Reader) []string {

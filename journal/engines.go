@@ -4,13 +4,7 @@ import (
 	"errors"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/manifest"
 )
-
-// EnginesVersion is the version of Created and Applied. Under version 1 each has a
-// field for the version of Starlark, then one for that of CEL, where it has a list
-// since; such journals are read, and their bodies have the list all the same.
-const EnginesVersion = 2
 
 // Engine is what runs reducers or policies, in a version: another may give other
 // results.
@@ -33,33 +27,14 @@ func (e Engines) Of(name string) string {
 	return ""
 }
 
-// items returns how many items of a body's array they are.
-func (Engines) items(version uint64) int {
-	if version < EnginesVersion {
-		return 2
-	}
-	return 1
-}
-
-func (e Engines) append(b []byte, version uint64) []byte {
-	if version < EnginesVersion {
-		return canon.AppendText(canon.AppendText(b, e.Of(manifest.EngineStarlark)), e.Of(manifest.EngineCEL))
-	}
-	b = canon.AppendArray(b, len(e))
+// MarshalCBOR returns the list.
+func (e Engines) MarshalCBOR() ([]byte, error) {
+	b := canon.AppendArray(nil, len(e))
 	for _, x := range e {
 		b = canon.AppendText(canon.AppendText(canon.AppendArray(b, 2), x.Name), x.Version)
 	}
-	return b
+	return b, nil
 }
-
-// readEngineFields reads what version 1 has in the place of the list.
-func readEngineFields(r *canon.Reader) Engines {
-	starlark := r.Text()
-	return Engines{{manifest.EngineCEL, r.Text()}, {manifest.EngineStarlark, starlark}}
-}
-
-// MarshalCBOR returns the list.
-func (e Engines) MarshalCBOR() ([]byte, error) { return e.append(nil, EnginesVersion), nil }
 
 // UnmarshalCBOR parses a list. It refuses one that is not in the order of its names.
 func (e *Engines) UnmarshalCBOR(data []byte) error {

@@ -67,10 +67,6 @@ type row struct {
 	input bool        // it comes from outside; else it is derived: replay computes and compares it
 	body  func() Body // an empty one
 
-	// Versions of the body that it reads, both 1 if 0. Version 1 of a body that begins
-	// later is decodeFrequent's.
-	first, last uint64
-
 	// Where things stand in the payload: item 0 is the version. 0: it has none.
 	cell     int // the cell that it concerns
 	cells    int // the list of cells that it concerns
@@ -94,11 +90,11 @@ type row struct {
 
 // rows has every kind.
 var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
-	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, name: 2, words: "world {name} is created, id {world}, seed {seed}"},
-	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, first: StillVersion, last: StillVersion, words: "{to} begins"},
-	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, first: KeyedVersion, last: KeyedVersion, cells: 4, name: 1},
+	KindCreated:   {input: true, body: func() Body { return new(Created) }, name: 2, words: "world {name} is created, id {world}, seed {seed}"},
+	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "{to} begins"},
+	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4, name: 1},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
-	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, first: ResumedVersion, last: ResumedVersion, cell: 1, how: 2, yes: "skip"},
+	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, cell: 1, how: 2, yes: "skip"},
 	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1, name: 3},
 	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
 	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},
@@ -111,14 +107,14 @@ var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing chan
 	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }, name: 1, words: "snapshot {name} is let go[, says {actor}]"},
 	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }, words: "{max} snapshots are kept from now on[, says {actor}][; let go: {pruned}]"},
 	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, name: 1},
-	KindForked:    {input: true, body: func() Body { return new(Forked) }, last: ForkSeedVersion, words: "world {world} forks from {parent} at #{at}, effects {effects}[, seed {seed}][, says {actor}]"},
+	KindForked:    {input: true, body: func() Body { return new(Forked) }, words: "world {world} forks from {parent} at #{at}, effects {effects}[, seed {seed}][, says {actor}]"},
 	KindRedacted:  {input: true, body: func() Body { return new(Redacted) }},
 	KindProposed:  {input: true, body: func() Body { return new(ManifestProposed) }},
 	KindShadowed:  {input: true, body: func() Body { return new(ManifestShadowed) }, words: "p{proposal} is shadowed, report {report_hash}[, says {actor}]"},
 	KindApproved:  {input: true, body: func() Body { return new(ManifestApproved) }},
 	KindRejected:  {input: true, body: func() Body { return new(ManifestRejected) }, words: "p{proposal} is rejected[, says {actor}][: {reason}]"},
 	KindWithdrawn: {input: true, body: func() Body { return new(ManifestWithdrawn) }, words: "p{proposal} is withdrawn[, says {actor}][: {reason}]"},
-	KindApplied:   {input: true, body: func() Body { return new(Applied) }, first: EnginesVersion, last: EnginesVersion, words: "p{proposal} is applied: manifest {manifest} is in force, in the place of {base}[, says {actor}]"},
+	KindApplied:   {input: true, body: func() Body { return new(Applied) }, words: "p{proposal} is applied: manifest {manifest} is in force, in the place of {base}[, says {actor}]"},
 
 	KindStepped:      {body: func() Body { return new(Stepped) }, cell: 1, how: 3},
 	KindFailed:       {body: func() Body { return new(Failed) }, cell: 1, how: 3, yes: "parked"},
@@ -134,7 +130,7 @@ var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing chan
 	KindEnded:        {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, how: 4, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
 	KindCancelled:    {body: func() Body { return new(IntentCancelled) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} cancelled by its cell"},
 	KindStarted:      {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
-	KindTimer:        {body: func() Body { return new(TimerSet) }, first: TaggedTimerVersion, last: TaggedTimerVersion, cell: 1, name: 2, words: "{cell}timer {name} set for {deadline}[ under {tag}]  {data}"},
+	KindTimer:        {body: func() Body { return new(TimerSet) }, cell: 1, name: 2, words: "{cell}timer {name} set for {deadline}[ under {tag}]  {data}"},
 	KindFired:        {body: func() Body { return new(TimerFired) }, cell: 1, name: 2, words: "{cell}timer {name} fired"},
 	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, name: 2, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
 	KindRests:        {body: func() Body { return new(Rests) }, key: 1, cell: 2, attempt: 3, words: "{cell}capability {cap} rests: attempt {attempt} of {key} used more than it can have, its receipt says"},

@@ -145,11 +145,13 @@ func (r *Record) Body() (Body, error) {
 	if body == nil {
 		return nil, fmt.Errorf("journal: record #%d: unknown kind %q", r.ID, r.Kind)
 	}
+	items := canon.NewReader(r.Payload)
+	items.Array()
+	if v := items.Uint(); items.Err() == nil && v != BodyVersion {
+		return nil, fmt.Errorf("journal: record #%d: payload of %s has unknown version %d", r.ID, r.Kind, v)
+	}
 	if err := canon.Unmarshal(r.Payload, body); err != nil {
 		return nil, fmt.Errorf("journal: record #%d: payload of %s: %w", r.ID, r.Kind, err)
-	}
-	if row, v := rowOf(r.Kind), body.version(); v < max(row.first, BodyVersion) || v > max(row.last, BodyVersion) {
-		return nil, fmt.Errorf("journal: record #%d: payload of %s has unknown version %d", r.ID, r.Kind, v)
 	}
 	return body, nil
 }

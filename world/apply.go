@@ -128,7 +128,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, Outcome, er
 		return 0, Outcome{}, refuse(ErrNoReason, "actor", "say who applies it")
 	}
 	if b.Kernel == "" {
-		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, next.engines
+		b.V, b.Kernel, b.Engines = journal.BodyVersion, KernelVersion, next.engines
 	}
 	if err := errors.Join(checkKernel(b.Kernel), checkEngines(b.Engines, next.engines)); err != nil {
 		return 0, Outcome{}, err

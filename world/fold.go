@@ -331,8 +331,8 @@ func (k *folding) addImage() (*journal.Image, error) {
 // applySubmitted submits the event of an event.submitted. Where it has a key, it has to be the
 // next under that, unless others before it may have been refused.
 func (k *kernel) applySubmitted(r *canon.Reader, next bool) error {
-	r.Array()
-	version := r.Uint()
+	r.ArrayOf(7)
+	r.Uint() // the version
 	name := r.TextBytes()
 	due := manifest.Tick(r.Uint())
 	var direct *reducer.Cell
@@ -349,7 +349,8 @@ func (k *kernel) applySubmitted(r *canon.Reader, next bool) error {
 		direct = &cell
 	}
 	var key *SubmitKey
-	if version >= journal.KeyedVersion {
+	if !r.Null() {
+		r.ArrayOf(3)
 		key = &SubmitKey{Name: r.Text()}
 		copy(key.Of[:], r.Bytes())
 		key.Nth = r.Uint()

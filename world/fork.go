@@ -73,7 +73,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = journal.BodyVersion, k.id, k.last, k.root(), journal.Text(b.Actor)
 	b.Manifest = next.hash
 	if b.Seed != nil {
-		b.V, k.seed = journal.ForkSeedVersion, *b.Seed
+		k.seed = *b.Seed
 	}
 	id := k.note(journal.KindForked, 0, &b)
 	k.id = b.World

@@ -127,7 +127,7 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 	}
 	b := journal.Submitted{Version: journal.V(journal.BodyVersion), Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
 	if key != nil {
-		b.V, b.Under, b.Of, b.Nth = journal.KeyedVersion, key.Name, key.Of, key.Nth
+		b.Under, b.Of, b.Nth = key.Name, key.Of, key.Nth
 	}
 	id, payload := k.write(journal.KindSubmitted, 0, b.Append(k.body[:0]))
 	if key != nil {
@@ -235,7 +235,7 @@ func (k *kernel) begin(to manifest.Tick, still bool) {
 	k.now = to
 	still = still || k.stills > 0
 	k.inTick, k.handled, k.still = true, 0, still
-	b := journal.NewAdvanced(to, still)
+	b := journal.Advanced{Version: journal.V(journal.BodyVersion), To: to, Still: still}
 	if id, _ := k.write(journal.KindAdvanced, 0, b.Append(k.body[:0])); !sameTick {
 		k.ticked = id
 	}
@@ -285,10 +285,7 @@ func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	if b.Actor == "" && b.Reason != "" {
 		return refuse(ErrNoReason, "actor", "say who decides")
 	}
-	b.V, b.Cell = journal.ResumedVersion, c.name
-	if b.Actor == "" {
-		b.V = journal.BodyVersion
-	}
+	b.V, b.Cell = journal.BodyVersion, c.name
 	b.Actor, b.Reason = journal.Text(b.Actor), journal.Text(b.Reason)
 	k.noteInput(journal.KindResumed, &b)
 	if b.Skip {

@@ -110,7 +110,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		return nil, err
 	}
 	k.create(journal.Created{
-		Version: journal.V(journal.EnginesVersion), World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
+		Version: journal.V(journal.BodyVersion), World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
 		Kernel: KernelVersion, Engines: k.rules.engines,
 	})
 	k.blobs = append(blobs, k.blobs...)

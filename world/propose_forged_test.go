@@ -119,7 +119,7 @@ func TestForgedStepOfAProposalDoesNotReplay(t *testing.T) {
 	all, _ := c.Proposals()
 	p := all[1]
 	applied := journal.Applied{
-		Version: journal.V(journal.EnginesVersion), Proposal: 2, Manifest: p.Candidate, Base: p.Base, Actor: "eve",
+		Version: journal.V(1), Proposal: 2, Manifest: p.Candidate, Base: p.Base, Actor: "eve",
 		Kernel: world.KernelVersion, Engines: worldtest.Bodies[*journal.Applied](t, c.Journal)[0].Engines,
 	}
 	forge(journal.KindApplied, &applied, governance.ErrNotApproved)
@@ -137,7 +137,7 @@ func TestForgedApplyDoesNotReplay(t *testing.T) {
 	all, _ := p.Proposals()
 	dropping := all[n-1]
 	applied := journal.Applied{
-		Version: journal.V(journal.EnginesVersion), Proposal: n, Manifest: dropping.Candidate, Base: dropping.Base, Actor: "eve", Kernel: world.KernelVersion,
+		Version: journal.V(1), Proposal: n, Manifest: dropping.Candidate, Base: dropping.Base, Actor: "eve", Kernel: world.KernelVersion,
 	}
 	created := worldtest.Bodies[*journal.Created](t, p.Journal)[0]
 	applied.Engines = created.Engines

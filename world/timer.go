@@ -43,7 +43,6 @@ func (k *kernel) setTimer(c *cell, t *reducer.Timer, step journal.Seq) {
 		Version: journal.V(journal.BodyVersion), Cell: c.name, Name: t.Name, Deadline: k.now.Plus(t.After), Tag: t.Tag, Data: t.Data,
 	}
 	if t.Tag != "" {
-		b.V = journal.TaggedTimerVersion
 		if was := k.stopTimer(c, t.Tag); was != 0 {
 			k.writeCancelled(c, t.Tag, was, nil, step)
 		}

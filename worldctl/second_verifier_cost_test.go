@@ -44,7 +44,7 @@ func newCrafter(t *testing.T, more ...any) *crafter {
 		manifest = value(more[0])
 	}
 	f.blob(manifest)
-	f.record("world.created", []any{2, "w", "w", 1, hashOf(manifest), "k", []any{}})
+	f.record("world.created", []any{1, "w", "w", 1, hashOf(manifest), "k", []any{}})
 	return f
 }
 
@@ -119,7 +119,7 @@ func craftedForms(t *testing.T) []crafted {
 	governed := newCrafter(t, map[string]any{"governance": []any{1}, "effects": map[string]any{}})
 	elected := newCrafter(t, map[string]any{"governance": map[string]any{"approvals": "many", "approvers": []any{map[string]any{"key": []any{1}}}}})
 	elected.record("manifest.proposed", []any{1, counted(1), counted(2), "a", nil, "r"})
-	elected.record("manifest.applied", []any{2, 1, counted(2), counted(1), "a", "k", []any{}})
+	elected.record("manifest.applied", []any{1, 1, counted(2), counted(1), "a", "k", []any{}})
 	return []crafted{
 		{"an item of a million arrays in each other", raw(string(nested(1 << 20)))},
 		{"a payload of arrays in each other", func() []byte {
@@ -143,7 +143,7 @@ func craftedNumbers(t *testing.T) []crafted {
 	huge := "\xc2\x5a\x00\x10\x00\x00" + strings.Repeat("\xff", 1<<20)
 	version := slices.Concat([]byte("\x89\x72worldkernel/bundle"), []byte(huge), value("w"), value(1), value(1), []byte("\x40\x80\x80\x80"))
 	id := newCrafter(t)
-	id.pair(slices.Concat([]byte{0x85}, []byte(huge), value(0), value("clock.advanced"), value(0), value(value([]any{1, 1}))))
+	id.pair(slices.Concat([]byte{0x85}, []byte(huge), value(0), value("clock.advanced"), value(0), value(value([]any{1, 1, false}))))
 	inside := newCrafter(t)
 	inside.large([]byte("\x86\x01\x61e\x00\xf4\x80"+huge), 3)
 	return []crafted{
@@ -192,7 +192,7 @@ func craftedSearches(t *testing.T) []crafted {
 		return []any{1, counted(n), "s", "c/a", "k", "", "", 0, decision, []any{}, nil}
 	}
 	same := newCrafter(t)
-	same.large(value([]any{1, "e", 0, false, []any{"c/a"}, strings.Repeat("x", 1<<20)}), many)
+	same.large(value([]any{1, "e", 0, false, []any{"c/a"}, nil, strings.Repeat("x", 1<<20)}), many)
 	brought := newCrafter(t)
 	content := make([]byte, 1<<20)
 	files := make(map[string]any)
@@ -229,7 +229,7 @@ func craftedSearches(t *testing.T) []crafted {
 	forks := newCrafter(t)
 	for n := range many {
 		forks.record("manifest.proposed", []any{1, counted(1), counted(n), "a", nil, "r"})
-		forks.record("world.forked", []any{1, "w", "w", 1, key, "hold", key, "a"})
+		forks.record("world.forked", []any{1, "w", "w", 1, key, "hold", []any{}, key, "a", nil})
 	}
 	return []crafted{
 		{"one payload of many records", same.file(nil)},
@@ -250,7 +250,7 @@ func signedByMany(t *testing.T) []byte {
 	}
 	zeros := base64.StdEncoding.EncodeToString(make([]byte, 32))
 	for range 400 {
-		f.record("clock.advanced", []any{1, f.last})
+		f.record("clock.advanced", []any{1, f.last, false})
 		note := fmt.Sprintf("worldkernel/w\n%d\n%s\n\n\u2014 worldkernel/w AAAAAAAA\n", f.last, zeros)
 		f.items = canon.AppendText(f.items, note)
 	}

@@ -150,7 +150,7 @@ var forgedTags = map[string]func(*counterfeit){
 	"a timer does not fire":                     func(f *counterfeit) { f.leaveOut(f.find(journal.KindFired, 0)) },
 	"the last timer does not fire":              func(f *counterfeit) { f.leaveOut(f.find(journal.KindFired, 1)) },
 	"something is permitted where nobody performs": says(journal.KindAdvanced, 0, func(b *journal.Advanced) {
-		*b = journal.NewAdvanced(b.To, true)
+		b.Still = true
 	}),
 	"a timer fires late": func(f *counterfeit) {
 		f.fire(f.find(journal.KindTimer, setAgain), 1)

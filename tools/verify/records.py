@@ -75,8 +75,8 @@ def body(kind, value):
     """The payload of a kind by names, checked."""
     if not isinstance(value, list) or not value or not is_uint(value[0]):
         raise Error("its payload is no array that begins with a version")
-    fields = _WAS.get((kind, value[0]), KINDS[kind])
-    if value[0] not in _VERSIONS.get(kind, (1,)):
+    fields = KINDS[kind]
+    if value[0] != 1:
         raise Error("its payload has version %d, which is unknown" % value[0])
     if len(value) != len(fields) + 1:
         raise Error("its payload has %d items, %s has %d" % (len(value), kind, len(fields) + 1))
@@ -128,14 +128,12 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
-_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "world.forked": (1, 2),
-             "cell.resumed": (1, 2), "timer.set": (1, 2), "event.submitted": (1, 2), "clock.advanced": (1, 2)}  # of all others there is one
-
 _TYPES = {
     "text": _is_text, "uint": is_uint, "bool": _is_bool, "hash": is_hash, "nonce": _is_nonce, "any": _is_any,
     "cost": is_cost, "texts": _list_of(_is_text), "uints": _list_of(is_uint), "receipt": _is_map, "report": _is_map,
     "seen": _tuple_of(is_hash, is_hash, is_hash),
     "engines": lambda x: _list_of(_tuple_of(_is_text, _is_text))(x) and x == [[k, v] for k, v in sorted(dict(x).items())],
+    "submit_key?": lambda x: x is None or _tuple_of(_is_text, is_hash, is_uint)(x) and x[0] != "", "uint?": lambda x: x is None or is_uint(x),
     "signature": _is_signature, "signature?": lambda x: x is None or _is_signature(x),
     "effects": _list_of(_tuple_of(is_hash, _is_text, _is_text, _is_text,
                                   _one_of("committed", "failed", "denied", "open", "in_flight", "in_doubt", "parked"), is_uint,
@@ -147,7 +145,7 @@ _INTENT = "key:hash step:text cell:text effect:text tag:text cap:text occurrence
 _SHAPES = {
     "world.created": "world:text name:text seed:uint manifest:hash kernel:text engines:engines",
     "clock.advanced": "to:uint still:bool",
-    "event.submitted": "name:text due:uint direct:bool cells:texts key:text of:hash nth:uint data:any",
+    "event.submitted": "name:text due:uint direct:bool cells:texts key:submit_key? data:any",
     "effect.submitted": "actor:text n:uint effect:text cap:text reason:text params:any",
     "invocation.finished": "receipt:receipt",
     "invocation.late": "receipt:receipt",
@@ -165,7 +163,7 @@ _SHAPES = {
     "rollback.applied": "snapshot:text snapshot_hash:hash at:uint prior:uint reason:text actor:text ack:bool "
                         "compensate:bool fresh:bool effects:effects",
     "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded live:texts manifest:hash "
-                    "actor:text seed:uint",
+                    "actor:text seed:uint?",
     "manifest.proposed": "base:hash candidate:hash actor:text signature:signature? reason:text",
     "manifest.shadowed": "proposal:uint report_hash:hash report:report actor:text",
     "manifest.approved": "proposal:uint world:text base:hash candidate:hash report_hash:hash signature:signature "
@@ -205,12 +203,3 @@ def _fields(shape):
 
 
 KINDS = {kind: _fields(shape) for kind, shape in _SHAPES.items()}
-_WAS = {  # version 1 of what has another shape since
-    (kind, 1): _fields(shape.replace("engines:engines", "starlark:text cel:text"))
-    for kind, shape in _SHAPES.items() if "engines:engines" in shape
-}
-_WAS["timer.set", 1] = [field for field in KINDS["timer.set"] if field[0] != "tag"]
-_WAS["event.submitted", 1] = _fields("name:text due:uint direct:bool cells:texts data:any")
-_WAS["clock.advanced", 1] = _fields("to:uint")
-_WAS["cell.resumed", 1] = _fields("cell:text skip:bool")
-_WAS["world.forked", 1] = [field for field in KINDS["world.forked"] if field[0] != "seed"]

@@ -24,13 +24,12 @@ class Submits:
         if record.payload is Gone:
             self._blind = True
             return
-        key = record.payload.get("key")
-        if key is None:
+        if record.payload["key"] is None:
             return
+        key, of, nth = record.payload["key"]
         if not 1 <= len(key) <= 255 or not all(" " <= c <= "~" for c in key):
             self._fault("its key is none under which events are submitted")
             return
-        of, nth = record.payload["of"], record.payload["nth"]
         if nth != 1 and self._under.get(key) != (of, nth - 1) and not self._blind:
             self._fault("it is not the next that was submitted under its key")
         if key not in self._under and len(self._under) < _MOST:

@@ -35,7 +35,7 @@ def world(*records, sign=True, rules=None):
     """A bundle of record 1 and what follows it."""
     out, rules = forge.Forge("w"), rules or manifest()
     out.blob(rules)
-    out.record(stored(1, "world.created", ["w", "w", 1, hashlib.sha256(rules).digest(), "k", "s", "c"]))
+    out.record(stored(1, "world.created", ["w", "w", 1, hashlib.sha256(rules).digest(), "k", [["cel", "c"], ["starlark", "s"]]]))
     for number, record in enumerate(records, 2):
         out.record(stored(number, *record))
     if sign:
@@ -44,7 +44,7 @@ def world(*records, sign=True, rules=None):
 
 
 def tick(n):
-    return "clock.advanced", [n]
+    return "clock.advanced", [n, False]
 
 
 class Vector(unittest.TestCase):
@@ -123,9 +123,9 @@ class Made(unittest.TestCase):
         head = ["w", "w", 1, hashlib.sha256(rules).digest(), "k"]
         cel, starlark = ["cel", "c"], ["starlark", "s"]
         for ok, body in (
-            (True, [1, *head, "s", "c"]), (True, [2, *head, [cel, starlark]]), (True, [2, *head, []]),
-            (False, [2, *head, [starlark, cel]]), (False, [2, *head, [cel, cel]]), (False, [2, *head, None]),
-            (False, [2, *head, "s", "c"]), (False, [1, *head, [cel]]), (False, [3, *head, [cel]]),
+            (True, [1, *head, [cel, starlark]]), (True, [1, *head, []]), (False, [1, *head, "s", "c"]),
+            (False, [1, *head, [starlark, cel]]), (False, [1, *head, [cel, cel]]), (False, [1, *head, None]),
+            (False, [2, *head, [cel, starlark]]),
         ):
             out = forge.Forge("w")
             out.blob(rules)
@@ -135,7 +135,7 @@ class Made(unittest.TestCase):
 
     def test_changed_record_breaks_its_link(self):
         whole = world(tick(1), tick(2))
-        other = whole.items[2].replace(cbor.encode([1, 1]), cbor.encode([1, 7]))
+        other = whole.items[2].replace(cbor.encode([1, 1, False]), cbor.encode([1, 7, False]))
         self.assertFault(packing.pack(whole.header() + b"".join([*whole.items[:2], other, *whole.items[3:]])), "link")
 
     def test_checkpoints_are_of_this_history(self):
@@ -182,7 +182,7 @@ class Made(unittest.TestCase):
             verify(b"PK" + data[2:])
 
     def test_blobs_are_there_once_and_not_withheld(self):
-        content = cbor.encode([1, "e", 0, False, ["c/a"], "x" * 5000])
+        content = cbor.encode([1, "e", 0, False, ["c/a"], None, "x" * 5000])
         blob = hashlib.sha256(content).digest()
         made = world(sign=False)
         made.blob(content)
@@ -205,7 +205,7 @@ class Made(unittest.TestCase):
         self.assertFault(made.bytes(), "only form of base64")
 
     def test_payload_that_is_gone_is_withheld_redacted_or_lost(self):
-        content = cbor.encode([1, "e", 0, False, ["c/a"], "x" * 5000])
+        content = cbor.encode([1, "e", 0, False, ["c/a"], None, "x" * 5000])
         blob = hashlib.sha256(content).digest()
         large = "event.submitted", None, 0, [blob, len(content)]
         self.assertFault(world(large).bytes(), "missing")

@@ -60,7 +60,7 @@ func TestWhoResumesACellIsOnTheRecord(t *testing.T) {
 		said = append(said, string(r.Payload))
 	}
 	require.Equal(t, []string{
-		`{"v":2,"cell":"bot/a","skip":false,"actor":"ada","reason":"once more"}`,
-		`{"v":2,"cell":"bot/a","skip":true,"actor":"approver","reason":""}`,
+		`{"v":1,"cell":"bot/a","skip":false,"actor":"ada","reason":"once more"}`,
+		`{"v":1,"cell":"bot/a","skip":true,"actor":"approver","reason":""}`,
 	}, said)
 }

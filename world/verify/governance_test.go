@@ -93,7 +93,7 @@ func (c *council) approval(n uint64, who byte, change ...func(*manifest.Terms)) 
 
 func (c *council) application(n uint64, change ...func(*journal.Applied)) *journal.Applied {
 	t := c.terms(n)
-	b := &journal.Applied{Version: journal.V(journal.EnginesVersion), Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
+	b := &journal.Applied{Version: journal.V(1), Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
 	for _, change := range change {
 		change(b)
 	}
@@ -228,7 +228,7 @@ func TestForgedApplyIsNamed(t *testing.T) {
 				c.application(p),
 				&journal.ManifestProposed{Version: journal.V(1), Base: back.Base, Candidate: first, Actor: "eve"},
 				reportOn(3), approveBack(1), approveBack(2),
-				&journal.Applied{Version: journal.V(journal.EnginesVersion), Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
+				&journal.Applied{Version: journal.V(1), Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
 				c.approval(stale, 3), c.application(stale),
 			},
 			[]int{6, 7},

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -345,7 +346,7 @@ type endless struct {
 func (e *endless) records(yield func(journal.Stored) bool) {
 	chain := canon.ResumeChain(journal.Hash{1})
 	for id := e.first; id <= e.last; id++ {
-		payload := append([]byte{0x82, 1}, canon.AppendUint(nil, uint64(id))...)
+		payload := journal.Append(nil, &journal.Advanced{Version: journal.V(1), To: manifest.Tick(id)})
 		data := canon.AppendEnvelope(nil, canon.Envelope{ID: uint64(id), Time: uint64(id), Kind: string(journal.KindAdvanced), Payload: payload})
 		if !yield(journal.Stored{ID: id, Bytes: data, Root: chain.Add(uint64(id), string(journal.KindAdvanced), data)}) {
 			return
