@@ -7,6 +7,7 @@ import (
 
 	files "github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // job is a task in a worker's hands.
@@ -49,6 +50,29 @@ func (c *crew) add(t receipt.Task) { c.queue = append(c.queue, t) }
 
 // crews are all of them.
 func (h *Host) crews() []*crew { return []*crew{&h.works, &h.calls} }
+
+// Queued returns the live attempts that wait to be begun.
+func (h *Host) Queued() world.Queued {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make(world.Queued)
+	note := func(t *receipt.Task) {
+		if t.Work == receipt.Perform && h.Live(&t.Intent) {
+			all[t.Key] = t.Attempt
+		}
+	}
+	for _, c := range h.crews() {
+		for i := range c.queue {
+			note(&c.queue[i])
+		}
+	}
+	for _, e := range h.remote.queue {
+		if !e.ended {
+			note(&e.Task)
+		}
+	}
+	return all
+}
 
 // crewOf returns the crew that does a task.
 func (h *Host) crewOf(t receipt.Task) *crew {

@@ -64,6 +64,44 @@ func (w *World) takeBack(ctx context.Context) error {
 	return w.sync()
 }
 
+// Queued are attempts that are permitted and not begun: their numbers, by intent.
+type Queued map[receipt.Key]uint64
+
+// Queued returns the attempts in flight that a Hold would take back.
+func (m *Moment) Queued() Queued {
+	if m.queued == nil {
+		return nil
+	}
+	return m.queued()
+}
+
+// Has reports whether an intent is in flight and its attempt is not begun.
+func (q Queued) Has(e *receipt.Entry) bool {
+	attempt, ok := q[e.Intent.Key]
+	return ok && e.State == receipt.StateInFlight && e.Attempt == attempt && e.Accepted() == ""
+}
+
+// notBegun returns what waits at the host, what waits for the world to be driven, and what a
+// process before has given back.
+func (w *World) notBegun() Queued {
+	if w.host == nil {
+		return nil
+	}
+	all := w.host.Queued()
+	if all == nil {
+		all = make(Queued)
+	}
+	for _, t := range w.held {
+		if t.Work == receipt.Perform && w.host.Live(&t.Intent) {
+			all[t.Key] = t.Attempt
+		}
+	}
+	for e := range w.givenBack() {
+		all[e.Intent.Key] = e.Attempt
+	}
+	return all
+}
+
 // giveBack asks for an attempt unless it was begun. One that asks what came of something does nothing,
 // and is not broken off for that.
 func (w *World) giveBack(p receipt.Permit) receipt.Task {

@@ -55,7 +55,7 @@ func Foresee(
 	var apart *kernel
 	var cells []*cell
 	view(func(m *Moment) {
-		p.Refused, p.Open = m.k.fits(candidate), m.k.foreseeOpen(candidate)
+		p.Refused, p.Open = m.k.fits(candidate), m.k.foreseeOpen(candidate, m.Queued())
 		if m.k.rules.manifest.Clock != next.Clock {
 			p.Moved = uint64(len(m.k.timers) + len(m.k.scheduled))
 		}

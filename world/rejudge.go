@@ -16,11 +16,13 @@ import (
 
 // Opened is what rules make of the intents that are not begun when they are applied.
 type Opened struct {
-	Open   uint64   `json:"open"` // that are not begun
-	Denied uint64   `json:"denied"`
-	Asked  uint64   `json:"asked"` // of a person, who was not asked, or about something else
-	Groups []Judged `json:"by"`    // by what decides; at most governance.MaxListed
-	First  []Judged `json:"first"` // one by one, in their order; at most governance.MaxListed
+	Open     uint64   `json:"open"`      // that are not begun
+	Queued   uint64   `json:"queued"`    // of Open: permitted all the same; they are taken back first. 0 after that
+	UnderWay uint64   `json:"under_way"` // in flight and begun: an apply waits for them. 0 after that
+	Denied   uint64   `json:"denied"`
+	Asked    uint64   `json:"asked"` // of a person, who was not asked, or about something else
+	Groups   []Judged `json:"by"`    // by what decides; at most governance.MaxListed
+	First    []Judged `json:"first"` // one by one, in their order; at most governance.MaxListed
 }
 
 // Judged is an intent, or some that are judged alike, and what the gate says.
@@ -82,7 +84,7 @@ func (k *kernel) judgeOpen(cause journal.Seq) (o Opened) {
 
 // foreseeOpen says what rules would make of what is not begun, and changes nothing. To a policy
 // that looks at budgets these are as they are now.
-func (k *kernel) foreseeOpen(next *rules) (o Opened) {
+func (k *kernel) foreseeOpen(next *rules, queued Queued) (o Opened) {
 	was, unguarded := k.rules, *next
 	unguarded.guard = nil // it counts what the kernel holds, which is not the candidate's
 	k.rules = &unguarded
@@ -91,10 +93,17 @@ func (k *kernel) foreseeOpen(next *rules) (o Opened) {
 		if next.guard.ended() != nil {
 			break
 		}
-		if e.NotBegun() {
-			d, why := k.wouldEnd(e)
-			o.add(e, &d, why)
+		switch {
+		case queued.Has(e):
+			o.Queued++
+		case e.State == receipt.StateInFlight:
+			o.UnderWay++
+			continue
+		case !e.NotBegun():
+			continue
 		}
+		d, why := k.wouldEnd(e)
+		o.add(e, &d, why)
 	}
 	return o
 }

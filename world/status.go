@@ -20,6 +20,7 @@ type Moment struct {
 	registry reducer.Registry // what Go reducers there are
 	performs Performs         // what effects; nil: any
 	bounds   Bounds           // of candidates
+	queued   func() Queued    // what the host has not begun; nil: nothing
 }
 
 // Status says where a world stands.

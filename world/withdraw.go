@@ -1,6 +1,8 @@
 package world
 
 import (
+	"iter"
+
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -45,16 +47,28 @@ func (w *World) withdraw(p *past) ([]receipt.Task, error) {
 // world has not looked at their receipts yet, and after the rollback they answer
 // nothing any more.
 func (w *World) findGivenBack(p *past) {
-	for _, a := range w.came {
-		if a.Receipt == nil {
-			continue
-		}
-		r, err := w.k.genuine(a.Receipt)
-		if err != nil || !r.GivenBack() || w.k.ledger.Check(r) != nil {
-			continue
-		}
-		if e := w.k.ledger.Entry(r.Key); e.OnlyAttempt() { // the receipt's, whomever the answer names
+	for e := range w.givenBack() {
+		if e.OnlyAttempt() {
 			p.unbegun[e] = true
+		}
+	}
+}
+
+// givenBack returns the intents whose attempts were given back, by receipts that the world has
+// not looked at.
+func (w *World) givenBack() iter.Seq[*receipt.Entry] {
+	return func(yield func(*receipt.Entry) bool) {
+		for _, a := range w.came {
+			if a.Receipt == nil {
+				continue
+			}
+			r, err := w.k.genuine(a.Receipt)
+			if err != nil || !r.GivenBack() || w.k.ledger.Check(r) != nil {
+				continue
+			}
+			if !yield(w.k.ledger.Entry(r.Key)) { // the receipt's, whomever the answer names
+				return
+			}
 		}
 	}
 }

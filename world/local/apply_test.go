@@ -279,6 +279,9 @@ func TestAppliedDenyEndsWhatTheHostHasNotBegun(t *testing.T) {
 	denies := *performedBy(t, w, "probe", "first", "tool.a")
 	denies.Policies = []manifest.Policy{{Name: "none", When: "true", Decide: "deny"}}
 	n := approve(t, w, &denies)
+	f, err := w.Foresee(t.Context(), &denies, nil)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{4, 4, 1, 4}, []uint64{f.Open.Open, f.Open.Queued, f.Open.UnderWay, f.Open.Denied})
 	applied := make(chan error, 1)
 	go func() { applied <- worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")) }()
 	require.Eventually(t, func() bool { return w.Status().Intents[receipt.StateOpen] == 4 }, time.Minute, time.Millisecond, "they are given back")
@@ -318,6 +321,32 @@ func TestStopEndsWhatTheHostHasNotBegun(t *testing.T) {
 	require.Equal(t, []int{1, 4}, []int{at[receipt.StateCommitted], at[receipt.StateDenied]})
 	require.Len(t, p.performed, 1)
 	requireSound(t, w)
+}
+
+// TestWhatAProcessBeforeHasGivenBackIsNotBegun, and one who only looks is told so.
+func TestWhatAProcessBeforeHasGivenBackIsNotBegun(t *testing.T) {
+	testrace.Here(t)
+	p := newProbes()
+	p.held = make(chan struct{})
+	opts := p.options("probe")
+	opts.Workers, opts.Grace = 1, time.Millisecond
+	dir := changing(t, p)
+	w := openWith(t, dir, opts)
+	for n := range 5 {
+		ask(t, w, string(rune('a'+n)), "tool.a", n)
+	}
+	for len(p.names()) == 0 {
+		_, err := w.Next(t.Context())
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	w = openWith(t, dir, opts)
+	denies := *performedBy(t, w, "probe", "first", "tool.a")
+	denies.Policies = []manifest.Policy{{Name: "none", When: "true", Decide: "deny"}}
+	f, err := w.Foresee(t.Context(), &denies, nil)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{4, 4}, []uint64{f.Open.Queued, f.Open.Denied})
+	require.NoError(t, w.Close())
 }
 
 // TestHeldWorldGoesOnWhereItIsReleased: what was taken back is permitted again.

@@ -86,7 +86,7 @@ func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.En
 	}), nil
 }
 
-// stoppable returns the intents of a filter that are not begun.
+// stoppable returns the intents of a filter that are not begun, in flight or not.
 func (j Journal) stoppable(f IntentFilter) ([]receipt.Entry, error) {
 	switch f.State {
 	case "", receipt.StateOpen, receipt.StateParked:
@@ -96,18 +96,40 @@ func (j Journal) stoppable(f IntentFilter) ([]receipt.Entry, error) {
 	if f == (IntentFilter{}) {
 		return nil, ErrNoFilter
 	}
+	state := f.State
+	f.State = ""
 	entries, err := j.Selected(f)
-	return slices.DeleteFunc(entries, func(e receipt.Entry) bool { return !e.NotBegun() }), err
+	queued := j.queued()
+	return slices.DeleteFunc(entries, func(e receipt.Entry) bool {
+		if queued.Has(&e) {
+			return state == receipt.StateParked
+		}
+		return !e.NotBegun() || state != "" && e.State != state
+	}), err
+}
+
+// queued returns what is in flight and not begun.
+func (j Journal) queued() (q world.Queued) {
+	j.Local.View(func(m *world.Moment) { q = m.Queued() })
+	return q
+}
+
+// notBegun reports whether the attempt of an intent in flight is not begun.
+func (r *IntentLines) notBegun(e *receipt.Entry) bool {
+	if r.queued == nil {
+		r.queued = r.Journal.queued()
+	}
+	return r.queued.Has(e)
 }
 
 // begun counts the intents of a filter that a stop passes over, by where they stand.
 func (j Journal) begun(f IntentFilter) (map[receipt.State]int, error) {
 	f.State = ""
 	entries, err := j.Selected(f)
-	n := make(map[receipt.State]int)
+	n, queued := make(map[receipt.State]int), j.queued()
 	for i := range entries {
 		e := &entries[i]
-		if !e.NotBegun() && (e.State == receipt.StateOpen || e.State == receipt.StateInFlight || e.State == receipt.StateInDoubt) {
+		if !e.NotBegun() && !queued.Has(e) && (e.State == receipt.StateOpen || e.State == receipt.StateInFlight || e.State == receipt.StateInDoubt) {
 			n[e.State]++
 		}
 	}
@@ -172,17 +194,29 @@ func digestOf(how journal.Resolution, entries []receipt.Entry) journal.Hash {
 	for i := range entries {
 		text = append(text, 0)
 		text = append(text, entries[i].Intent.Key.Hash[:]...)
-		text = binary.BigEndian.AppendUint64(text, entries[i].Attempt)
+		text = binary.BigEndian.AppendUint64(text, attempts(how, &entries[i]))
 	}
 	return canon.Sum(text)
 }
 
+// attempts returns how many attempts were made of an intent; to a stop those that are not begun,
+// and those that were taken back, are none.
+func attempts(how journal.Resolution, e *receipt.Entry) uint64 {
+	switch {
+	case how != journal.Stop:
+		return e.Attempt
+	case e.State == receipt.StateInFlight:
+		return e.Attempt - e.Unused - 1
+	default:
+		return e.Attempt - e.Unused
+	}
+}
+
 // DecideAll applies a decision to several intents in a single durable batch. d has the actor
-// and the reason; the decision is bound to the params of each intent. A stop without a digest
-// first takes back what the host has not begun. The error is that of Preview, or
-// ErrOtherIntents.
+// and the reason; the decision is bound to the params of each intent. A stop first takes back
+// what the host has not begun. The error is that of Preview, or ErrOtherIntents.
 func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*DecidedAll, error) {
-	if b.How == journal.Stop && b.Digest == nil {
+	if b.How == journal.Stop {
 		release, err := j.Local.Hold(ctx)
 		if err != nil {
 			return nil, err

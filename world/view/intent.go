@@ -225,6 +225,7 @@ type IntentLines struct {
 
 	waits   map[receipt.Key]world.Wait // why some are not attempted; nil: nobody has asked yet
 	budgets []world.BudgetView
+	queued  world.Queued // nil: likewise
 
 	inPlace map[receipt.StepID]*receipt.Entry // what is asked for in the place of some; nil: nobody has asked yet
 }
@@ -320,8 +321,11 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry, why string) er
 	case e.State == receipt.StateOpen:
 		line.Reason = r.waitsFor(e.Intent.Key)
 	case e.State == receipt.StateInFlight:
-		if why := r.Local.Withheld(e.Intent.Kind); why != nil {
+		switch why := r.Local.Withheld(e.Intent.Kind); {
+		case why != nil:
 			line.Reason = "it is not performed here, and waits: " + why.Error()
+		case r.notBegun(e):
+			line.Reason = "not begun: it waits for a worker, or for who runs the world"
 		}
 	case e.State == receipt.StateFailed, e.State == receipt.StateDenied:
 		return r.explainEnd(line, e)

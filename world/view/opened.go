@@ -22,14 +22,24 @@ func Opening(o *world.Opened, before bool) string {
 	if !before {
 		one, several, denied, asked = " was open", " were open", "denied", "waiting for a person now"
 	}
+	waits := ""
+	if o.UnderWay > 0 {
+		waits = "it waits for " + Count(o.UnderWay, "effect", "") + " under way"
+	}
 	text := Count(o.Open, "intent", "")
 	switch o.Open {
 	case 0:
-		return ""
+		return waits
 	case 1:
 		text += one
 	default:
 		text += several
+	}
+	if o.Queued > 0 {
+		text += ", " + Thousands(o.Queued) + " of them in flight and not begun"
+	}
+	if waits != "" {
+		waits = "; " + waits
 	}
 	var parts []string
 	for i := range o.Groups {
@@ -43,7 +53,7 @@ func Opening(o *world.Opened, before bool) string {
 	if more := o.Denied + o.Asked - told(o.Groups); more > 0 {
 		parts = append(parts, "and "+Thousands(more)+" more by others")
 	}
-	return text + ": " + cmp.Or(strings.Join(parts, ", "), "all go on")
+	return text + ": " + cmp.Or(strings.Join(parts, ", "), "all go on") + waits
 }
 
 // byRules names what decides about intents.

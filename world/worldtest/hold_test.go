@@ -50,6 +50,7 @@ func TestHoldBeginsNothingThatWaitedForTheWorldToBeOpened(t *testing.T) {
 	}
 	w.Crash()
 	require.Len(t, w.InFlight(), 2)
+	require.Len(t, w.Queued(), 2)
 	release, err := w.Hold(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, w.InFlight(), "they are given back before they begin")

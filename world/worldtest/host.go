@@ -6,6 +6,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // scripted is a world.Host that answers out of a Script, at once.
@@ -64,6 +65,9 @@ func (h *scripted) Answers() ([]receipt.Answer, error) {
 
 // Wake implements world.Host: its Wait never blocks on the journal.
 func (*scripted) Wake() {}
+
+// Queued implements world.Host.
+func (*scripted) Queued() world.Queued { return nil }
 
 // Wait implements world.Host.
 func (h *scripted) Wait(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Outside is a world.Host whose effects are live and whose answers a test gives
@@ -152,6 +153,17 @@ func (o *Outside) Answers() ([]receipt.Answer, error) {
 
 // Wake implements world.Host: its Wait never blocks on the journal.
 func (*Outside) Wake() {}
+
+// Queued implements world.Host.
+func (o *Outside) Queued() world.Queued {
+	all := make(world.Queued)
+	for _, t := range o.tasks {
+		if t.Work == receipt.Perform && o.Unbegun != nil && o.Unbegun(t) {
+			all[t.Key] = t.Attempt
+		}
+	}
+	return all
+}
 
 // Wait implements world.Host.
 func (o *Outside) Wait(ctx context.Context) error {
