@@ -58,7 +58,8 @@ func fromJSON(data []byte, maxDigits int) (Raw, error) {
 // its byte order mark, which editors add and no reader in here takes.
 func CheckText(text []byte) error {
 	switch {
-	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
+	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")),
+		len(text) > 1 && (text[0] == 0) != (text[1] == 0): // without a mark
 		return &SyntaxError{Reason: "text is UTF-16; save it as UTF-8"}
 	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
 		return &SyntaxError{Reason: "text begins with a byte order mark; save it as UTF-8 without one"}

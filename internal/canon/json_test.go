@@ -84,6 +84,8 @@ func TestFromJSONRefusesFaultsWithTheirPath(t *testing.T) {
 		"\xef\xbb\xbf{}":                "offset 0: text begins with a byte order mark",
 		"\xff\xfe{\x00}\x00":            "offset 0: text is UTF-16",
 		"\xfe\xff\x00{\x00}":            "offset 0: text is UTF-16",
+		"\x00{\x00}":                    "offset 0: text is UTF-16",
+		"{\x00}\x00":                    "offset 0: text is UTF-16",
 	} {
 		t.Run(text, func(t *testing.T) {
 			got, err := canon.FromJSON([]byte(text))

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -122,6 +123,24 @@ func TestCallsAreFoundInEveryDialect(t *testing.T) {
 			require.Equal(t, "tool.look", call.kind, name)
 			require.JSONEq(t, []string{`{"q":1}`, `{"q":2}`}[i], jsonOf(t, call.params), name)
 			require.JSONEq(t, []string{`"fine"`, `"no"`}[i], jsonOf(t, call.answer), name)
+		}
+	}
+}
+
+// Recordings say in many forms that a tool failed, and that it did not.
+func TestFailuresAreFoundInWhateverForm(t *testing.T) {
+	forms := []string{
+		`{"role":"tool","tool_call_id":"a","content":"no","error":%s}`, `{"role":"tool","tool_call_id":"a","content":"no","isError":%s}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"no","is_error":%s}]}`, `{"type":"function_call_output","call_id":"a","output":"no","error":%s}`,
+	}
+	for value, failed := range map[string]int{
+		"null": 0, "false": 0, "0": 0, "0.0": 0, `""`: 0, `"false"`: 0, `"None"`: 0, "[]": 0, "{}": 0,
+		"true": 1, `"true"`: 1, "1": 1, `"no such file"`: 1, `{"code":1}`: 1, "[1]": 1,
+	} {
+		for _, form := range forms {
+			rec, err := Read("f", fmt.Appendf(nil, `[{"messages":[{"type":"function_call","call_id":"a","name":"look","arguments":"{}"},`+form+`]}]`, value))
+			require.NoError(t, err)
+			require.Equal(t, failed, rec.Sums().Failed, form, value)
 		}
 	}
 }

@@ -213,9 +213,13 @@ func item(kind string, fields map[string]any) (plain, error) {
 // answerOf reads what a tool answered. Recordings say in several ways that it failed.
 func answerOf(fields map[string]any, id, content string) (answerText, error) {
 	call, err := word(fields, id)
-	text, isText := fields["error"].(string)
-	failed := fields["is_error"] == true || fields["isError"] == true || fields["error"] == true || isText && text != "" || fields["status"] == "error"
+	failed := says(fields["is_error"]) || says(fields["isError"]) || says(fields["error"]) || fields["status"] == "error" || fields["status"] == "failed"
 	return answerText{id: call, content: fields[content], failed: failed}, err
+}
+
+// says reports whether a value means yes, of the many that programs have for it.
+func says(value any) bool {
+	return !slices.Contains([]string{"<nil>", "null", "none", "false", "no", "0", "", "[]", "map[]"}, strings.ToLower(fmt.Sprint(value)))
 }
 
 // word returns a text that has to be there.
