@@ -59,9 +59,6 @@ of which that cannot be done is left out, by name and with the reason.`,
 			if err == nil && m.allowReads {
 				sections.AllowReads(m.prefix)
 			}
-			if errors.Is(err, mcp.ErrSameName) {
-				err = hinted(err, "an effect has one tool: write the effects of these by hand, with kinds of their own and config.tool")
-			}
 			if err == nil && m.write {
 				return c.writeMCP(filepath.Join(dir, local.ManifestFile), sections, m.prefix)
 			}

@@ -221,6 +221,22 @@ func TestToolsThatCannotBeUsedAreLeftOut(t *testing.T) {
 	}
 }
 
+// Of two tools that would be one effect the first is it.
+func TestToolsThatWouldBeOneEffect(t *testing.T) {
+	var tools []Tool
+	for _, name := range []string{"a.b", "a/b", "Look", "look", "good"} {
+		tools = append(tools, *readTool([]byte(`{"name":"` + name + `","inputSchema":{"type":"object"}}`)))
+	}
+	got, err := sectionsOf(t.Context(), "s", "shop", map[string]any{"command": []string{"s"}}, tools)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.b", "Look", "good"}, got.Caps["shop"].Params["tools"])
+	require.Len(t, got.Effects, 3)
+	require.Equal(t, []string{
+		`tool "a/b" is left out: "a.b" is shop.a_b already: write an effect of another kind by hand, with config.tool`,
+		`tool "look" is left out: "Look" is shop.look already: write an effect of another kind by hand, with config.tool`,
+	}, got.Warnings)
+}
+
 // What a server says of a tool and cannot mean is not used, and the tool is.
 func TestAnnotationsThatCannotBeMeantAreDropped(t *testing.T) {
 	for said, of := range map[string]struct {

@@ -69,9 +69,6 @@ func Import(ctx context.Context, dir, url string, command []string, prefix strin
 	return sectionsOf(ctx, server, prefix, config, tools)
 }
 
-// ErrSameName says that two tools of a server would be one effect.
-var ErrSameName = errors.New("two tools would be one effect")
-
 func sectionsOf(ctx context.Context, server, prefix string, config map[string]any, tools []Tool) (*Sections, error) {
 	out := &Sections{Effects: make(map[string]SectionEffect, len(tools))}
 	names := make([]string, 0, len(tools))
@@ -81,12 +78,12 @@ func sectionsOf(ctx context.Context, server, prefix string, config map[string]an
 		}
 		kind := prefix + "." + effectName(t.Name)
 		effect, notes, err := effectOf(kind, config, t)
+		if other, taken := out.Effects[kind]; err == nil && taken {
+			err = fmt.Errorf("%q is %s already: write an effect of another kind by hand, with config.tool", other.Config["tool"], kind)
+		}
 		if err != nil {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("tool %.100q is left out: %v", t.Name, err))
 			continue
-		}
-		if other, taken := out.Effects[kind]; taken {
-			return nil, fmt.Errorf("mcp: %w: %q and %q are %s", ErrSameName, other.Config["tool"], t.Name, kind)
 		}
 		for _, note := range notes {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("tool %.100q: %s", t.Name, note))
