@@ -96,6 +96,7 @@ func runOdd(odd string, in io.Reader, out io.Writer) {
 				var indented bytes.Buffer
 				_ = json.Indent(&indented, []byte(text), "", "  ")
 				line("{ a: 1,")
+				line(`{"level":`)
 				text = strings.Replace(indented.String(), `"result"`, `"rows": [`+"\n"+`{"id":1,"result":{}}],`+"\r\n\n"+`"result"`, 1)
 			case "half lines":
 				_, _ = io.WriteString(out, text[:20])
@@ -169,6 +170,8 @@ func TestMessagesOfSeveralLinesAreRead(t *testing.T) {
 		parts: two, one + "\n" + parts + one + "\n": one + two + one, utf8BOM + parts: two, "[\n" + one + ",\n" + parts + "]\n" + one + "\n": one + two + one,
 		parts[:30] + "\n" + one + "\n" + parts:                                       one + two,
 		parts[:30] + "broken\n" + parts:                                              two,
+		"[1\n{\n\"id\"\n" + one[:1] + one[17:] + "\n{\n" + parts:                     one + two,
+		`{"jsonrpc":"2.0","id":` + "\n" + one[:1] + one[17:] + "\n" + parts:          one + two,
 		parts[:30] + "\n}}\n" + parts:                                                two,
 		"{\n\"level\":30\n}\n" + parts:                                               two,
 		parts[:12] + strings.Repeat(" ", 16<<20) + "\n" + parts:                      two,

@@ -197,32 +197,43 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// messages returns the messages that end with a line, and what is none. Some programs write one in several lines;
-// what one with its version comes after, in a line of its own, was cut.
+// messages returns the messages that end with a line, and what is none. Some programs write one in several lines.
 func (r *reader) messages(line []byte) (messages [][]byte, stray []byte) {
 	if len(line) > maxMessageBytes {
 		r.begun = nil
 		return nil, line
 	}
 	messages, stray = plain(line)
-	within := len(r.begun) > 0
-	switch deeper, whole := nesting(line); {
-	case within && len(messages) > 0 && bytes.Contains(line, []byte(`"jsonrpc"`)):
-		stray = append(r.begun, stray...)
-	case within && (!whole || len(r.begun)+len(line) > maxMessageBytes):
-		messages, stray = nil, append(r.begun, line...)
-	case within:
+	deeper, whole := nesting(line)
+	var cut []byte
+	if !whole || !r.goesOn(line, len(messages) > 0) {
+		cut, r.begun = r.begun, nil
+	}
+	switch {
+	case len(r.begun) > 0:
 		r.begun, r.depth = append(r.begun, line...), r.depth+deeper
 		if r.depth > 0 {
 			return nil, nil
 		}
 		messages, stray = plain(r.begun)
-	case whole && deeper > 0 && len(messages) == 0 && begins(line) && goesOn(line):
+		r.begun = nil
+	case whole && deeper > 0 && len(messages) == 0 && begins(line) && mayBeJSON(line):
 		r.begun, r.depth = line, deeper
-		return nil, nil
+		return nil, cut
 	}
-	r.begun = nil
-	return messages, stray
+	return messages, append(cut, stray...)
+}
+
+// goesOn reports whether a line, which may be a message for itself, belongs to the message that was begun. A line with
+// the version of messages does not, nor an object after a colon, which nobody writes so, nor what JSON cannot have there,
+// which is looked at where it is cheap.
+func (r *reader) goesOn(line []byte, message bool) bool {
+	const cheap = 8 << 10
+	if message && bytes.Contains(line, []byte(`"jsonrpc"`)) || begins(line) && bytes.HasSuffix(bytes.TrimSpace(r.begun), []byte(":")) {
+		return false
+	}
+	size := len(r.begun) + len(line)
+	return size <= maxMessageBytes && (size > cheap || mayBeJSON(append(bytes.Clone(r.begun), line...)))
 }
 
 // begins reports whether a line may begin a message.
@@ -231,10 +242,11 @@ func begins(line []byte) bool {
 	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
 }
 
-// goesOn reports whether a line is the beginning of a JSON value, and not all of it.
-func goesOn(line []byte) bool {
+// mayBeJSON reports whether a text begins with a JSON value, or is the beginning of one.
+func mayBeJSON(text []byte) bool {
 	var value json.RawMessage
-	return errors.Is(json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(line, []byte(utf8BOM)))).Decode(&value), io.ErrUnexpectedEOF)
+	err := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte(utf8BOM)))).Decode(&value)
+	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // nesting returns how much deeper a line of JSON ends than it begins, and whether it ends outside of a text.

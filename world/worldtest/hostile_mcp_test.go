@@ -150,6 +150,10 @@ func (s *hostileServer) give(t *testing.T, h *hostile, program bool) {
 	for range h.IntN(3) {
 		lines = append(lines, strays()[h.IntN(len(strays()))])
 	}
+	if program && h.IntN(4) == 0 && bytes.Contains(text, []byte(`"jsonrpc"`)) { // a message in several lines has its version
+		text, err = json.MarshalIndent(answer, "", strings.Repeat(" ", h.IntN(3)))
+		require.NoError(t, err)
+	}
 	lines = append(lines, string(text))
 	s.events = ""
 	switch {
