@@ -264,12 +264,13 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 }
 
 // same is the summary of a difference, and says of what it is where the world differs from
-// both.
+// both. What nobody knows is not called the same.
 func (d *dev) same(a *view.Anew) string {
-	if a.Difference.Same && a.Apart != (view.Apart{}) {
+	unknown := max(len(a.Unknown)+a.UnknownMore, a.UnknownInForce)
+	if a.Difference.Same && unknown == 0 && a.Apart != (view.Apart{}) {
 		return "the same under both rules: cells, intents, timers and scheduled events"
 	}
-	return summary(a.Difference)
+	return summary(a.Difference, unknown)
 }
 
 // showPrinted shows what steps print that did not in the round before, under the name of

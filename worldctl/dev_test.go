@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // devTest is a `worldctl dev` under test.
@@ -80,6 +82,17 @@ func TestDevShowsWhatAnEditMakesDifferent(t *testing.T) {
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestTheSameIsNotSaidOfWhatIsUnknown under either rules.
+func TestTheSameIsNotSaidOfWhatIsUnknown(t *testing.T) {
+	for unknown, want := range map[int]string{
+		0: "the same: cells, intents, timers and scheduled events", 1: "what is known is the same, and 1 cell is unknown", 5: "what is known is the same, and 5 cells are unknown",
+	} {
+		same := &view.Comparison{Same: true}
+		require.Equal(t, want, (&dev{}).same(&view.Anew{WhatIf: &view.WhatIf{Difference: same}, UnknownInForce: unknown}))
+		require.Equal(t, want, (&dev{}).same(&view.Anew{WhatIf: &view.WhatIf{Difference: same, UnknownMore: unknown}}))
+	}
 }
 
 // TestDevNeedsAWorldAndAFile and says what to do without.

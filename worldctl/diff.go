@@ -101,7 +101,7 @@ func (c *cli) diff(what string, names [2]string, limit uint64, patch bool) (err 
 	if err != nil {
 		return err
 	}
-	return unless(answer.Same, c.object("diff", answer, func() { c.showComparison(answer, sides[0], sides[1]) }))
+	return unless(answer.Same, c.object("diff", answer, func() { c.showComparison(answer, sides[0], sides[1], 0) }))
 }
 
 func (c *cli) diffCell(lw *local.World, name string, at [2]string) error {

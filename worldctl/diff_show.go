@@ -11,7 +11,10 @@ import (
 )
 
 // summary is a whole comparison in one line.
-func summary(x *view.Comparison) string {
+func summary(x *view.Comparison, unknown int) string {
+	if x.Same && unknown > 0 {
+		return fmt.Sprintf("what is known is the same, and %s unknown", cellsAre(unknown))
+	}
 	if x.Same {
 		return "the same: cells, intents, timers and scheduled events"
 	}
@@ -21,8 +24,8 @@ func summary(x *view.Comparison) string {
 	return line + "; cost: " + view.Arrow(view.Cost(x.Cost.A), view.Cost(x.Cost.B))
 }
 
-func (c *cli) showComparison(x *view.Comparison, a, b *view.Side) {
-	fmt.Fprintln(c.stdout, summary(x))
+func (c *cli) showComparison(x *view.Comparison, a, b *view.Side, unknown int) {
+	fmt.Fprintln(c.stdout, summary(x, unknown))
 	c.facts([2]any{"a", x.A}, [2]any{"b", x.B}, [2]any{"state root", view.Arrow(x.A.StateRoot, x.B.StateRoot)},
 		[2]any{"parted", fmt.Sprintf("after #%d", x.Parted.Common)},
 		[2]any{"a goes on", c.tellRecord(a.Journal, x.Parted.A)}, [2]any{"b goes on", c.tellRecord(b.Journal, x.Parted.B)},

@@ -322,6 +322,8 @@ func hintsOfDisk() []hint {
 		{[]error{syscall.ENOSPC}, "make room on the disk: what was acknowledged is safe, and worldctl status shows where the journal ends"},
 		{[]error{fs.ErrPermission, syscall.EROFS}, "worldctl writes to the world's directory: check who may, or choose another one"},
 		{[]error{fs.ErrNotExist, os.ErrClosed}, "check the path"},
+		{[]error{syscall.ENOTDIR}, "check the path: a file is where it has a directory"},
+		{[]error{syscall.ENAMETOOLONG}, "choose a shorter path"},
 		{[]error{file.ErrIrregular}, "put the file itself in its place: no link and no pipe is followed there"},
 	}
 }

@@ -128,7 +128,7 @@ func sendTo(ctx context.Context, fork *local.World, events io.Reader) (uint64, e
 
 func (c *cli) showWhatIf(a *view.WhatIf) {
 	c.showUnknown(a)
-	c.showComparison(a.Difference, a.Was, a.Is)
+	c.showComparison(a.Difference, a.Was, a.Is, len(a.Unknown)+a.UnknownMore)
 	fmt.Fprintf(c.stdout, "events sent: %d, sent again: %d; effects answered by what was recorded: %d, without an answer: %d\n",
 		a.Sent, a.Again.Events, a.Answered, a.Unanswered)
 	c.noteOtherwise(a.Otherwise)
