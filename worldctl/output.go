@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -39,6 +40,16 @@ func (c *cli) checkOutput(cmd *cobra.Command) error {
 		return usagef(hint, "%q is not a form of output", c.output)
 	}
 	return nil
+}
+
+// checkTexts reports a text for the journal, of the command line, that is no UTF-8: it would be another one there.
+func checkTexts(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if fault := canon.CheckText([]byte(flag.Value.String())); fault != nil && slices.Contains([]string{"reason", "message", "as"}, flag.Name) {
+			err = usagef("type it in UTF-8", "--%s: %w", flag.Name, fault)
+		}
+	})
+	return err
 }
 
 // widthOf returns the columns of a terminal, and 0 for anything else.

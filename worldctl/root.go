@@ -120,7 +120,7 @@ world locked, 6 effects in doubt need a decision, 130 interrupted.`,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			c.ofRecords, c.reads = ofRecords(cmd), reads(cmd)
-			return errors.Join(c.checkOutput(cmd), c.besideOwner(cmd), c.besideStore(cmd))
+			return errors.Join(c.checkOutput(cmd), checkTexts(cmd), c.besideOwner(cmd), c.besideStore(cmd))
 		},
 	}
 	flags := root.PersistentFlags()

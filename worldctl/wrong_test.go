@@ -80,6 +80,20 @@ func TestWrongArgumentsAreSaidInPlainWords(t *testing.T) {
 	}
 }
 
+// What a journal would hold otherwise than it was typed is refused, wherever it is typed.
+func TestTextsThatAreNotUTF8AreRefused(t *testing.T) {
+	dir := newCounter(t, "a")
+	for _, args := range [][]string{
+		{"intent", "approve", "0123456789", "--reason", "\xff"}, {"intent", "approve", "0123456789", "--reason", "so", "--as", "\xff"},
+		{"rollback", "noon", "--reason", "a\xc3"}, {"snapshot", "create", "-m", "\xed\xa0\x80"}, {"propose", "-m", "\xff"},
+	} {
+		code, _, said := inProcess(t.Context(), append([]string{"-w", dir}, args...)...)
+		require.Equal(t, exitUsage, code, said)
+		require.Contains(t, said, "text is not UTF-8")
+		require.Contains(t, said, "hint: type it in UTF-8")
+	}
+}
+
 // TestArgumentsThatDoNotReadExitAlike whichever verb they are typed to: with 2.
 func TestArgumentsThatDoNotReadExitAlike(t *testing.T) {
 	t.Chdir(t.TempDir())

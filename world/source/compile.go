@@ -121,7 +121,7 @@ func (d *decoder) rest(line, column int) (string, bool) {
 // checkSchema reports why data is no JSON Schema (draft 2020-12 where it names
 // no other).
 func (d *decoder) checkSchema(file string, data []byte) {
-	if d.withoutCode {
+	if d.withoutCode || !d.checkText(file, data) {
 		return
 	}
 	var err error

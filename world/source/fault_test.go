@@ -296,6 +296,21 @@ func TestFaultsOfNamedFilesCarryTheirPlace(t *testing.T) {
 	}
 }
 
+// Files that editors have saved in another encoding are called by its name, each kind of them.
+func TestEncodingsOfNamedFilesAreNamed(t *testing.T) {
+	for text, says := range map[string]string{
+		"\xef\xbb\xbf{}":     "text begins with a byte order mark; save it as UTF-8 without one",
+		"\xff\xfe{\x00}\x00": "text is UTF-16; save it as UTF-8", "\x00{\x00}": "text is UTF-16; save it as UTF-8", "{\x00}\x00": "text is UTF-16; save it as UTF-8",
+		"{\n \"\xff\": 1}": "text is not UTF-8",
+	} {
+		for _, file := range []string{"ticket.json", "code/agent.star"} {
+			_, err := loadText(goodWorld, fstest.MapFS{file: {Data: []byte(text)}})
+			require.ErrorContains(t, err, says, file)
+			require.ErrorContains(t, err, "desk/"+file+":", file)
+		}
+	}
+}
+
 func TestSchemasAreNotLoadedFromOutside(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other.json")
 	require.NoError(t, os.WriteFile(other, []byte(`{}`), 0o600))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,16 +17,24 @@ import (
 
 const tooLarge = "is larger than %d bytes"
 
+// checkText reports whether a file is text as everything here reads it; else it says where it is not.
+func (d *decoder) checkText(file string, data []byte) bool {
+	var wrong *canon.SyntaxError
+	if !errors.As(canon.CheckText(data), &wrong) {
+		return true
+	}
+	line, column := position(data, wrong.Offset)
+	d.at(file, line, column, wrong.Reason)
+	return false
+}
+
 // parse returns the root of the one document in data, or nil after a fault.
 func (d *decoder) parse(data []byte) *yaml.Node {
 	if len(data) > MaxWorldBytes {
 		d.here(1, 1, tooLarge, MaxWorldBytes)
 		return nil
 	}
-	var wrong *canon.SyntaxError
-	if errors.As(canon.CheckText(data), &wrong) {
-		line, column := position(data, wrong.Offset)
-		d.here(line, column, "%s", wrong.Reason)
+	if !d.checkText(filepath.Base(d.path), data) {
 		return nil
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
