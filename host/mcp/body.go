@@ -134,9 +134,12 @@ func (m *messages) event() error {
 		if len(line) > 0 {
 			field, value, _ := strings.Cut(string(line), ":")
 			value = strings.TrimPrefix(value, " ")
-			if field == "data" {
+			switch {
+			case field == "data":
 				data = append(append(data, value...), '\n')
-			} else {
+			case line[0] == '{': // a message that is called an event
+				data = append(append(data, line...), '\n')
+			default:
 				said[field] = value
 			}
 			if err == nil {
@@ -181,27 +184,31 @@ func (m *messages) line() ([]byte, error) {
 	}
 }
 
-// lost finds out whether a server refuses a request since it knows its session no more: what
-// the protocol has 404 for, unless it is an answer to just this request, and not one that says so.
-// Nothing was done then.
-func (x *exchange) lost(resp *http.Response) {
+// refused has an answer that is no 2xx be about the request of x alone, and finds out whether it is one of a server
+// that does not know the session any more: 404, as the protocol has it, unless it is an answer to just this request and
+// not one that says so; or 400 with an answer to none that speaks of sessions. Nothing was done then.
+func (x *exchange) refused(resp *http.Response, ofSession bool) {
 	data, _ := io.ReadAll(resp.Body) // what can be read of it; a response is there only with an id
 	_ = resp.Body.Close()
-	if r := x.replyIn(data); r == nil || codeOf(r.Error) == codeNoSession {
+	r := x.replyIn(data)
+	switch {
+	case ofSession && resp.StatusCode == http.StatusNotFound && (r == nil || codeOf(r.Error) == codeNoSession),
+		ofSession && resp.StatusCode == http.StatusBadRequest && r == nil && bytes.Contains(bytes.ToLower(data), []byte("session")):
 		x.missing.Store(true)
-		data = []byte(errSession)
+		resp.StatusCode, data = http.StatusNotFound, []byte(errSession)
+	case r == nil && x.request.Load() != nil:
+		data = x.none(fmt.Sprintf("%s: %.200q", resp.Status, data))
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// refused has an answer that is no 2xx be about the request of x alone, whatever it is.
-func (x *exchange) refused(resp *http.Response) {
-	data, _ := io.ReadAll(resp.Body) // what can be read of it
-	_ = resp.Body.Close()
-	if x.replyIn(data) == nil && x.request.Load() != nil {
-		data = x.none(fmt.Sprintf("%s: %.200q", resp.Status, data))
+// notResumed is the answer to who wants to read on in the answer to a call, where the server does not have that.
+func (x *exchange) notResumed(why string) *http.Response {
+	data := fmt.Sprintf("data: %s\n\n", x.none("the server does not go on with its answer: "+why))
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {typeEvents}}, Body: io.NopCloser(strings.NewReader(data)), ContentLength: -1,
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(data))
 }
 
 // none is the answer to a call in the place of what is none.

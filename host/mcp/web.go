@@ -69,6 +69,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := t.next.RoundTrip(req)
+	if err == nil && resp.StatusCode/100 != 2 && x != nil && req.Method == http.MethodGet && x.request.Load() != nil {
+		_ = resp.Body.Close()
+		return x.notResumed(resp.Status), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +86,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Header.Del(sessionHeader) // the SDK would end a session whose server calls it something else
 	}
 	normalize(resp, x)
-	switch {
-	case x == nil:
-	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
-		x.lost(resp)
-	case resp.StatusCode/100 != 2:
-		x.refused(resp)
+	if x != nil && resp.StatusCode/100 != 2 {
+		x.refused(resp, req.Header.Get(sessionHeader) != "")
 	}
 	return resp, nil
 }

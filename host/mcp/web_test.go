@@ -50,6 +50,10 @@ func serve(t testing.TB, options *mcp.StreamableHTTPOptions) *webServer {
 			http.Error(rw, "what?", http.StatusBadRequest)
 			return
 		}
+		if r.Method == http.MethodGet {
+			http.Error(rw, "no", http.StatusMethodNotAllowed)
+			return
+		}
 		if bytes.Contains(body, []byte(`"tools/call"`)) {
 			w.calls.Add(1)
 			if h := w.onCall.Load(); h != nil {
@@ -234,6 +238,10 @@ func TestCallThatASessionWasLostForIsMadeInAnother(t *testing.T) {
 		body string
 		code string // empty: the call is made again
 	}{
+		"400 of none":      {`400 {"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`, ""},
+		"400 as text":      {"400 Unknown Session", ""},
+		"400 of its own":   {`400 {"jsonrpc":"2.0","error":{"code":-32602,"message":"no such session in the arguments"},"id":ID}`, `"jsonrpc_-32602"`},
+		"400 else":         {"400 no such argument", `"http_400"`},
 		"text":             {"session not found", ""},
 		"nothing":          {"", ""},
 		"error of none":    {`{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`, ""},
@@ -253,7 +261,11 @@ func TestCallThatASessionWasLostForIsMadeInAnother(t *testing.T) {
 				var msg struct{ ID json.RawMessage }
 				_ = json.NewDecoder(r.Body).Decode(&msg)
 				w.onCall.Store(nil)
-				answerWith(404, strings.ReplaceAll(of.body, "ID", string(msg.ID)), "Content-Type", "application/json")(rw, r)
+				status, body := 404, of.body
+				if rest, ok := strings.CutPrefix(body, "400 "); ok {
+					status, body = 400, rest
+				}
+				answerWith(status, strings.NewReplacer("ID provided", "ID provided", "ID", string(msg.ID)).Replace(body), "Content-Type", "application/json")(rw, r)
 			})
 			w.onCall.Store(&forgets)
 			got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
@@ -282,6 +294,7 @@ func TestACallThatIsNotAnsweredEndsNoOther(t *testing.T) {
 		"no content":      {answerWith(206, "", "Content-Type", "text/event-stream"), "", ""},
 		"cut":             {answerWith(200, "{", "Content-Type", "application/json", "Content-Length", "100"), "", "broke off"},
 		"over-size":       {answerWith(200, strings.Repeat(" ", maxMessageBytes+1), "Content-Type", "application/json"), "too_large", ""},
+		"goes on never":   {answerWith(200, "id: 1\nretry: 1\ndata: \n\n", "Content-Type", "text/event-stream"), "", "405 Method Not Allowed"},
 		"of a session":    {answerWith(200, "", sessionHeader, "another"), "", ""},
 		"to somewhere":    {answerWith(307, "", "Location", "/elsewhere"), "http_307", "307 Temporary Redirect"},
 		"not implemented": {answerWith(501, "no"), "http_501", ""},
@@ -401,6 +414,7 @@ func TestAnswersOverHTTPThatLookOddAreRead(t *testing.T) {
 		"empty data":        {events, "id:\ndata:\n\ndata: \n\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
 		"other events":      {"Text/Event-Stream; charset=", "event: ping\ndata: {}\n\ndata: hello\n\ndata: [1\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
 		"no empty line":     {events, "data: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}"},
+		"JSON as events":    {events, "{\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n"},
 		"text id in events": {events, "data: {\"jsonrpc\":\"2.0\",\"id\":\"ID\"," + result + "}\n\n"},
 		"text id":           {plain, "{\"jsonrpc\":\"2.0\",\"id\":\"ID\"," + result + "}"},
 		"BOM before JSON":   {"application/json; charset=", "\ufeff\n{\"jsonrpc\":\"2.0\",\n\"id\":ID," + result + "}\n"},
