@@ -110,6 +110,9 @@ func (m *messages) whole() error {
 			m.out = text
 		}
 	}
+	if text := m.x.ofNone(data); m.called() && m.accepted && m.x.replyIn(m.out) == nil && text != nil {
+		m.out = text
+	}
 	if m.called() && (m.accepted || decodeResponse(m.out) != nil) && m.x.replyIn(m.out) == nil {
 		m.x.astray.Store(true)
 		why := "the server has answered another request"
@@ -209,6 +212,17 @@ func (x *exchange) notResumed(why string) *http.Response {
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {typeEvents}}, Body: io.NopCloser(strings.NewReader(data)), ContentLength: -1,
 	}
+}
+
+// ofNone returns a whole body that is a response without an id as that to x, the one request that it can answer; nil: it is none.
+func (x *exchange) ofNone(data []byte) []byte {
+	var said map[string]json.RawMessage
+	if x == nil || x.request.Load() == nil || json.Unmarshal(data, &said) != nil || said["method"] != nil || said["jsonrpc"] == nil ||
+		said["id"] != nil && string(said["id"]) != "null" || said["result"] == nil && said["error"] == nil {
+		return nil
+	}
+	said["id"] = fmt.Append(nil, x.request.Load().ID.Raw())
+	return plainResponse(said)
 }
 
 // none is the answer to a call in the place of what is none.

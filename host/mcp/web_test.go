@@ -116,6 +116,7 @@ func TestHTTPFailures(t *testing.T) {
 	}{
 		{"400", answerWith(400, "nope"), `"http_400"`, "", ""},
 		{"401", answerWith(401, "nope"), `"http_401"`, "", ""},
+		{"an error of none", answerWith(200, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"bad"}}`, "Content-Type", "application/json"), `"jsonrpc_-32600"`, "", ""},
 		{"429", answerWith(429, "nope"), `"http_429"`, "", retry},
 		{"500", answerWith(500, "nope"), `"http_500"`, "", retry},
 		{"503", answerWith(503, "nope"), `"http_503"`, "", retry},
@@ -414,6 +415,8 @@ func TestAnswersOverHTTPThatLookOddAreRead(t *testing.T) {
 		"empty data":        {events, "id:\ndata:\n\ndata: \n\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
 		"other events":      {"Text/Event-Stream; charset=", "event: ping\ndata: {}\n\ndata: hello\n\ndata: [1\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
 		"no empty line":     {events, "data: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}"},
+		"null for an id":    {plain, "{\"jsonrpc\":\"2.0\",\"id\":null," + result + "}"},
+		"no id":             {plain, "{\"jsonrpc\":\"2.0\"," + result + "}"},
 		"JSON as events":    {events, "{\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n"},
 		"text id in events": {events, "data: {\"jsonrpc\":\"2.0\",\"id\":\"ID\"," + result + "}\n\n"},
 		"text id":           {plain, "{\"jsonrpc\":\"2.0\",\"id\":\"ID\"," + result + "}"},
