@@ -206,7 +206,11 @@ func providerError(status int, data canon.Raw) (code, reason string) {
 			return code, reason
 		}
 	}
-	return code, fmt.Sprintf("the server answered %d %s without a completion", status, http.StatusText(status))
+	reason = fmt.Sprintf("the server answered %d %s without a completion", status, http.StatusText(status))
+	if said, err := canon.ToJSON(data); err == nil {
+		reason += fmt.Sprintf(": %.200s", said)
+	}
+	return code, reason
 }
 
 func fault(code, reason string, status int) canon.Raw {

@@ -257,7 +257,7 @@ func TestAnsweredFailures(t *testing.T) {
 		{name: "redirect", handler: canned(307, ``, "Location", "/v1/elsewhere"), code: `"http_307"`, reason: "307"},
 		{name: "not JSON", handler: canned(200, `<html>`), code: `"not_a_completion"`, reason: "not JSON"},
 		{name: "error with status 200", handler: canned(200, `{"error":{"message":"overloaded"}}`), code: `"not_a_completion"`, reason: "overloaded"},
-		{name: "no choices", handler: canned(200, `{"choices":[]}`), code: `"not_a_completion"`},
+		{name: "no choices", handler: canned(200, `{"choices":[]}`), code: `"not_a_completion"`, reason: `without a completion: {\"choices\":[]}`},
 		{name: "no message", handler: canned(200, `{"choices":[{"message":"hi"}]}`), code: `"not_a_completion"`},
 		{name: "cut JSON", handler: canned(200, answer[:100]), code: `"not_a_completion"`},
 		{name: "endless", handler: endless, code: `"too_large"`, made: true},
