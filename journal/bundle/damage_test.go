@@ -230,6 +230,24 @@ func TestWhatIsThereBeforeABreakIsRead(t *testing.T) {
 	}
 }
 
+// TestGarbageIsNotReadToItsEnd: neither what stands behind the last checkpoint nor what is no item, and no item, and so on.
+func TestGarbageIsNotReadToItsEnd(t *testing.T) {
+	items := told(t)
+	for name, garbage := range map[string][]byte{
+		"zeros": make([]byte, 1<<20), "a blob": append([]byte{0x5a, 0, 0x10, 0, 0}, make([]byte, 1<<20)...), "records": slices.Concat(items[1:]...),
+	} {
+		damage := damageOf(t, pack(t, slices.Concat(slices.Concat(items...), garbage)))
+		require.Len(t, damage, 1, name)
+		d, ok := errors.AsType[*bundle.DamageError](damage[0])
+		require.True(t, ok)
+		require.EqualValues(t, len(items)+1, d.Item)
+		require.EqualValues(t, len(slices.Concat(items...)), d.Offset)
+	}
+	i := items.index(t, aRecord, 3)
+	damage := damageOf(t, pack(t, slices.Concat(slices.Concat(items[:i]...), make([]byte, 1<<20), slices.Concat(items[i:]...))))
+	require.ErrorIs(t, damage[len(damage)-1], bundle.ErrLimit)
+}
+
 func TestRecordThatCannotBeDecodedKeepsItsPlace(t *testing.T) {
 	items := told(t)
 	i := items.index(t, aRecord, 3) - 1

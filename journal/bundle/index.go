@@ -96,6 +96,12 @@ func (k *indexer) next() (err error) {
 	if k.item, k.at, err = k.items.next(); err != nil {
 		return err
 	}
+	switch {
+	case k.signed > 0 && k.signed == k.r.header.Last:
+		return k.stop(errFollowed)
+	case len(k.r.damage) >= maxDamage-1:
+		return k.stop(fmt.Errorf("%w: %d parts are damaged", ErrLimit, len(k.r.damage)))
+	}
 	k.ends = false
 	switch k.item[0] & majorMask {
 	case majorBytes:
@@ -115,6 +121,12 @@ func (k *indexer) next() (err error) {
 		k.fault("it is no item of a bundle")
 		return nil
 	}
+}
+
+// stop ends the reading with the item at hand.
+func (k *indexer) stop(why error) error {
+	k.items.n, k.items.at = k.items.n-1, k.at
+	return why
 }
 
 // fault keeps what is wrong with the item at hand.
