@@ -18,7 +18,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo demo-postgres test test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
+.PHONY: help docs build demo demo-postgres test test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor page pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -169,6 +169,9 @@ gas: ## look for Starlark programs that take more than 0.2 s of CPU at the defau
 vendor: ## fetch what the page has from others anew, see world/ui/vendor.sh
 	world/ui/vendor.sh
 
+page: ## make world/ui/built/app.js of the modules in world/ui/page, after a change of one
+	$(GO) run -C tools ./page
+
 pictures: ## make the pictures of docs/ui.md and the plots of the examples, with chromium
 	@mkdir -p docs/pictures
 	DOCS=$(CURDIR)/docs/pictures $(GO) test -C tools/browser -count=1 -run '^TestPictures$$' .
@@ -200,7 +203,7 @@ check-fast: # check without golangci-lint, which has to be built first
 	$(GO) vet ./...
 	$(GO) build ./...
 	$(GO) test -count=1 -timeout 5m ./internal/lint
-	$(GO) test -C tools -vet=all ./mutants ./attack
+	$(GO) test -C tools -vet=all ./mutants ./attack ./page
 
 platforms: ## build without C for PLATFORMS, and vet for the last of them
 	@for p in $(PLATFORMS); do echo "$$p" && \

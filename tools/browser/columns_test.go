@@ -11,8 +11,7 @@ import (
 // compared is a script that holds the columns which the page has of a world to what
 // /records tells of each record, and returns where they differ.
 const compared = `(async () => {
-	const { columns } = await import('./columns.js');
-	const { get, pathOf } = await import('./api.js');
+	const { columns, get, pathOf } = await import('./app.js');
 	const { of } = columns.value;
 	const world = location.hash.slice(2).split('/')[0];
 	const wrong = [];

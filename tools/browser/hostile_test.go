@@ -97,7 +97,7 @@ func hostileWorld(t *testing.T) string {
 	feed(t, dir)
 	worldctl(t, dir, "snapshot", "create", "first", "-m", payloads[33])
 	worldctl(t, dir, "run", "-q")
-	for _, i := range []int{0, 36, 41, 45, 48} { // what a line of a shell takes
+	for _, i := range []int{0, 36, 42, 45, 48} { // what a line of a shell takes
 		worldctl(t, dir, "snapshot", "create", "-m", payloads[i])
 	}
 	worldctl(t, dir, "rollback", "first", "--ack", "--reason", payloads[34])

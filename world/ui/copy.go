@@ -23,12 +23,8 @@ const copyPolicy = "default-src 'none'; script-src '%s'; style-src '%s'; img-src
 // answers make the same file.
 func WriteCopy(w io.Writer, each func(add func(path string, answer []byte) error) error) error {
 	all := load()
-	script, err := all.join("/app.js")
-	if err != nil {
-		return err
-	}
 	mark := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(all["/mark.svg"].plain)
-	script = bytes.ReplaceAll(script, []byte(`src="mark.svg"`), []byte(`src="`+mark+`"`))
+	script := bytes.ReplaceAll(all["/app.js"].plain, []byte(`src="mark.svg"`), []byte(`src="`+mark+`"`))
 	style := all["/style.css"].plain
 	index := string(all["/"].plain)
 	for _, x := range [][2]string{
@@ -45,7 +41,7 @@ func WriteCopy(w io.Writer, each func(add func(path string, answer []byte) error
 	head, foot, _ := strings.Cut(index, "</body>")
 	out := bufio.NewWriter(w)
 	_, _ = out.WriteString(head) // Flush tells what is wrong with any of it
-	err = each(func(path string, answer []byte) error {
+	err := each(func(path string, answer []byte) error {
 		var safe bytes.Buffer // without <, so that nothing ends the element
 		json.HTMLEscape(&safe, answer)
 		_, err := fmt.Fprintf(out, "<script type=\"application/json\" data-path=\"%s\">%s</script>\n", html.EscapeString(path), safe.Bytes())

@@ -1,8 +1,8 @@
 // Package ui is the page on which people look at worlds: files that a browser asks for and
 // that ask the API of the server they came from, and nobody else.
 //
-// There is no build step: what is in page is what is served, modules as they were written
-// and, in page/vendor, libraries as they were published. See docs/ui.md.
+// The script is one file, built/app.js, which make page makes of the modules in page and, in page/vendor, of
+// libraries as they were published; tools/page tests that it is what they say. See docs/ui.md.
 package ui
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-//go:embed page
+//go:embed built/app.js page/index.html page/style.css page/mark.svg page/vendor/*.txt
 var files embed.FS
 
 // policy lets the page have its own files and the API beside it, and nothing else. What
@@ -39,13 +39,14 @@ type page map[string]*part
 
 func load() page {
 	all := make(page)
-	err := fs.WalkDir(files, "page", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		data, err := files.ReadFile(name)
 		if err == nil {
-			all[strings.TrimPrefix(name, "page")] = newPart(name, data)
+			_, name, _ = strings.Cut(name, "/")
+			all["/"+name] = newPart(name, data)
 		}
 		return err
 	})

@@ -2,6 +2,7 @@
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { begin, enter, get, leave, may, ousted, pathOf, Problem, session } from './api.js';
 import { Cells } from './cells.js';
+import { columns } from './columns.js';
 import { Compare } from './compare.js';
 import { Conversations } from './conversations.js';
 import { copy } from './copy.js';
@@ -189,3 +190,6 @@ try {
 }
 // Once: what shows a signal is rendered anew by itself, and never while it is being rendered.
 render(html`${trouble && html`<p class="trouble pad" role="alert">${spelled(trouble)}</p>`}<${App} />`, app);
+
+// What a test of the page holds to the records.
+export { columns, get, pathOf };
