@@ -48,7 +48,7 @@ func (s *slot) at() int64 { return int64(s.Sequence % 2 * slotStride) }
 func (s *slot) leadAt() int64 { return anchorSize + int64(s.Sequence%2)*leadBytes }
 
 // anchor is an open anchor file. Only acknowledge writes it, once the store is
-// open.
+// open. Who puts both back as they were before is not noticed by it.
 type anchor struct {
 	file vfs.File
 	key  []byte
