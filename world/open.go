@@ -116,7 +116,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 	k.blobs = append(blobs, k.blobs...)
 	cfg = cfg.withDefaults()
 	w := &World{cfg: cfg, Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds, nil}, durable: k.taken.ID}
-	w.Moment.queued = w.notBegun
+	w.queued = w.notBegun
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	}
 	cfg = cfg.withDefaults()
 	w := &World{cfg: cfg, Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds, nil}, durable: k.taken.ID}
-	w.Moment.queued = w.notBegun
+	w.queued = w.notBegun
 	w.broken, w.lacks = err, err
 	if img != nil {
 		w.saved = img.Head.ID

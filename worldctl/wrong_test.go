@@ -84,8 +84,11 @@ func TestWrongArgumentsAreSaidInPlainWords(t *testing.T) {
 func TestTextsThatAreNotUTF8AreRefused(t *testing.T) {
 	dir := newCounter(t, "a")
 	for _, args := range [][]string{
-		{"intent", "approve", "0123456789", "--reason", "\xff"}, {"intent", "approve", "0123456789", "--reason", "so", "--as", "\xff"},
-		{"rollback", "noon", "--reason", "a\xc3"}, {"snapshot", "create", "-m", "\xed\xa0\x80"}, {"propose", "-m", "\xff"},
+		{"intent", "approve", "0123456789", "--reason", "\xff"},
+		{"intent", "approve", "0123456789", "--reason", "so", "--as", "\xff"},
+		{"rollback", "noon", "--reason", "a\xc3"},
+		{"snapshot", "create", "-m", "\xed\xa0\x80"},
+		{"propose", "-m", "\xff"},
 	} {
 		code, _, said := inProcess(t.Context(), append([]string{"-w", dir}, args...)...)
 		require.Equal(t, exitUsage, code, said)

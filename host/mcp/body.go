@@ -101,7 +101,7 @@ func (m *messages) called() bool { return m.x != nil && m.x.request.Load() != ni
 func (m *messages) whole() error {
 	data, err := io.ReadAll(m.in)
 	m.out = data
-	if err != nil && !(m.called() && m.accepted) {
+	if err != nil && (!m.called() || !m.accepted) {
 		return err
 	}
 	messages, _ := plain(data)

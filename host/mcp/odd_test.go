@@ -182,7 +182,7 @@ func TestMessagesOfSeveralLinesAreRead(t *testing.T) {
 		p := &process{stderr: host.Setup{}.Tail(maxStderrBytes), eof: make(chan struct{})}
 		got, err := io.ReadAll(&reader{process: p, lines: bufio.NewReader(strings.NewReader(printed))})
 		require.NoError(t, err)
-		require.Equal(t, want, strings.ReplaceAll(string(got), "\n", ""), "%.200q", printed) //nolint:testifylint // to the letter
+		require.Equal(t, want, strings.ReplaceAll(string(got), "\n", ""), "%.200q", printed)
 	}
 }
 
