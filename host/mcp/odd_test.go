@@ -166,6 +166,7 @@ func TestLinesThatAreNoMessagesAreKept(t *testing.T) {
 func TestMessagesOfSeveralLinesAreRead(t *testing.T) {
 	const one, two = `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":2,"result":{"a":"{\\\"["}}`
 	const parts = "{\"jsonrpc\":\n\"2.0\",\"id\":2,\n\r\n\t\"result\":{\n\"a\":\"{\\\\\\\"[\"}}\n"
+	long := strings.Repeat("x", 20<<10)
 	for printed, want := range map[string]string{
 		parts: two, one + "\n" + parts + one + "\n": one + two + one, utf8BOM + parts: two, "[\n" + one + ",\n" + parts + "]\n" + one + "\n": one + two + one,
 		parts[:30] + "\n" + one + "\n" + parts:                                       one + two,
@@ -178,6 +179,7 @@ func TestMessagesOfSeveralLinesAreRead(t *testing.T) {
 		parts[:12] + strings.Repeat(strings.Repeat(" ", 1<<10)+"\n", 17<<10) + parts: two,
 		strings.Repeat("=", 40<<20) + "\n" + parts:                                   two,
 		parts[:len(parts)-1]:                                                         "",
+		"[1\n" + `{"id":1,"result":"` + long + `"}` + "\n" + parts:                   `{"jsonrpc":"2.0","id":1,"result":"` + long + `"}` + two,
 	} {
 		p := &process{stderr: host.Setup{}.Tail(maxStderrBytes), eof: make(chan struct{})}
 		got, err := io.ReadAll(&reader{process: p, lines: bufio.NewReader(strings.NewReader(printed))})
