@@ -320,6 +320,7 @@ func hintsOfStore() []hint {
 func hintsOfDisk() []hint {
 	return []hint{
 		{[]error{syscall.ENOSPC}, "make room on the disk: what was acknowledged is safe, and worldctl status shows where the journal ends"},
+		{[]error{syscall.ENOLCK}, "this file system gives no locks, as NFS without its lock service does: move the world to a local disk, or its journal to a store (docs/postgres.md)"},
 		{[]error{fs.ErrPermission, syscall.EROFS}, "worldctl writes to the world's directory: check who may, or choose another one"},
 		{[]error{fs.ErrNotExist, os.ErrClosed}, "check the path"},
 		{[]error{syscall.ENOTDIR}, "check the path: a file is where it has a directory"},

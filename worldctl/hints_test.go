@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,11 @@ func TestHintsLeaveTheCopyOfAParentAlone(t *testing.T) {
 		require.ErrorContains(t, new(cli).notRecorded(miss), "no answer")
 		require.Contains(t, hintOf(new(cli).notRecorded(miss)), "make another fork when")
 	}
+}
+
+// TestADiskThatGivesNoLocksHasANextStep: what NFS says where its lock service is away.
+func TestADiskThatGivesNoLocksHasANextStep(t *testing.T) {
+	require.Contains(t, hintOf(&os.PathError{Op: "open", Path: ".world", Err: syscall.ENOLCK}), "local disk")
 }
 
 // TestHintsWorkAsTheyStand names the world in the command that a hint tells a person

@@ -27,7 +27,10 @@ func Locked(fd uintptr) (bool, error) {
 }
 
 func flock(fd uintptr, how int) error {
-	err := syscall.Flock(int(fd), how) //nolint:gosec // a descriptor
+	var err error = syscall.EINTR
+	for errors.Is(err, syscall.EINTR) { // a signal, on a file system that asks a server
+		err = syscall.Flock(int(fd), how) //nolint:gosec // a descriptor
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return ErrLocked
 	}
