@@ -73,8 +73,8 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 	}
 }
 
-// TestToolsThatWouldBeOneEffectAreRefused: a world.yaml would have lost one of them.
-func TestToolsThatWouldBeOneEffectAreRefused(t *testing.T) {
+// TestOfToolsThatWouldBeOneEffectTheSecondIsLeftOut: the others are of use, and world.yaml says which is not there.
+func TestOfToolsThatWouldBeOneEffectTheSecondIsLeftOut(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
 	for _, name := range []string{"Look-Up", "look-up"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name},
@@ -85,9 +85,10 @@ func TestToolsThatWouldBeOneEffectAreRefused(t *testing.T) {
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	defer web.Close()
 	code, out, said := inProcess(t.Context(), "import", "mcp", "--url", web.URL, "--prefix", "shop")
-	require.Equal(t, exitFailed, code)
-	require.Empty(t, out)
-	require.Contains(t, said, `"Look-Up" and "look-up" are shop.look-up`)
+	require.Equal(t, 0, code, said)
+	require.Contains(t, out, "tool: Look-Up")
+	require.NotContains(t, out, "tool: look-up")
+	require.Contains(t, said, "shop.look-up")
 }
 
 // TestToolWhoseSchemaBlowsUpIsNamed: three kilobytes of a stranger's schema can take more
