@@ -35,6 +35,9 @@ func Add(path string, data, more []byte) (text []byte, added []string, err error
 		d.refuse(root, "nothing can be added: want a mapping in block style, not in braces")
 		return nil, nil, d.err()
 	}
+	if d.lint(root, nil, insideConfig); d.err() != nil { // a key that is there twice, say
+		return nil, nil, d.err()
+	}
 	e := edit{decoder: d, from: from, root: root, at: make(map[int]string), taken: new(TakenError)}
 	e.lines, e.ends = linesOf(data)
 	if e.eol = "\n"; bytes.Contains(data, []byte("\r\n")) {
@@ -228,7 +231,6 @@ func (e *edit) holds(text, more []byte) bool {
 	}
 	d.lint(root, nil, insideConfig)
 	old, _ := e.value(e.root).(map[string]any)
-	mappings := true // a key that is there twice may be text in the end
 	e.from.entries(e.from.parse(more), func(key, value *yaml.Node) {
 		_, has := child(e.root, key.Value)
 		e.from.parts(value, func(name string, part, _ *yaml.Node) {
@@ -243,12 +245,9 @@ func (e *edit) holds(text, more []byte) bool {
 			if has == nil || old[key.Value] == nil {
 				old[key.Value], has = map[string]any{}, value
 			}
-			section, mapping := old[key.Value].(map[string]any)
-			if mappings = mappings && mapping; mapping {
-				section[name] = e.from.value(part)
-			}
+			old[key.Value].(map[string]any)[name] = e.from.value(part)
 		})
 	})
 	want, err := canon.Marshal(old)
-	return err == nil && mappings && bytes.Equal(want, d.canonical(root))
+	return err == nil && bytes.Equal(want, d.canonical(root))
 }

@@ -84,7 +84,7 @@ func TestNothingIsAddedWhereThatIsNotSure(t *testing.T) {
 		"effects: 5\n":                        "want a mapping",
 		"caps: []\n":                          "want a mapping, not a list",
 		"policies: {}\n":                      "want a list, not a mapping",
-		"caps:\n  a: 1\n\"caps\": x\n":        "block style",
+		"caps:\n  a: 1\n\"caps\": x\n":        `duplicate key "caps", first on line 1`,
 		"? effects\n: \n":                     "",
 		"caps:\n  a: |+\n    keeps its end\n": "",
 		"caps:\n  a: |+\n    its end\n\n\n":   "block style",
