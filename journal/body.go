@@ -5,7 +5,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Data is one canonical CBOR item; it prints as JSON.
+// Data holds a canonical CBOR item and prints as JSON.
 type Data = manifest.Data
 
 // Body is the payload of a record: a pointer to the struct of its kind. On disk

@@ -39,7 +39,7 @@ type ManifestApproved struct {
 	Reason    string             `json:"reason"`
 }
 
-// Terms returns what was signed.
+// Terms returns the signed terms of an approval.
 func (x *ManifestApproved) Terms() manifest.Terms {
 	return manifest.Terms{World: x.World, Base: x.Base, Candidate: x.Candidate, Report: x.Report}
 }

@@ -125,7 +125,7 @@ type Forked struct {
 // ForkEffects says what becomes of the effects of a fork.
 type ForkEffects string
 
-// Known reports whether e is one of those below.
+// Known reports whether e is ForkHold, ForkLive or ForkRecorded.
 func (e ForkEffects) Known() bool {
 	switch e {
 	case ForkHold, ForkLive, ForkRecorded:

@@ -53,7 +53,7 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	return body
 }
 
-// UnmarshalCBOR parses what Append appends.
+// UnmarshalCBOR parses the payload of an event.submitted.
 func (x *Submitted) UnmarshalCBOR(data []byte) error {
 	r := canon.NewReader(data)
 	r.ArrayOf(7)

@@ -13,7 +13,7 @@ type Engine struct {
 	Version string `json:"version"`
 }
 
-// Engines are those that replay needs, by name. On disk a list of arrays of name and
+// Engines lists the engines that replay needs, by name. On disk it is a list of arrays of name and
 // version.
 type Engines []Engine
 

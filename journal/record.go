@@ -109,7 +109,7 @@ func beginsUnit(k Kind) bool {
 	return k.Input() || k == KindStepped || k == KindFailed
 }
 
-// Load reads the payload from blobs where it is kept as one.
+// Load reads the payload of a record from blobs, if the record names a blob.
 func (r *Record) Load(blobs Blobs) error {
 	if r.Blob.IsZero() || r.Payload != nil {
 		return nil
@@ -128,7 +128,7 @@ func (r *Record) Load(blobs Blobs) error {
 	return nil
 }
 
-// LoadBody is Load, and Body of what it has read.
+// LoadBody loads the payload and decodes it.
 func (r *Record) LoadBody(blobs Blobs) (Body, error) {
 	if err := r.Load(blobs); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Amendment makes another manifest of one, which it does not change. contents are
+// Amendment derives a new manifest from base and leaves base unchanged. contents are
 // those that the new one names and a world with the old one may not have.
 type Amendment func(base *manifest.Manifest) (next *manifest.Manifest, contents map[manifest.Hash][]byte, err error)
 

@@ -101,7 +101,7 @@ type AlarmView struct {
 	Data   journal.Data  `json:"data"`
 }
 
-// MailView is one event that waits for a cell.
+// MailView shows an event in the mailbox of a cell.
 type MailView struct {
 	Record journal.Seq  `json:"record"`
 	Name   string       `json:"name"`

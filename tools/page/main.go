@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// build returns the module of that path with all that it imports.
+// build bundles the module at entry with its imports.
 func build(entry string) ([]byte, error) {
 	dir, err := filepath.Abs(filepath.Dir(entry)) // what is built names its modules by their paths from here
 	if err != nil {
