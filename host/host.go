@@ -65,7 +65,7 @@
 //	frame = checksum(4) length(4) place(8) body(length)
 //
 // checksum is CRC-32C of all that follows it, place the frame's own offset in
-// the file. The body of the first frame is "worldkernel/effects/v2", a zero byte
+// the file. The body of the first frame is "worldkernel/effects/v1", a zero byte
 // and the world's id; that of each other one is
 //
 //	durable(8) entry...
@@ -74,9 +74,8 @@
 // durable is up to where the file was synced when the frame was written: what is torn
 // behind that was never synced, and the frames around it count. What is torn before it
 // is a [DamageError]. An entry without a receipt says that the attempt's result is in
-// the journal. In version 1 each frame was synced before the next was written, and
-// none says durable. A large store that is mostly dead is written anew beside the old
-// one and renamed over it.
+// the journal. A large store that is mostly dead is written anew beside the old one and
+// renamed over it.
 //
 // A world that another machine may take over has [Attempts] in the place of the file: there
 // each attempt is begun, too, before it is performed (docs/adr/0048).
