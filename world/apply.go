@@ -59,13 +59,6 @@ func (m *Moment) WouldApply(ctx context.Context, proposal uint64) (migrated int,
 	return len(all), err
 }
 
-// inForce returns what proposals are measured by.
-func (k *kernel) inForce() governance.InForce {
-	return governance.InForce{
-		World: k.id, Manifest: k.rules.hash, Since: uint64(k.since), Governance: k.rules.manifest.Governance,
-	}
-}
-
 // Ready returns what a proposal lacks before it can be applied: the errors are governance's.
 func (m *Moment) Ready(proposal uint64) error {
 	if _, err := m.k.proposals.Ready(proposal, m.k.inForce()); err != nil {
@@ -186,9 +179,9 @@ func (k *kernel) dismissVerifiers(record journal.Seq) {
 }
 
 // otherCode returns the cells whose reducer has other code under other rules.
-func (k *kernel) otherCode(next *rules) []*cell {
-	return k.cells.bring(func(c *cell) bool { // migrate sorts
-		was, is := k.rules.reducers[c.id().Reducer], next.reducers[c.id().Reducer]
+func (r *roster) otherCode(next *rules) []*cell {
+	return r.cells.bring(func(c *cell) bool { // migrate sorts
+		was, is := r.rules.reducers[c.id().Reducer], next.reducers[c.id().Reducer]
 		return c.born && was != nil && is != nil && was.hash != is.hash
 	})
 }

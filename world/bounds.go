@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -274,39 +273,19 @@ func (g *guard) bounded() bool { return g != nil && g.bounds.Memory != math.MaxU
 
 // weigh ends what is under way where a kernel holds too much. It looks at all of it
 // after so much has been written that it may.
-func (g *guard) weigh(k *kernel) {
-	if g == nil || k.volume+g.kept+g.images < g.next {
+func (g *guard) weigh(on *ground) {
+	if g == nil || on.volume+g.kept+g.images < g.next {
 		return
 	}
 	most := g.bounds.Memory / heldShare
-	held := k.held() + g.kept + g.images
+	held := on.weigh() + g.kept + g.images
 	if held > g.spared && held-g.spared > most {
 		g.exceed(BoundError{
-			Name: "memory", Needs: times(held-g.spared, heldShare), At: k.last,
+			Name: "memory", Needs: times(held-g.spared, heldShare), At: on.last,
 			What: fmt.Sprintf("what the world holds (%d bytes)", held),
 		})
 	}
-	g.next = k.volume + g.kept + g.images + max((g.spared+most-min(held, g.spared+most))/2, most/8)
-}
-
-// over reports whether nothing goes on. It is asked before every turn.
-func (k *kernel) over() bool {
-	g := k.rules.guard
-	if g == nil {
-		return false
-	}
-	g.weigh(k)
-	return g.ended() != nil
-}
-
-// tail returns the part of a payload that holds data, its last item. Under a guard it is
-// a copy: else the smallest would hold all that was written beside it.
-func (k *kernel) tail(payload []byte, data journal.Data) journal.Data {
-	t := tail(payload, data)
-	if k.rules.guard.bounded() {
-		t = slices.Clone(t)
-	}
-	return t
+	g.next = on.volume + g.kept + g.images + max((g.spared+most-min(held, g.spared+most))/2, most/8)
 }
 
 // held returns about how many bytes the kernel holds.

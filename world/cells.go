@@ -42,7 +42,7 @@ type cells struct {
 	bytes   int              // about so many take those that are here, as of the last image
 	left    *Seen            // has all that were ever left to the shelf; nil: that is not known
 	shelf   *shelf
-	rosters map[string]*roster // by reducer; see of
+	sorted  map[string]*byName // by reducer; see of
 }
 
 // get returns a cell, or nil.
@@ -110,8 +110,8 @@ func (x *cells) put(c *cell) {
 func (x *cells) enter(c *cell) {
 	x.here[c.name] = c
 	x.weigh(c)
-	if len(x.rosters) > 0 {
-		if r := x.rosters[c.id().Reducer]; r != nil {
+	if len(x.sorted) > 0 {
+		if r := x.sorted[c.id().Reducer]; r != nil {
 			r.fresh = append(r.fresh, c)
 		}
 	}
@@ -190,7 +190,7 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 // drop leaves cells to the shelf that rest and that nobody has asked for since it was called
 // last, and then any that rest, until those that are here take no more than so many bytes.
 func (x *cells) drop(bytes int) {
-	x.rosters = nil
+	x.sorted = nil
 	for range 2 {
 		for name, c := range x.here { // order cannot show: what is on the shelf does not
 			switch {
@@ -211,34 +211,6 @@ func (x *cells) drop(bytes int) {
 			}
 		}
 	}
-}
-
-// shelve leaves cells that nobody uses to the shelf where what is in memory takes more than so
-// many bytes: a quarter more than it has to, so that this is not done with every image. All
-// that has happened must be in an image that the journal has.
-func (k *kernel) shelve(most int) {
-	if k.cells.bytes <= most {
-		return
-	}
-	if k.tree != nil {
-		k.refreshTree()
-		if k.tree.cells.Len() > most/(2*treeBytes) {
-			k.dropTree()
-		}
-	}
-	mark := func(alarmed bool) {
-		for _, waiting := range []alarms{k.scheduled, k.timers} {
-			for _, x := range waiting {
-				for _, c := range x.to {
-					c.alarmed = alarmed
-				}
-			}
-		}
-	}
-	mark(true) // alarms hold their cells
-	k.cells.drop(most - most/4)
-	k.lists.forget(k.cells.here)
-	mark(false)
 }
 
 // treeBytes is about what the tree of the state root takes for a cell.

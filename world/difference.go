@@ -81,9 +81,9 @@ func (a alarms) without(left map[string]bool) alarms {
 }
 
 // sortedCells returns the cells that are there and not left out, by name.
-func (k *kernel) sortedCells(left map[string]bool) []*cell {
-	cells := make([]*cell, 0, k.cells.len())
-	for c := range k.cells.all() { // sorted below
+func (r *roster) sortedCells(left map[string]bool) []*cell {
+	cells := make([]*cell, 0, r.cells.len())
+	for c := range r.cells.all() { // sorted below
 		if c.born && !left[c.name] {
 			cells = append(cells, c)
 		}

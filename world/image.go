@@ -110,6 +110,10 @@ func (k *kernel) image() (*journal.Image, error) {
 	if img.Cells, err = k.imageCells(); err != nil {
 		return nil, err
 	}
+	if lists := k.imageLists(); len(lists) > 0 {
+		img.Cells = append(img.Cells, lists...)
+		slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
+	}
 	img.Intents = k.imageIntents()
 	img.Counts = k.counts.image()
 	core.Counts = uint64(k.counts.len())
@@ -120,14 +124,14 @@ func (k *kernel) image() (*journal.Image, error) {
 	return img, nil
 }
 
-// imageCells returns the cells and lists of alarms that changed since the last image, by name.
-func (k *kernel) imageCells() (out []journal.CellVersion, err error) {
-	slices.SortFunc(k.dirty, func(a, b *cell) int { return strings.Compare(a.name, b.name) })
-	out = make([]journal.CellVersion, 0, len(k.dirty))
+// imageCells returns the cells that changed since the last image, by name.
+func (r *roster) imageCells() (out []journal.CellVersion, err error) {
+	slices.SortFunc(r.dirty, func(a, b *cell) int { return strings.Compare(a.name, b.name) })
+	out = make([]journal.CellVersion, 0, len(r.dirty))
 	var b []byte
-	for _, c := range k.dirty {
+	for _, c := range r.dirty {
 		c.dirty = false
-		k.cells.weigh(c)
+		r.cells.weigh(c)
 		if cap(b)-len(b) < len(c.state)+arenaBytes/64 {
 			b = make([]byte, 0, arenaBytes+len(c.state))
 		}
@@ -138,12 +142,8 @@ func (k *kernel) imageCells() (out []journal.CellVersion, err error) {
 		out = append(out, journal.CellVersion{Cell: c.name, First: !c.saved, Bytes: b[start:len(b):len(b)]})
 		c.saved = true
 	}
-	clear(k.dirty)
-	k.dirty = k.dirty[:0]
-	if lists := k.imageLists(); len(lists) > 0 {
-		out = append(out, lists...)
-		slices.SortFunc(out, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
-	}
+	clear(r.dirty)
+	r.dirty = r.dirty[:0]
 	return out, nil
 }
 
@@ -311,20 +311,4 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 		c.mail.push(mail{record: x.Record, name: x.Name, data: x.Data}, nil)
 	}
 	return c, nil
-}
-
-func (k *kernel) restoreAlarms(saved []imageAlarm) (alarms, error) {
-	out := make(alarms, 0, len(saved)) // sorted, so a heap already
-	for i, x := range saved {
-		a := &alarm{at: x.At, record: x.Record, name: x.Name, tag: x.Tag, data: x.Data, place: i}
-		for _, name := range x.To {
-			c, err := k.recipient(name)
-			if err != nil {
-				return nil, err
-			}
-			a.to = append(a.to, c)
-		}
-		out = append(out, a)
-	}
-	return out, nil
 }

@@ -79,19 +79,19 @@ func (l *alarmLists) forget(here map[string]*cell) {
 
 // listsThen returns the names of the lists that a snapshot may have, but for those in which all
 // was due then.
-func (k *kernel) listsThen(s *snapshot.Snapshot) []string {
-	names := k.lists.names()
-	if !k.lists.partial {
+func (a *calendar) listsThen(s *snapshot.Snapshot) []string {
+	names := a.lists.names()
+	if !a.lists.partial {
 		return names
 	}
-	for _, kind := range k.lists.kinds() {
-		for v, err := range k.shelf.images.CellVersions(kind.prefix, journal.Last) {
+	for _, kind := range a.lists.kinds() {
+		for v, err := range a.shelf.images.CellVersions(kind.prefix, journal.Last) {
 			var waits []imageAlarm
 			if err == nil && v.At <= journal.Seq(s.Record) { // it is as it was
 				waits, err = decodeAlarms(&v, manifest.Tick(s.Time))
 			}
 			if err != nil {
-				k.shelf.fail(err)
+				a.shelf.fail(err)
 				return nil
 			}
 			_, known := kind.cells[strings.TrimPrefix(v.Cell, kind.prefix)]
@@ -115,9 +115,9 @@ func (x *alarm) mayBeDestroyed() bool {
 }
 
 // touchLists has the next image have all lists anew.
-func (k *kernel) touchLists() {
-	for i, waiting := range []alarms{k.scheduled, k.timers} {
-		lists := k.lists.kinds()[i].cells
+func (a *calendar) touchLists() {
+	for i, waiting := range []alarms{a.scheduled, a.timers} {
+		lists := a.lists.kinds()[i].cells
 		for cell := range lists { // order cannot show: each by itself
 			lists[cell] = true
 		}
@@ -135,10 +135,10 @@ func touchList(lists map[string]bool, of []*cell) {
 }
 
 // imageLists returns the lists that changed since the last image, by name.
-func (k *kernel) imageLists() []journal.CellVersion {
+func (a *calendar) imageLists() []journal.CellVersion {
 	var out []journal.CellVersion
-	for i, waiting := range []alarms{k.scheduled, k.timers} {
-		kind := k.lists.kinds()[i]
+	for i, waiting := range []alarms{a.scheduled, a.timers} {
+		kind := a.lists.kinds()[i]
 		of := make(map[string]alarms)
 		for cell, changed := range kind.cells { // order cannot show: sorted below
 			if changed {

@@ -2,14 +2,12 @@ package world
 
 import (
 	"cmp"
-	"errors"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/snapshot"
 )
 
 // kernel is a world as a state machine: it takes inputs, computes what follows
@@ -19,81 +17,51 @@ import (
 // Its state is a fold over the journal. A unit (one input with what follows
 // from it at once, or one cell's turn) is never split between two batches.
 type kernel struct {
-	recorder
+	ground
+	roster
+	calendar
+	submits submits
 
-	id      string // the world's
-	seed    uint64
-	lineage receipt.History
-	rules   *rules
 	keys    *receipt.Keyring // nil: receipts are not verified, see Replay
 	decoder receipt.Decoder
 
-	shelf     *shelf
-	cells     cells
 	counts    occurrences
-	queues    queues
-	longest   int     // at least as long as the longest mailbox
-	order     []*cell // scratch: of a broadcast
-	scheduler scheduler
-	scheduled alarms // submitted events that fall due later
-	submits   submits
-	timers    alarms
-	tagged    map[timerTag]*alarm // of timers, by their tags
-	lists     alarmLists          // of both, in images
 	ledger    receipt.Ledger
 	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
-	inTick    bool        // since clock.advanced, until the next input but a receipt
-	handled   uint64      // events handled in this tick
-	still     bool        // since clock.advanced, until the next: nothing is permitted
-	stills    uint        // who holds the world, see Hold: its ticks permit nothing; not in the journal but by these
-	parked    map[reducer.Cell]*cell
-	operators uint64 // effects submitted by operators
+	operators uint64      // effects submitted by operators
 	budgets   budgets
 	paces     map[string]pace        // by kind of effect
 	rests     map[string]journal.Seq // capabilities, since records
-	catalog   snapshot.Catalog
-	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
-	rollbacks []turning
-	fresh     []journal.Seq // those with fresh effects
 	recalls   []recall
 	onHold    bool     // a fork whose effects wait for persons, but for those of kinds in live
 	live      []string // by name
-	proposals governance.Proposals
-	since     journal.Seq // the last record of what put the rules in force
-	ticked    journal.Seq // the clock.advanced since which it is now
-
-	tree      *stateTree // nil: not computed yet
-	paranoid  bool
-	onPrint   func(Printed) // hears what steps print; nil: nobody does
-	onFailure func(Failure) // hears of steps that fail; nil: nobody does
-	replaying bool          // a key that is revoked now was good when its receipts came
-	dirty     []*cell       // since the last checkpoint
-	in        reducer.Input
-	out       reducer.Output
-	plan      plan
 	request   governance.Request
 	received  receipt.Receipt       // see genuine
 	emitted   journal.IntentEmitted // the last that was noted: so it needs no memory of its own
 	finished  journal.Finished      // likewise
-	scratch   []byte
-}
 
-// errTickOpen says that an input came before the tick was over.
-var errTickOpen = errors.New("world: a tick is under way: only receipts may come in")
+	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
+	proposals governance.Proposals
 
-// tickOpen reports whether cells have turns left in this tick.
-func (k *kernel) tickOpen() bool {
-	return k.scheduler.left > 0 ||
-		k.inTick && k.scheduler.ready() > 0 && k.handled < k.rules.manifest.Limits.EventsPerTick
+	onPrint   func(Printed) // hears what steps print; nil: nobody does
+	onFailure func(Failure) // hears of steps that fail; nil: nobody does
+	in        reducer.Input
+	out       reducer.Output
+	plan      plan
 }
 
 func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 	s := new(shelf)
-	return &kernel{
-		recorder: newRecorder(journal.Head{}, 0), keys: keys, paranoid: paranoid, shelf: s,
-		cells: cells{here: make(map[string]*cell), shelf: s}, counts: occurrences{here: make(map[journal.CountKey]count), shelf: s},
-		parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
+	k := &kernel{
+		ground: ground{recorder: newRecorder(journal.Head{}, 0), paranoid: paranoid},
+		roster: roster{
+			shelf: s, cells: cells{here: make(map[string]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell),
+		},
+		calendar: calendar{lists: newAlarmLists()},
+		keys:     keys, counts: occurrences{here: make(map[journal.CountKey]count), shelf: s},
 	}
+	k.weigh, k.roster.ground, k.calendar.roster = k.held, &k.ground, &k.roster
+	return k
 }
 
 // create writes record 1.
@@ -163,55 +131,10 @@ func (k *kernel) targets(rule *eventRule, data journal.Data, direct *reducer.Cel
 		}
 	}
 	k.plan.targets = to
-	if c, _ := k.full(); c != nil {
+	if c, _ := k.full(to); c != nil {
 		return nil, refuse(ErrMailboxFull, c.name, "%d events wait, limits.mailbox is %d", c.mail.len(), k.rules.manifest.Limits.Mailbox)
 	}
 	return to, nil
-}
-
-// names returns the cells' names in memory that is reused.
-func (k *kernel) names(cells []*cell) []string {
-	out := k.plan.names[:0]
-	for _, c := range cells {
-		out = append(out, c.name)
-	}
-	k.plan.names = out
-	return out
-}
-
-// deliver puts an event into a cell's mailbox; the cell is born with it.
-func (k *kernel) deliver(c *cell, x mail) {
-	if !c.born {
-		if twin := k.cells.get(c.id()); twin != nil {
-			c = twin // born since the event was routed, or no more
-		} else {
-			k.cells.put(c)
-		}
-	}
-	if !c.born {
-		c.history = k.lineage
-		k.cells.bear(c, true)
-	}
-	c.mail.push(x, &k.queues)
-	k.longest = max(k.longest, c.mail.len())
-	k.touch(c)
-	if !c.queued && !c.parked {
-		k.scheduler.push(c)
-	}
-}
-
-// touch notes that a cell changes. The record that says so may have been
-// written or come next, but no snapshot is between.
-func (k *kernel) touch(c *cell) {
-	c.changed = k.last + 1
-	if !c.dirty {
-		c.dirty = true
-		k.dirty = append(k.dirty, c)
-	}
-	if k.tree != nil && !c.stale {
-		c.stale = true
-		k.tree.stale = append(k.tree.stale, c)
-	}
 }
 
 // advance begins a tick: what falls due is delivered, and the first round is
@@ -317,32 +240,4 @@ func (k *kernel) next() bool {
 		k.grant()
 	}
 	return true
-}
-
-// lacksNext reports whether next would give a turn to a cell whose reducer this program
-// lacks.
-func (k *kernel) lacksNext() bool {
-	if k.rules.lacks == nil || !k.tickOpen() {
-		return false
-	}
-	rule := k.rules.reducers[k.scheduler.queue[k.scheduler.first].id().Reducer]
-	return rule != nil && rule.impl == nil
-}
-
-// nextAlarm returns the tick at which the next timer or scheduled event is due.
-func (k *kernel) nextAlarm() (manifest.Tick, bool) {
-	var at manifest.Tick
-	found := false
-	for _, h := range []alarms{k.scheduled, k.timers} {
-		if len(h) > 0 && (!found || h[0].at < at) {
-			at, found = h[0].at, true
-		}
-	}
-	return at, found && k.reaches(at)
-}
-
-// reaches reports whether the clock comes to a tick. What the journal has for one that does
-// not come is never due: under another clock it may have been to come.
-func (k *kernel) reaches(at manifest.Tick) bool {
-	return at <= max(k.now, k.rules.manifest.Clock.Last())
 }

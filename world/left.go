@@ -14,7 +14,7 @@ import (
 // come back with the one that it returns to.
 func (k *kernel) findLeft(p *past) {
 	to := journal.Seq(p.to.Record)
-	for _, e := range k.ledger.AskedAfter(uint64(k.common(to))) {
+	for _, e := range k.ledger.AskedAfter(uint64(k.common(k.last, to))) {
 		switch {
 		case e.For != nil:
 		case !k.askedIn(e, to):

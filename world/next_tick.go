@@ -21,18 +21,6 @@ func (m *Moment) NextTick() (manifest.Tick, bool) {
 	return max(at, k.tickAfter()), ok
 }
 
-// tickGoesOn reports whether the present tick can go on: with a real clock any can, and at the
-// end of a clock its last, in which time stands.
-func (k *kernel) tickGoesOn() bool {
-	clock := k.rules.manifest.Clock
-	return clock.Real() || k.now >= clock.Last()
-}
-
-// tickAfter returns the tick that comes after the present one.
-func (k *kernel) tickAfter() manifest.Tick {
-	return max(k.now, min(k.now.Plus(1), k.rules.manifest.Clock.Last()))
-}
-
 // canGoOn reports whether a tick would give a cell its turn or permit an effect,
 // whichever it is.
 func (k *kernel) canGoOn() bool {

@@ -18,9 +18,16 @@ type turning struct {
 	To     journal.Seq
 }
 
+// histories are those that rollbacks have led through, and the snapshots that they may return to.
+type histories struct {
+	rollbacks []turning
+	fresh     []journal.Seq // those with fresh effects
+	catalog   snapshot.Catalog
+}
+
 // inHistory reports whether a record belongs to the history that led to another.
-func (k *kernel) inHistory(record, of journal.Seq) bool {
-	for _, t := range slices.Backward(k.rollbacks) {
+func (h *histories) inHistory(record, of journal.Seq) bool {
+	for _, t := range slices.Backward(h.rollbacks) {
 		if t.Record > of {
 			continue
 		}
@@ -34,13 +41,13 @@ func (k *kernel) inHistory(record, of journal.Seq) bool {
 
 // common returns the last record that is in the history of now and in the one
 // that led to another record.
-func (k *kernel) common(of journal.Seq) journal.Seq {
-	if k.inHistory(of, k.last) {
+func (h *histories) common(now, of journal.Seq) journal.Seq {
+	if h.inHistory(of, now) {
 		return of
 	}
 	var last journal.Seq
-	for _, t := range k.rollbacks { // histories part where a rollback led
-		if t.To > last && k.inHistory(t.To, of) && k.inHistory(t.To, k.last) {
+	for _, t := range h.rollbacks { // histories part where a rollback led
+		if t.To > last && h.inHistory(t.To, of) && h.inHistory(t.To, now) {
 			last = t.To
 		}
 	}
@@ -69,7 +76,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 		return nil, refuse(err, "name", "%q", b.Snapshot)
 	}
 	p := &past{
-		to: s, settled: k.common(journal.Seq(s.Record)), cells: make(map[reducer.Cell]*cell),
+		to: s, settled: k.common(k.last, journal.Seq(s.Record)), cells: make(map[reducer.Cell]*cell),
 		answers: make(map[receipt.Key]*answered), unbegun: make(map[*receipt.Entry]bool),
 	}
 	p.changed = k.cells.bringChanged(journal.Seq(s.Record), func(*cell) bool { return true })
@@ -94,7 +101,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	if p.codes, err = k.codesThen(h, p.core.Manifest); err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
 	}
-	if err := k.bringAsked(h, min(k.common(journal.Seq(s.Record)), p.settled)); err != nil {
+	if err := k.bringAsked(h, min(k.common(k.last, journal.Seq(s.Record)), p.settled)); err != nil {
 		return nil, err
 	}
 	k.findLeft(p)

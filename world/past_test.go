@@ -41,7 +41,8 @@ func (p *pasts) history(of journal.Seq) (records []journal.Seq) {
 }
 
 func (p *pasts) kernel() *kernel {
-	k := &kernel{rollbacks: p.rollbacks}
+	k := newKernel(nil, false)
+	k.rollbacks = p.rollbacks
 	k.last = p.last()
 	return k
 }
@@ -71,7 +72,7 @@ func TestHistoriesPartWhereTheyHaveTheLastRecordInCommon(t *testing.T) {
 		now := p.history(p.last())
 		for of := journal.Seq(1); of <= p.last(); of++ {
 			both := slices.DeleteFunc(p.history(of), func(record journal.Seq) bool { return !slices.Contains(now, record) })
-			require.Equal(t, slices.Max(both), k.common(of), "of #%d: %v", of, p.before)
+			require.Equal(t, slices.Max(both), k.common(k.last, of), "of #%d: %v", of, p.before)
 		}
 	})
 }

@@ -232,12 +232,6 @@ func (k *kernel) propose(b journal.ManifestProposed) (uint64, error) {
 	return p.N, nil
 }
 
-// noteInput writes an input that ends the tick.
-func (k *kernel) noteInput(kind journal.Kind, b journal.Body) journal.Seq {
-	k.inTick = false
-	return k.note(kind, 0, b)
-}
-
 func (k *kernel) shadowed(b journal.ManifestShadowed) error {
 	if k.tickOpen() {
 		return errTickOpen

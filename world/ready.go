@@ -171,11 +171,6 @@ func (r *recorder) forget() {
 // envelopeBytes is more than a record needs besides its payload.
 const envelopeBytes = 128
 
-// tail returns the part of a payload that holds data, its last item.
-func tail(payload []byte, data journal.Data) journal.Data {
-	return journal.Data(payload[len(payload)-max(len(data), 1):])
-}
-
 // pending reports how many records have been written and not taken; in a fold it means nothing.
 func (r *recorder) pending() int { return int(r.last - r.taken.ID) }
 

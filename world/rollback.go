@@ -145,24 +145,15 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	return &b, nil
 }
 
-// shifted returns a snapshot's alarms with the ticks that they had left then.
-func (k *kernel) shifted(p *past, saved []imageAlarm) (alarms, error) {
-	saved = slices.Clone(saved)
-	for i := range saved {
-		saved[i].At = k.now.Plus(saved[i].At - p.core.Now)
-	}
-	return k.restoreAlarms(saved)
-}
-
 // checkRoot makes sure that what a rollback would return has the state root of
 // its snapshot.
-func (k *kernel) checkRoot(p *past, scheduled, timers alarms) error {
-	root := k.rootThen(p, snapshot.Root(alarmLeaves(scheduled, timers, k.now)))
-	if err := k.shelf.err; err != nil {
+func (a *calendar) checkRoot(p *past, scheduled, timers alarms) error {
+	root := a.rootThen(p, snapshot.Root(alarmLeaves(scheduled, timers, a.now)))
+	if err := a.shelf.err; err != nil {
 		return err
 	}
 	if root != p.to.State {
-		k.dropTree()
+		a.dropTree()
 		return fmt.Errorf("%w: %s has state root %s, the image %s", ErrOtherState, p.to.Name, p.to.State, root)
 	}
 	return nil
@@ -170,12 +161,12 @@ func (k *kernel) checkRoot(p *past, scheduled, timers alarms) error {
 
 // rootThen returns the state root of what a rollback would return. The tree, if there is one,
 // has its leaves then.
-func (k *kernel) rootThen(p *past, alarms journal.Hash) journal.Hash {
-	if k.tree == nil && k.cells.shelved > 0 {
-		return k.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) {
+func (r *roster) rootThen(p *past, alarms journal.Hash) journal.Hash {
+	if r.tree == nil && r.cells.shelved > 0 {
+		return r.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) {
 			code, other := p.codes[c.id().Reducer]
 			if !other {
-				code = k.codeOf(c)
+				code = r.codeOf(c)
 			}
 			if c.changed > journal.Seq(p.to.Record) {
 				c = p.cells[c.id()]
@@ -183,49 +174,49 @@ func (k *kernel) rootThen(p *past, alarms journal.Hash) journal.Hash {
 			return c, code
 		})
 	}
-	k.refreshTree()
+	r.refreshTree()
 	for _, c := range p.changed {
 		was := p.cells[c.id()]
 		if was == nil {
 			was = &cell{name: c.name}
 		}
-		k.setLeaves(was)
+		r.setLeaves(was)
 	}
 	if len(p.codes) > 0 {
-		k.setLeavesThen(p)
+		r.setLeavesThen(p)
 	}
-	return snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), alarms)
+	return snapshot.StateRoot(r.tree.cells.Root(), r.tree.mailboxes.Root(), alarms)
 }
 
 // setLeavesThen puts the cells into the tree whose reducers had other code at a
 // snapshot, with that.
-func (k *kernel) setLeavesThen(p *past) {
-	for c := range k.cells.all() { // the tree is the same in any order
+func (r *roster) setLeavesThen(p *past) {
+	for c := range r.cells.all() { // the tree is the same in any order
 		code, other := p.codes[c.id().Reducer]
 		switch was := p.cells[c.id()]; {
 		case !other:
 		case was != nil:
-			k.setLeavesUnder(code, was)
+			r.setLeavesUnder(code, was)
 		case c.changed <= journal.Seq(p.to.Record):
-			k.setLeavesUnder(code, c)
+			r.setLeavesUnder(code, c)
 		}
 	}
 }
 
 // dropTree has the state root computed anew.
-func (k *kernel) dropTree() {
-	if k.tree != nil {
-		k.settleTree()
+func (r *roster) dropTree() {
+	if r.tree != nil {
+		r.settleTree()
 	}
-	k.tree = nil
+	r.tree = nil
 }
 
 // settleTree says that the tree is as the cells are.
-func (k *kernel) settleTree() {
-	for _, c := range k.tree.stale {
+func (r *roster) settleTree() {
+	for _, c := range r.tree.stale {
 		c.stale = false
 	}
-	k.tree.stale = k.tree.stale[:0]
+	r.tree.stale = r.tree.stale[:0]
 }
 
 // returnTo makes cells and scheduler what they were. The cells' accounts stay:
@@ -285,14 +276,14 @@ func (c *cell) returnAsks(was *asks) {
 
 // refresh gives every cell another history, so that all steps to come get other
 // keys than before.
-func (k *kernel) refresh() {
-	root := k.root()
+func (r *roster) refresh() {
+	root := r.root()
 	mix := func(h receipt.History) receipt.History {
 		return canon.Sum(append(slices.Clone(h[:]), root[:]...))
 	}
-	k.lineage = mix(k.lineage)
-	for _, c := range k.cells.bring(func(c *cell) bool { return c.born }) { // each by itself; the others begin with the lineage
+	r.lineage = mix(r.lineage)
+	for _, c := range r.cells.bring(func(c *cell) bool { return c.born }) { // each by itself; the others begin with the lineage
 		c.history = mix(c.history)
-		k.touch(c)
+		r.touch(c)
 	}
 }

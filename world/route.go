@@ -102,7 +102,7 @@ func (e *eventRule) check(data journal.Data, limits *manifest.Limits) error {
 // route appends the cells that an event goes to, in the order of the
 // manifest's routes, each once: everyone of a reducer is one of them. An empty key means the
 // routes' own keys.
-func (k *kernel) route(to []*cell, e *eventRule, key string, data journal.Data) ([]*cell, error) {
+func (r *roster) route(to []*cell, e *eventRule, key string, data journal.Data) ([]*cell, error) {
 	for _, rt := range e.routes {
 		var c *cell
 		switch {
@@ -110,14 +110,14 @@ func (k *kernel) route(to []*cell, e *eventRule, key string, data journal.Data) 
 			if err := manifest.CheckKey(key); err != nil {
 				return nil, refuse(ErrBadKey, "key", "%v", err)
 			}
-			c = k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: key})
+			c = r.cellFor(reducer.Cell{Reducer: rt.reducer, Key: key})
 		case rt.each != nil:
 			c = rt.each
 		case rt.key.Path == nil:
-			c = k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: rt.key.Literal})
+			c = r.cellFor(reducer.Cell{Reducer: rt.reducer, Key: rt.key.Literal})
 		default:
 			var err error
-			if c, err = k.routeByData(rt, data); err != nil {
+			if c, err = r.routeByData(rt, data); err != nil {
 				return nil, err
 			}
 		}
@@ -129,7 +129,7 @@ func (k *kernel) route(to []*cell, e *eventRule, key string, data journal.Data) 
 }
 
 // routeByData finds the cell whose key is a field of the event's data.
-func (k *kernel) routeByData(rt route, data journal.Data) (*cell, error) {
+func (r *roster) routeByData(rt route, data journal.Data) (*cell, error) {
 	field := func() string {
 		s := "data"
 		for _, name := range rt.key.Path {
@@ -141,32 +141,23 @@ func (k *kernel) routeByData(rt route, data journal.Data) (*cell, error) {
 	if err != nil {
 		return nil, refuse(ErrBadKey, field(), "missing, and it is the key of %s", rt.reducer)
 	}
-	r := canon.NewReader(item)
-	if text := r.TextBytes(); r.Err() == nil {
-		if c := k.cells.get(reducer.Cell{Reducer: rt.reducer, Key: string(text)}); c != nil {
+	is := canon.NewReader(item)
+	if text := is.TextBytes(); is.Err() == nil {
+		if c := r.cells.get(reducer.Cell{Reducer: rt.reducer, Key: string(text)}); c != nil {
 			return c, nil // the common case, without an allocation
 		}
 		if err := manifest.CheckKey(string(text)); err != nil {
 			return nil, refuse(ErrBadKey, field(), "%v", err)
 		}
-		return k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: string(text)}), nil
+		return r.cellFor(reducer.Cell{Reducer: rt.reducer, Key: string(text)}), nil
 	}
-	r = canon.NewReader(item)
-	if n := r.Uint(); r.Err() == nil {
-		return k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: strconv.FormatUint(n, 10)}), nil
+	is = canon.NewReader(item)
+	if n := is.Uint(); is.Err() == nil {
+		return r.cellFor(reducer.Cell{Reducer: rt.reducer, Key: strconv.FormatUint(n, 10)}), nil
 	}
 	text, err := canon.ToJSON(item)
 	if err != nil {
 		return nil, err
 	}
 	return nil, refuse(ErrBadKey, field(), "a key is a string or a non-negative integer, not %s", text)
-}
-
-// cellFor returns the cell of a name, or a new one that is not in the world
-// until an event is delivered to it.
-func (k *kernel) cellFor(id reducer.Cell) *cell {
-	if c := k.cells.get(id); c != nil {
-		return c
-	}
-	return newCell(id, k.lineage)
 }

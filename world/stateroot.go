@@ -22,13 +22,13 @@ type stateTree struct {
 // stateRoot returns the root of all that a rollback would return: cells,
 // mailboxes, timers and scheduled events. docs/journal-format.md has the leaves.
 // It costs what changed since it was last asked for, and what is scheduled.
-func (k *kernel) stateRoot() journal.Hash {
-	alarms := snapshot.Root(alarmLeaves(k.scheduled, k.timers, k.now))
-	if k.tree == nil && k.cells.shelved > 0 {
-		return k.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) { return c, k.codeOf(c) })
+func (a *calendar) stateRoot() journal.Hash {
+	alarms := snapshot.Root(alarmLeaves(a.scheduled, a.timers, a.now))
+	if a.tree == nil && a.cells.shelved > 0 {
+		return a.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) { return c, a.codeOf(c) })
 	}
-	k.refreshTree()
-	return snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), alarms)
+	a.refreshTree()
+	return snapshot.StateRoot(a.tree.cells.Root(), a.tree.mailboxes.Root(), alarms)
 }
 
 // leavesAtOnce is how many leaves of cells are in memory where there is no tree of them.
@@ -37,11 +37,11 @@ const leavesAtOnce = 1 << 20
 // rootWithoutTree is the state root of a world that is larger than memory, in which each
 // cell is another, nil for none, and has some code. It reads all cells, once for so many of
 // them as fit into memory.
-func (k *kernel) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, journal.Hash)) journal.Hash {
-	depth := bits.Len(uint(k.cells.len() / leavesAtOnce))
+func (r *roster) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, journal.Hash)) journal.Hash {
+	depth := bits.Len(uint(r.cells.len() / leavesAtOnce))
 	var mailboxes []snapshot.Leaf
 	cells := snapshot.RootOfParts(depth, func(part int) (leaves []snapshot.Leaf) {
-		for c := range k.cells.all() {
+		for c := range r.cells.all() {
 			key := cellLeafKey(c.name)
 			if snapshot.Part(key, depth) != part {
 				continue
@@ -50,11 +50,11 @@ func (k *kernel) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, jou
 			if is == nil || !is.born {
 				continue
 			}
-			k.scratch = is.leaf(code).append(k.scratch[:0])
-			leaves = append(leaves, snapshot.Leaf{Key: key, Value: canon.Sum(k.scratch)})
+			r.scratch = is.leaf(code).append(r.scratch[:0])
+			leaves = append(leaves, snapshot.Leaf{Key: key, Value: canon.Sum(r.scratch)})
 			if is.mail.len() > 0 {
-				k.scratch = appendMailLeaf(k.scratch[:0], is)
-				mailboxes = append(mailboxes, snapshot.Leaf{Key: key, Value: canon.Sum(k.scratch)})
+				r.scratch = appendMailLeaf(r.scratch[:0], is)
+				mailboxes = append(mailboxes, snapshot.Leaf{Key: key, Value: canon.Sum(r.scratch)})
 			}
 		}
 		return leaves
@@ -63,50 +63,50 @@ func (k *kernel) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, jou
 }
 
 // refreshTree brings the tree up to date.
-func (k *kernel) refreshTree() {
-	if k.tree == nil {
-		k.tree = new(stateTree)
-		for c := range k.cells.all() { // the tree is the same in any order
-			k.setLeaves(c)
+func (r *roster) refreshTree() {
+	if r.tree == nil {
+		r.tree = new(stateTree)
+		for c := range r.cells.all() { // the tree is the same in any order
+			r.setLeaves(c)
 		}
 		return
 	}
-	for _, c := range k.tree.stale {
-		k.setLeaves(c)
+	for _, c := range r.tree.stale {
+		r.setLeaves(c)
 	}
-	k.settleTree()
+	r.settleTree()
 }
 
 // setLeaves puts a cell into the tree as it is.
-func (k *kernel) setLeaves(c *cell) {
-	k.setLeavesUnder(k.codeOf(c), c)
+func (r *roster) setLeaves(c *cell) {
+	r.setLeavesUnder(r.codeOf(c), c)
 }
 
 // codeOf returns the hash of the code that handles a cell's events, zero where its
 // reducer is gone.
-func (k *kernel) codeOf(c *cell) journal.Hash {
-	if rule := k.rules.reducers[c.id().Reducer]; rule != nil {
+func (r *roster) codeOf(c *cell) journal.Hash {
+	if rule := r.rules.reducers[c.id().Reducer]; rule != nil {
 		return rule.hash
 	}
 	return journal.Hash{}
 }
 
 // setLeavesUnder puts a cell into the tree whose reducer has some code.
-func (k *kernel) setLeavesUnder(code journal.Hash, c *cell) {
+func (r *roster) setLeavesUnder(code journal.Hash, c *cell) {
 	key := cellLeafKey(c.name)
 	if !c.born {
-		k.tree.cells.Delete(key)
-		k.tree.mailboxes.Delete(key)
+		r.tree.cells.Delete(key)
+		r.tree.mailboxes.Delete(key)
 		return
 	}
-	k.scratch = c.leaf(code).append(k.scratch[:0])
-	k.tree.cells.Set(key, canon.Sum(k.scratch))
+	r.scratch = c.leaf(code).append(r.scratch[:0])
+	r.tree.cells.Set(key, canon.Sum(r.scratch))
 	if c.mail.len() == 0 {
-		k.tree.mailboxes.Delete(key)
+		r.tree.mailboxes.Delete(key)
 		return
 	}
-	k.scratch = appendMailLeaf(k.scratch[:0], c)
-	k.tree.mailboxes.Set(key, canon.Sum(k.scratch))
+	r.scratch = appendMailLeaf(r.scratch[:0], c)
+	r.tree.mailboxes.Set(key, canon.Sum(r.scratch))
 }
 
 func cellLeafKey(name string) journal.Hash { return canon.Sum([]byte(name)) }

@@ -160,8 +160,8 @@ func (m *Moment) ParkedCells() []CellView {
 }
 
 // parkedCells returns the cells that wait for a person, by name.
-func (k *kernel) parkedCells() []*cell {
-	return slices.SortedFunc(maps.Values(k.parked), func(a, b *cell) int { return strings.Compare(a.name, b.name) })
+func (r *roster) parkedCells() []*cell {
+	return slices.SortedFunc(maps.Values(r.parked), func(a, b *cell) int { return strings.Compare(a.name, b.name) })
 }
 
 // Undecided returns the ledger's entries of the intents that are parked or in doubt, each

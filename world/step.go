@@ -2,7 +2,6 @@ package world
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -155,43 +154,12 @@ func (k *kernel) checkOutput(c *cell) error {
 			return fmt.Errorf("effect %s: %w: limits.payload is %d bytes, the params have %d", e.Kind, reducer.ErrLimit, limits.Payload, n)
 		}
 	}
-	return k.checkTimers(c)
-}
-
-// checkTimers checks the timers that a step sets, and the tags that it cancels.
-func (k *kernel) checkTimers(c *cell) error {
-	limits := &k.rules.manifest.Limits
-	if slices.Contains(k.out.Cancels, "") {
-		return errors.New("cancel: the tag is empty")
-	}
-	n := uint64(len(k.timers))
-	for i := range k.out.Timers {
-		if t := &k.out.Timers[i]; k.tagged[timerTag{c.name, t.Tag}] == nil { // else it takes the place of that
-			n++
-		}
-	}
-	if n > limits.Alarms && len(k.out.Timers) > 0 {
-		return fmt.Errorf("timer: %w: limits.alarms is %d, with these there would be %d timers", reducer.ErrLimit, limits.Alarms, n)
-	}
-	for _, t := range k.out.Timers {
-		if err := comes(k.rules.manifest.Clock, k.now.Plus(t.After), "timer "+t.Name); err != nil {
-			return err
-		}
-		switch {
-		case t.After == 0:
-			return fmt.Errorf("timer %s: a timer waits at least 1 tick", t.Name)
-		case t.Name == "" || t.Name == reducer.ReceiptEvent:
-			return fmt.Errorf("timer: %q is not a name for a timer's event", t.Name)
-		case uint64(len(t.Data)) > limits.Payload:
-			return fmt.Errorf("timer %s: %w: limits.payload is %d bytes, the data has %d", t.Name, reducer.ErrLimit, limits.Payload, len(t.Data))
-		}
-	}
-	return nil
+	return k.checkTimers(c, &k.out)
 }
 
 // checkRoom checks that the mailboxes have room for all planned events.
 func (k *kernel) checkRoom() error {
-	if c, most := k.full(); c != nil {
+	if c, most := k.full(k.plan.targets); c != nil {
 		return fmt.Errorf("emit to %s: %w: limits.mailbox is %d", c.name, ErrMailboxFull, most)
 	}
 	return nil

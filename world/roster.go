@@ -1,0 +1,142 @@
+package world
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// roster is the cells of a world: their mailboxes, whose turn it is, what is out of memory,
+// and the tree of the state root.
+type roster struct {
+	*ground
+
+	shelf     *shelf
+	cells     cells
+	queues    queues
+	longest   int // at least as long as the longest mailbox
+	scheduler scheduler
+	inTick    bool   // since clock.advanced, until the next input but a receipt
+	handled   uint64 // events handled in this tick
+	parked    map[reducer.Cell]*cell
+	dirty     []*cell    // since the last checkpoint
+	tree      *stateTree // nil: not computed yet
+	order     []*cell    // scratch: of a broadcast
+	named     []string   // scratch: see names
+}
+
+// errTickOpen says that an input came before the tick was over.
+var errTickOpen = errors.New("world: a tick is under way: only receipts may come in")
+
+// lacksNext reports whether next would give a turn to a cell whose reducer this program
+// lacks.
+func (r *roster) lacksNext() bool {
+	if r.rules.lacks == nil || !r.tickOpen() {
+		return false
+	}
+	rule := r.rules.reducers[r.scheduler.queue[r.scheduler.first].id().Reducer]
+	return rule != nil && rule.impl == nil
+}
+
+// noteInput writes an input that ends the tick.
+func (r *roster) noteInput(kind journal.Kind, b journal.Body) journal.Seq {
+	r.inTick = false
+	return r.note(kind, 0, b)
+}
+
+// cellFor returns the cell of a name, or a new one that is not in the world
+// until an event is delivered to it.
+func (r *roster) cellFor(id reducer.Cell) *cell {
+	if c := r.cells.get(id); c != nil {
+		return c
+	}
+	return newCell(id, r.lineage)
+}
+
+// recipient returns whom a name of a record or an image means.
+func (r *roster) recipient(name string) (*cell, error) {
+	if isEveryone(name) {
+		return everyone(strings.TrimSuffix(name, "/")), nil
+	}
+	id, err := reducer.ParseCell(name)
+	if err != nil {
+		return nil, err
+	}
+	return r.cellFor(id), nil
+}
+
+// names returns the cells' names in memory that is reused.
+func (r *roster) names(cells []*cell) []string {
+	out := r.named[:0]
+	for _, c := range cells {
+		out = append(out, c.name)
+	}
+	r.named = out
+	return out
+}
+
+// deliver puts an event into a cell's mailbox; the cell is born with it.
+func (r *roster) deliver(c *cell, x mail) {
+	if !c.born {
+		if twin := r.cells.get(c.id()); twin != nil {
+			c = twin // born since the event was routed, or no more
+		} else {
+			r.cells.put(c)
+		}
+	}
+	if !c.born {
+		c.history = r.lineage
+		r.cells.bear(c, true)
+	}
+	c.mail.push(x, &r.queues)
+	r.longest = max(r.longest, c.mail.len())
+	r.touch(c)
+	if !c.queued && !c.parked {
+		r.scheduler.push(c)
+	}
+}
+
+// deliverAll puts an event into the mailboxes of its recipients.
+func (r *roster) deliverAll(to []*cell, x mail) {
+	for _, c := range to {
+		if r.rules.guard.ended() != nil {
+			return // all is thrown away
+		}
+		if !isEveryone(c.name) {
+			r.deliver(c, x)
+			continue
+		}
+		for _, each := range r.inOrder(c, &x) {
+			if r.rules.guard.ended() != nil {
+				return
+			}
+			named := len(to) > 1 && slices.ContainsFunc(to, func(o *cell) bool { return o.name == each.name })
+			if each.there() && !named {
+				r.deliver(each, x)
+			}
+		}
+	}
+}
+
+// touch notes that a cell changes. The record that says so may have been
+// written or come next, but no snapshot is between.
+func (r *roster) touch(c *cell) {
+	c.changed = r.last + 1
+	if !c.dirty {
+		c.dirty = true
+		r.dirty = append(r.dirty, c)
+	}
+	if r.tree != nil && !c.stale {
+		c.stale = true
+		r.tree.stale = append(r.tree.stale, c)
+	}
+}
+
+// tickOpen reports whether cells have turns left in this tick.
+func (r *roster) tickOpen() bool {
+	return r.scheduler.left > 0 ||
+		r.inTick && r.scheduler.ready() > 0 && r.handled < r.rules.manifest.Limits.EventsPerTick
+}
