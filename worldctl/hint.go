@@ -285,7 +285,7 @@ func hintsOfSnapshots() []hint {
 	return []hint{
 		{[]error{world.ErrOtherState}, "nothing has changed: worldctl verify says what is damaged; another snapshot may be whole: worldctl snapshot list"},
 		{[]error{world.ErrRetention}, "type --max 1 or more"},
-		{[]error{world.ErrNotSaved}, "worldctl snapshot save writes such files; one that was changed since is worth nothing"},
+		{[]error{local.ErrNotSaved}, "worldctl snapshot save writes such files; one that was changed since is worth nothing"},
 		{[]error{local.ErrSavedOther}, "type -w with the directory of that world"},
 		{[]error{snapshot.ErrBadName}, "a name has up to 64 letters, digits, '-', '_' and '.', and reads neither as a record nor as a hash"},
 		{[]error{snapshot.ErrNameTaken}, "choose another name; worldctl snapshot list shows those that are taken"},

@@ -22,20 +22,20 @@ func newSnapshotSaveCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save NAME DIR|FILE",
 		Short: "Write a snapshot to a file, to keep it elsewhere",
-		Long: `Write a snapshot to a file, or as NAME` + savedSuffix + ` into a directory: every cell with its
-state and mailbox, timers, and the roots that prove them. A file that is there
-already is written over with --force only.`,
+		Long: `Write a snapshot to a file, or as NAME` + savedSuffix + ` into a directory: a signed bundle of the
+journal up to it, from which verify proves its cells, mailboxes and timers. A file that
+is there already is written over with --force only.`,
 		Example: "  worldctl snapshot save before-lunch /mnt/backup",
 		Args:    args(2, 2),
-		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
-			return c.saveSnapshot(lw, to, args[0], args[1])
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
+			return c.saveSnapshot(ctx, lw, to, args[0], args[1])
 		}),
 	}
 	to = c.savesTo(cmd, func(args []string) string { return args[1] })
 	return cmd
 }
 
-func (c *cli) saveSnapshot(lw *local.World, save *target, name, to string) error {
+func (c *cli) saveSnapshot(ctx context.Context, lw *local.World, save *target, name, to string) error {
 	s, err := recordsOf(lw).Snapshot(name)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (c *cli) saveSnapshot(lw *local.World, save *target, name, to string) error
 		to = filepath.Join(to, s.Name+savedSuffix)
 	}
 	err = save.write(to, func(w io.Writer) error {
-		_, err := lw.SaveSnapshot(w, s.Name)
+		_, err := lw.SaveSnapshot(ctx, w, s.Name)
 		return err
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func newSnapshotRestoreCommand(c *cli) *cobra.Command {
 		Use:   "restore DIR|FILE",
 		Short: "Roll back to the snapshot that a file holds, if it is one of this world's",
 		Long: `Roll back to the snapshot that a file of snapshot save holds, or the only one in a
-directory: if its content has the state root that it names and the journal knows it.
+directory: if the file is whole and its records are those of this world.
 ` + rollbackHelp,
 		Example: `  worldctl snapshot restore /mnt/backup/before-lunch.snapshot --reason "as we agreed" --ack`,
 		Args:    args(1, 1),
@@ -79,7 +79,7 @@ directory: if its content has the state root that it names and the journal knows
 				if err != nil {
 					return err
 				}
-				s, err := lw.ReadSnapshot(f)
+				s, err := lw.ReadSnapshot(cmd.Context(), f)
 				_ = f.Close() // it was only read
 				if err != nil {
 					return notKept(file, err)

@@ -41,7 +41,7 @@ type Moved struct {
 var (
 	ErrStale    = errors.New("this is not what the world was when it was moved out of there")
 	ErrRecorded = errors.New("its effects are answered by what another world recorded, which is in a directory")
-	errUnequal  = errors.New("what was moved is not what was there: nothing has changed")
+	errUnequal  = errors.New("the copy does not have the records of the world")
 )
 
 // StaleError says why a directory does not hold what a log gave away: ErrStale.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 
@@ -271,16 +270,8 @@ func sameJournal(a, b *store.Store) error {
 	if a.Head() != b.Head() {
 		return fmt.Errorf("%w: it ends at #%d and at #%d", errUnequal, a.Head().ID, b.Head().ID)
 	}
-	next, stop := iter.Pull2(b.Scan(0))
-	defer stop()
-	for x, err := range a.Scan(0) {
-		y, failed, _ := next()
-		if err = errors.Join(err, failed); err != nil {
-			return err
-		}
-		if x.ID != y.ID || x.Link != y.Link || string(x.Bytes) != string(y.Bytes) {
-			return fmt.Errorf("%w: record #%d", errUnequal, x.ID)
-		}
+	if err := sameRecords(a, b, 1, a.Head().ID); err != nil {
+		return err
 	}
 	one, err := a.TreeAt(a.Head().ID)
 	if err != nil {

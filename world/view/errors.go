@@ -232,7 +232,7 @@ func faultsOfSnapshots() []Fault {
 	return []Fault{
 		{as[*world.SideEffectsError], "side-effects", conflict, ExitDenied, ""},
 		{is(world.ErrOtherState), "other-state", conflict, ExitVerify, ""},
-		{is(world.ErrNotSaved), "", 0, ExitVerify, ""},
+		{is(local.ErrNotSaved), "", 0, ExitVerify, ""},
 		{is(world.ErrRetention), "", 0, ExitUsage, ""},
 		{is(world.ErrLeftPart), "left-part", conflict, ExitFailed, ""},
 		{is(snapshot.ErrBadName), "bad-name", unprocessable, ExitUsage, ""},
