@@ -17,7 +17,7 @@ type archiveAnswer struct {
 	From  journal.Seq  `json:"from"`
 	To    journal.Seq  `json:"to"`
 	Root  journal.Hash `json:"chain_root"` // at To
-	SHA   journal.Hash `json:"sha256"`     // of the file without its last 40 bytes
+	SHA   journal.Hash `json:"sha256"`     // of the file
 	World string       `json:"world"`
 }
 

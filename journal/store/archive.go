@@ -1,16 +1,21 @@
 package store
 
 import (
-	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
+	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -22,6 +27,9 @@ var (
 
 // making is behind the name of a file that is being written.
 const making = ".new"
+
+// archiveBlockBytes is how much of an archive is packed, and read, at once.
+const archiveBlockBytes = 64 << 10
 
 // Archive moves the records that are left in the store up to one, but for record
 // 1, to a new file of that absolute path. It is durable on return. A crash leaves
@@ -58,11 +66,10 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 	if err := s.keepLeaves(before.ID+1, to); err != nil {
 		return Archived{}, err
 	}
-	c, err := s.writeArchive(before, to, path)
+	a, err := s.writeArchive(before, to, path)
 	if err != nil {
 		return Archived{}, err
 	}
-	a := Archived{File: path, First: before.ID + 1, Last: journal.Head{ID: c.Last, Root: c.Root}, Sum: c.Sum}
 	b, err := s.moved(a)
 	if err != nil {
 		return Archived{}, err
@@ -110,70 +117,78 @@ func (s *Store) archivable(to journal.Seq) (journal.Head, error) {
 
 // writeArchive writes an archive, reads it back, and gives it its name: all of
 // that is durable on return.
-func (s *Store) writeArchive(before journal.Head, to journal.Seq, path string) (contents, error) {
+func (s *Store) writeArchive(before journal.Head, to journal.Seq, path string) (Archived, error) {
 	files, making := s.opts.FS, path+making
 	f, err := files.Create(making, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return contents{}, err
+		return Archived{}, err
 	}
-	var c contents
 	if own, ok := f.(interface{ Chmod(mode fs.FileMode) error }); ok { // a disk's
 		err = own.Chmod(0o600)
 	}
-	if err == nil {
-		c, err = s.fillArchive(f, before, to)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = checkArchive(files, making, c)
+	a := Archived{File: making, First: before.ID + 1}
+	sum := summed{f, sha256.New()}
+	last, failed := fillArchive(sum, before, s.entries(a.First), to)
+	sum.hash.Sum(a.Sum[:0])
+	a.Last = last
+	if err = errors.Join(err, failed); err == nil {
+		err = s.checkArchive(a)
 	}
 	if err == nil {
 		err = files.Rename(making, path)
 	}
 	if err != nil {
-		return contents{}, errors.Join(err, files.Remove(making))
+		return Archived{}, errors.Join(err, files.Remove(making))
 	}
-	return c, syncDir(files, files.PathDir(path))
+	a.File = path
+	return a, syncDir(files, files.PathDir(path))
 }
 
-func (s *Store) fillArchive(f vfs.File, before journal.Head, to journal.Seq) (contents, error) {
-	out := bufio.NewWriterSize(f, 64<<10)
-	w, err := newArchiveWriter(out, before)
-	if err != nil {
-		return contents{}, err
-	}
-	for e, err := range s.entries(before.ID + 1) {
+// summed is a file of which the sum is known that was written.
+type summed struct {
+	vfs.File
+
+	hash hash.Hash
+}
+
+// Write implements io.Writer.
+func (f summed) Write(b []byte) (int, error) {
+	f.hash.Write(b)
+	return f.File.Write(b)
+}
+
+// fillArchive writes records up to one to an archive, syncs it and closes it.
+func fillArchive(f vfs.File, before journal.Head, records iter.Seq2[entry, error], to journal.Seq) (last journal.Head, err error) {
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), sstable.WriterOptions{
+		TableFormat: sstable.TableFormatPebblev7, BlockSize: archiveBlockBytes, Compression: sstable.ZstdCompression,
+	})
+	defer func() { err = errors.Join(err, w.Close()) }()
+	chain := canon.ResumeChain(before.Root)
+	begin := before.ID + 1
+	var segment []byte
+	for e, err := range records {
 		if err != nil {
-			return contents{}, err
+			return last, err
 		}
-		if err := w.add(e); err != nil {
-			return contents{}, err
+		last = journal.Head{ID: journal.Seq(e.ID), Root: chain.Add(e.ID, e.Kind, e.record)}
+		if !bytes.Equal(last.Root[:linkLen], e.link) {
+			return last, damagedRecord(last.ID, errLink)
 		}
-		if journal.Seq(e.ID) == to {
+		at := len(segment)
+		segment = append(segment, make([]byte, frameBytes+len(e.record))...)
+		putFrame(segment[at:], journal.Stored{ID: last.ID, Bytes: e.record, Root: last.Root})
+		if len(segment) < segmentBytes && last.ID != to {
+			continue
+		}
+		if err := w.Set(recordKey(begin), segment); err != nil {
+			return last, err
+		}
+		begin, segment = last.ID+1, segment[:0]
+		if last.ID == to {
 			break
 		}
 	}
-	c, err := w.end()
-	return c, errors.Join(err, out.Flush())
-}
-
-// checkArchive reads a file that was written and compares it with what it is to
-// hold.
-func checkArchive(files vfs.FS, path string, want contents) error {
-	a, f, err := openArchive(files, path)
-	if err != nil {
-		return err
-	}
-	err = a.check()
-	if err == nil && a.contents != want {
-		err = errShape
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s was not written right: %w", path, err)
-	}
-	return nil
+	return last, nil
 }
 
 // moved returns the batch that takes archived records out of the store. Records

@@ -1,14 +1,18 @@
 package store
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"io"
 	"io/fs"
 	"iter"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -19,19 +23,12 @@ type Archived struct {
 	File  string // the absolute path that it was given
 	First journal.Seq
 	Last  journal.Head
-	Sum   journal.Hash // SHA-256 of the file without its last 40 bytes, which it names
+	Sum   journal.Hash // SHA-256 of the file
 }
 
-// archives knows what was archived, and the member that was read last.
+// archives knows what was archived.
 type archives struct {
 	list atomic.Pointer[[]Archived] // ascending, without gap
-
-	mu   sync.Mutex // guards what follows, the member that was read last
-	file string
-	n    uint64
-
-	first   journal.Seq
-	segment []byte
 }
 
 func (x *archives) all() []Archived {
@@ -59,42 +56,85 @@ func (s *Store) Archived() []Archived { return slices.Clone(s.archives.all()) }
 // Missing returns why an archive's file cannot be read, a journal.ErrArchived, or
 // nil. It does not read all of it.
 func (s *Store) Missing(a Archived) error {
-	_, f, err := s.openArchived(a)
+	it, err := s.openArchived(a)
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	return it.Close()
 }
 
-// openArchived opens an archive's file. Where it is gone, the world may have been
+// archiveFile opens an archive's file. Where it is gone, the world may have been
 // moved and have taken it along: one of its name in the world's directory serves.
-func (s *Store) openArchived(a Archived) (*archiveFile, vfs.File, error) {
+func (s *Store) archiveFile(a Archived) (vfs.File, error) {
 	files := s.opts.FS
-	file, f, err := openArchive(files, a.File)
+	f, err := files.Open(a.File)
 	if errors.Is(err, fs.ErrNotExist) {
-		file, f, err = openArchive(files, files.PathJoin(files.PathDir(s.dir), files.PathBase(a.File)))
+		return files.Open(files.PathJoin(files.PathDir(s.dir), files.PathBase(a.File)))
 	}
-	if err == nil && (file.First != a.First || file.Last != a.Last.ID || file.Sum != a.Sum) {
-		err = errors.Join(errors.New("it is another archive"), f.Close())
+	return f, err
+}
+
+// openArchived opens an archive as the segments that it holds, the last of which has the
+// record that the archive ends with.
+func (s *Store) openArchived(a Archived) (*pebble.Iterator, error) {
+	var it *pebble.Iterator
+	f, err := s.archiveFile(a)
+	if err == nil {
+		opts := new(pebble.Options)
+		opts.EnsureDefaults()
+		it, err = pebble.NewExternalIter(opts, nil, [][]sstable.ReadableFile{{f}})
+	}
+	if err == nil {
+		if err = checkEnds(it, a); err != nil {
+			_ = it.Close() // its error is Error's
+		}
 	}
 	if err != nil {
-		return nil, nil, &journal.ArchivedError{File: a.File, From: a.First, To: a.Last.ID, Err: err}
+		return nil, archiveError(a, err)
 	}
-	return file, f, nil
+	return it, nil
+}
+
+// checkEnds returns an error where the first segment and the last record are not those of an
+// archive.
+func checkEnds(it *pebble.Iterator, a Archived) error {
+	if it.First(); it.Error() != nil {
+		return damagedRecord(a.First, it.Error())
+	}
+	begins := it.Valid() && bytes.Equal(it.Key(), recordKey(a.First))
+	if it.Last(); it.Error() != nil {
+		return damagedRecord(a.Last.ID, it.Error())
+	}
+	if begins {
+		first, segment, err := segmentAt(it)
+		if err != nil {
+			return damagedRecord(a.Last.ID, err)
+		}
+		for e, err := range segmentEntries(first, segment, a.Last.ID) {
+			if err != nil || bytes.Equal(e.link, a.Last.Root[:linkLen]) {
+				return err
+			}
+		}
+	}
+	return errors.New("it is another archive")
+}
+
+func archiveError(a Archived, err error) error {
+	return &journal.ArchivedError{File: a.File, From: a.First, To: a.Last.ID, Err: err}
 }
 
 // archivedEntries yields the records of an archive from one on.
 func (s *Store) archivedEntries(a Archived, from journal.Seq) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
-		file, f, err := s.openArchived(a)
+		it, err := s.openArchived(a)
 		if err != nil {
 			yield(entry{}, err)
 			return
 		}
-		defer f.Close() //nolint:errcheck // only read
-		for e, err := range file.entries(from, func(n uint64) (journal.Seq, []byte, error) { return s.archives.member(file, a.File, n) }) {
+		defer func() { _ = it.Close() }() // its error is Error's
+		for e, err := range storedEntries(it, from, a.Last.ID) {
 			if err != nil {
-				err = &journal.ArchivedError{File: a.File, From: a.First, To: a.Last.ID, Err: err}
+				err = archiveError(a, err)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -103,20 +143,27 @@ func (s *Store) archivedEntries(a Archived, from journal.Seq) iter.Seq2[entry, e
 	}
 }
 
-// member is archiveFile.member that remembers the last one. Nobody changes what
-// it returns.
-func (x *archives) member(file *archiveFile, path string, n uint64) (journal.Seq, []byte, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.segment != nil && x.file == path && x.n == n {
-		return x.first, x.segment, nil
-	}
-	first, segment, err := file.member(n)
+// checkArchive reads an archive. The error is fs.ErrNotExist where it is not there,
+// which is no damage to the store, and else names the first record that cannot be read.
+func (s *Store) checkArchive(a Archived) error {
+	f, err := s.archiveFile(a)
 	if err != nil {
-		return first, nil, err
+		return archiveError(a, err)
 	}
-	x.file, x.n, x.first, x.segment = path, n, first, segment
-	return first, segment, nil
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return archiveError(a, err)
+	}
+	if a.Sum == journal.Hash(sum.Sum(nil)) {
+		return s.Missing(a)
+	}
+	for _, err := range s.archivedEntries(a, a.First) {
+		if err != nil {
+			return err
+		}
+	}
+	return archiveError(a, errSum)
 }
 
 func parseArchived(key, body []byte) (Archived, error) {

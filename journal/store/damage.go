@@ -173,19 +173,6 @@ func (s *Store) archiveDamage(l *links, a Archived, yield func(error) bool) bool
 	return s.storedDamage(l, a.First, a.Last.ID, yield)
 }
 
-// checkArchive reads an archive. The error is fs.ErrNotExist where it is not there,
-// which is no damage to the store.
-func (s *Store) checkArchive(a Archived) error {
-	file, f, err := s.openArchived(a)
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(file.check(), f.Close()); err != nil {
-		return &journal.ArchivedError{File: a.File, From: a.First, To: a.Last.ID, Err: err}
-	}
-	return nil
-}
-
 // imageHeads returns the heads of the images that are whole; of the others
 // Damage tells.
 func (s *Store) imageHeads() []journal.Head {

@@ -100,17 +100,10 @@
 //
 // Records from the second on can be moved to files, several one after the other;
 // 'a' names each, and its keys are the ids of their last records. Payloads that are
-// blobs stay with their chunks, so that they can be redacted. A file is
-//
-//	"wkarchv1"
-//	members   each a gzip file of records, as a segment holds them
-//	index     of each member: its offset ‖ its first id ‖ the chain root before it
-//	footer    offset of the index ‖ number of members ‖ first id ‖ last id ‖
-//	          the chain root before the first record ‖ that with the last ‖
-//	          SHA-256 of all before it ‖ "wkarchv1"
-//
-// Roots and SHA-256 are of 32 bytes. A member ends with the record that brings it
-// to 256 KiB, uncompressed, so one record costs one member.
+// blobs stay with their chunks, so that they can be redacted. A file is a table of
+// Pebble, version 7, in blocks of 64 KiB packed by zstd, with the records in segments under
+// keys 'j', as in the store. root is the chain root with its last record, by whose link
+// an archive is known, and SHA-256 that of the file, which Damage compares.
 //
 // # Log
 //
