@@ -1,9 +1,6 @@
 package experiment
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,77 +28,42 @@ type answered struct {
 	Cell   string     `json:"cell,omitempty"`
 	Kind   string     `json:"kind,omitempty"`
 	Begun  bool       `json:"begun,omitempty"`
-	Hold   *Budget    `json:"hold,omitempty"` // of the budget, with Begun; nil in lines of before: a call
+	Hold   *Budget    `json:"hold,omitempty"` // of the budget, with Begun
 	Doubt  string     `json:"doubt,omitempty"`
 	Result *answer    `json:"result,omitempty"`
 }
 
-// answer is a host.Result as it is kept.
+// answer is a host.Result as it is kept: its payload byte for byte.
 type answer struct {
-	Status      receipt.Status       `json:"status"`
-	Class       receipt.Outcome      `json:"class,omitempty"`
-	Unsent      bool                 `json:"unsent,omitempty"`
-	Payload     []byte               `json:"payload"` // canonical
-	Cost        receipt.Cost         `json:"cost"`
-	Exact       bool                 `json:"exact,omitempty"`
-	ExternalRef string               `json:"external_ref,omitempty"`
-	StateChange *receipt.StateChange `json:"state_change,omitempty"`
-}
-
-func answerOf(r *host.Result) *answer {
-	return &answer{
-		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost, Exact: r.Exact,
-		ExternalRef: r.ExternalRef, StateChange: r.StateChange,
-	}
+	host.Result
+	Payload []byte `json:"payload"` // canonical
 }
 
 func (x *answer) result() host.Result {
-	return host.Result{
-		Status: x.Status, Class: x.Class, Unsent: x.Unsent, Payload: x.Payload, Cost: x.Cost, Exact: x.Exact,
-		ExternalRef: x.ExternalRef, StateChange: x.StateChange,
-	}
+	r := x.Result
+	r.Payload = x.Payload
+	return r
 }
 
 // ofAnswers is what the sums of lines are of besides what they say.
 func ofAnswers() []byte { return []byte("worldkernel/experiment/answer/v1") }
 
-// encode returns the line, with its end.
-func (x *answered) encode() ([]byte, error) {
-	text, err := json.Marshal(x)
-	if err != nil {
+// decodeAnswered parses a line.
+func decodeAnswered(text []byte) (*answered, error) {
+	x := new(answered)
+	if err := decodeLine(ofAnswers(), text, x); err != nil {
 		return nil, err
 	}
-	return withSum(ofAnswers(), text[:len(text)-1]), nil
-}
-
-// decodeAnswered parses a line. Those of before have no sum.
-func decodeAnswered(text []byte) (x *answered, summed bool, err error) {
-	object := text
-	if at := len(text) - sumSize; at >= 0 && bytes.HasPrefix(text[at:], []byte(sumKey)) {
-		summed = true
-		if object, err = withoutSum(ofAnswers(), text); err != nil {
-			return nil, true, err
-		}
-	}
-	d := json.NewDecoder(bytes.NewReader(object))
-	d.DisallowUnknownFields()
-	x = new(answered)
-	if err := d.Decode(x); err != nil {
-		return nil, summed, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, summed, errors.New("it says more than one thing")
-	}
 	says := 0
-	for _, is := range []bool{x.Begun, x.Doubt != "", x.Result != nil} {
+	for _, is := range []bool{x.Begun && x.Hold != nil, x.Doubt != "", x.Result != nil} {
 		if is {
 			says++
 		}
 	}
-	if says != 1 {
-		return nil, summed, errors.New("it says neither that an attempt was begun nor what came of it, or both")
+	if says != 1 || x.Begun != (x.Hold != nil) {
+		return nil, errors.New("it says neither that an attempt was begun nor what came of it, or both")
 	}
-	return x, summed, nil
+	return x, nil
 }
 
 // open opens the file of answers in a directory and reads it: to write it where effects are
@@ -220,83 +182,38 @@ func (a *answers) unended() map[canon.Hash]bool {
 	return out
 }
 
-// read reads what was asked and answered: whole lines, for a kill may have cut the last one
-// off, or somebody else writes it now.
+// read reads what was asked and answered.
 func (a *answers) read() error {
-	if _, err := a.file.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	a.size, a.used = 0, Budget{}
+	a.used = Budget{}
 	clear(a.known)
-	lines := bufio.NewReader(a.file)
-	begun := make(map[canon.Hash][]Budget) // and without an end: what they hold
-	for n := 1; ; n++ {
-		text, err := lines.ReadBytes('\n')
-		cut := errors.Is(err, io.EOF)
-		if err != nil && !cut {
-			return err
-		}
-		if cut && !endless(text) {
-			for _, all := range begun { // order cannot show: a sum
-				for _, hold := range all {
-					a.used.add(hold)
-				}
-			}
-			return nil
-		}
-		err = errEndless
-		if !cut {
-			err = a.note(text, begun)
-		}
-		if rest, _ := lines.Peek(1); err != nil && len(rest) == 0 && bytes.IndexByte(text, 0) >= 0 {
-			continue // a part of the last that a power failure has left unwritten: there is no more
-		}
-		if err != nil {
-			return &DamageError{File: a.file.Name(), Line: n, Answers: true, Err: err}
-		}
-		a.size += int64(len(text))
+	err := a.lines.read(a.note)
+	if damage := (*DamageError)(nil); errors.As(err, &damage) {
+		damage.Answers = true
 	}
+	for _, x := range a.known { // order cannot show: a sum
+		if x.Begun {
+			a.used.add(*x.Hold)
+		}
+	}
+	return err
 }
 
-// errEndless says that the end of the last line is another byte.
-var errEndless = errors.New("its end is not that of a line")
-
-// endless reports whether a text that has no end of a line is a whole one but for that: a kill
-// cannot leave it.
-func endless(text []byte) bool {
-	if len(text) == 0 {
-		return false
-	}
-	_, summed, err := decodeAnswered(append(bytes.Clone(text[:len(text)-1]), '\n'))
-	return summed && err == nil
-}
-
-// note remembers a line. Two experiments at once, and two runs of one, have made attempts
-// twice before lines had sums.
-func (a *answers) note(text []byte, begun map[canon.Hash][]Budget) error {
-	x, summed, err := decodeAnswered(text)
+// note remembers a line.
+func (a *answers) note(text []byte, _ int64) error {
+	x, err := decodeAnswered(text)
 	if err != nil {
 		return err
 	}
-	open := begun[x.Key]
+	before := a.known[x.Key]
 	switch {
-	case x.Begun && summed && a.known[x.Key] != nil:
+	case x.Begun && before != nil:
 		return errors.New("its attempt was begun before")
 	case x.Begun:
-		hold := Budget{Calls: 1}
-		if x.Hold != nil {
-			hold = *x.Hold
-		}
-		begun[x.Key] = append(open, hold)
 		x.Doubt = "the process ended while the attempt was under way"
-		if a.known[x.Key] != nil {
-			return nil
-		}
-	case len(open) == 0:
+	case before == nil || !before.Begun:
 		return errors.New("no line before it says that its attempt was begun")
 	default:
-		begun[x.Key] = open[:len(open)-1]
-		a.used.add(x.used(open[len(open)-1]))
+		a.used.add(x.used(*before.Hold))
 	}
 	a.known[x.Key] = x
 	return nil
@@ -327,18 +244,13 @@ func (b *Budget) add(x Budget) {
 	*b = Budget{sum.Calls, sum.Tokens, sum.Micros}
 }
 
-// write appends a line, which sync makes durable. What is left of one that cannot be written is taken
-// away, so that others can. It is called with mu held.
+// write appends a line, which sync makes durable. It is called with mu held.
 func (a *answers) write(x *answered) error {
-	text, err := x.encode()
+	text, err := encodeLine(ofAnswers(), x)
 	if err != nil {
 		return err
 	}
-	if _, err := a.file.WriteAt(text, a.size); err != nil {
-		return errors.Join(err, a.file.Truncate(a.size))
-	}
-	a.size += int64(len(text))
-	return nil
+	return a.add(text)
 }
 
 // sync makes what is written up to a place durable: one sync is for all who wait. After one that failed

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -70,8 +69,7 @@ type answers struct {
 
 	mu    sync.Mutex                      // guards what follows
 	made  map[canon.Hash]*host.Performers // by what a manifest says of effects
-	file  *os.File                        // nil: there is none
-	size  int64                           // of its whole lines
+	lines                                 // of the file
 	known map[canon.Hash]*answered
 	asked map[canon.Hash]*flight // attempts under way
 	ended error                  // why no attempt is begun any more
@@ -102,7 +100,7 @@ type flight struct {
 func openAnswers(s *Spec, dir string, opts local.Options) (*answers, error) {
 	a := &answers{
 		mode: s.Effects.Mode, budget: s.Effects.Budget, live: s.Effects.Live, made: make(map[canon.Hash]*host.Performers),
-		known: make(map[canon.Hash]*answered), asked: make(map[canon.Hash]*flight),
+		lines: lines{of: ofAnswers()}, known: make(map[canon.Hash]*answered), asked: make(map[canon.Hash]*flight),
 	}
 	a.life, a.kill = context.WithCancel(context.Background())
 	a.worlds = host.Config{Dir: s.dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers, UnderWay: opts.UnderWay}
@@ -195,10 +193,7 @@ func (a *answers) close() error {
 	if a.beside != nil {
 		err = errors.Join(err, a.beside.Close())
 	}
-	if a.file != nil {
-		err = errors.Join(err, a.file.Close())
-	}
-	return err
+	return errors.Join(err, a.lines.close())
 }
 
 // instead returns what answers the effects of a run that the adapters stub and recorded do
@@ -375,7 +370,7 @@ func (o *outside) ask(f *flight, key canon.Hash, call host.Call) {
 			x.Doubt = fmt.Sprintf("the experiment was interrupted, and the attempt had not ended %s later: %s", host.DefaultGrace, x.Doubt)
 		}
 	} else {
-		x.Result = answerOf(&result)
+		x.Result = &answer{result, result.Payload}
 	}
 	f.came, f.err = x, o.finish(x, f.hold)
 }

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -36,22 +35,6 @@ var (
 	ErrAnswersUsed = errors.New("another process, or another experiment, records answers of the outside here")
 	ErrForeign     = errors.New("the directory has something else in it, and no results")
 )
-
-// DamageError says that a line of the log of results, or of the file of answers, is not what
-// was written.
-type DamageError struct {
-	File    string
-	Line    int
-	Answers bool // it is of the file of answers
-	Err     error
-}
-
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s:%d: the line is not what was written: %v", e.File, e.Line, e.Err)
-}
-
-// Unwrap returns how that shows.
-func (e *DamageError) Unwrap() error { return e.Err }
 
 // maxPlanBytes is the greatest plan that is read.
 const maxPlanBytes = 256 << 20
@@ -97,8 +80,7 @@ type results struct {
 	plan *Plan
 	most uint64    // bytes of the log
 	lock io.Closer // nil: they are only read
-	log  *os.File
-	size int64
+	log  lines
 	of   map[RunID]entry
 }
 
@@ -112,7 +94,7 @@ type entry struct {
 }
 
 func newResults(dir string, p *Plan) *results {
-	return &results{dir: dir, plan: p, of: make(map[RunID]entry)}
+	return &results{dir: dir, plan: p, log: lines{of: p.ofResults()}, of: make(map[RunID]entry)}
 }
 
 // openResults opens the results of an experiment, or begins them.
@@ -175,10 +157,10 @@ func lookAt(dir string) (*results, error) {
 		return nil, err
 	}
 	r := newResults(dir, plan)
-	if r.log, err = os.Open(filepath.Join(dir, logFile)); err != nil {
+	if r.log.file, err = os.Open(filepath.Join(dir, logFile)); err != nil {
 		return nil, err
 	}
-	if r.size, err = r.read(); err != nil {
+	if err := r.read(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
@@ -212,41 +194,29 @@ func (r *results) begin() error {
 	if err != nil {
 		return err
 	}
-	r.log, err = root.OpenFile(logFile, os.O_RDWR|os.O_CREATE, fileMode)
+	r.log.file, err = root.OpenFile(logFile, os.O_RDWR|os.O_CREATE, fileMode)
 	if err = errors.Join(err, root.Close()); err != nil {
 		return err
 	}
-	if r.size, err = r.read(); err != nil {
+	if err := r.read(); err != nil {
 		return err
 	}
-	return r.log.Truncate(r.size) // what a kill has cut off
+	return r.log.file.Truncate(r.log.size) // what a kill has cut off
 }
 
-// read finds the lines of the log, and returns where the last whole one ends.
-func (r *results) read() (size int64, err error) {
-	lines := bufio.NewReaderSize(io.NewSectionReader(r.log, 0, 1<<62), 1<<20)
-	for n := 1; ; n++ {
-		text, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return size, nil
-		}
-		if err != nil {
-			return 0, err
-		}
+// read finds the lines of the log.
+func (r *results) read() error {
+	return r.log.read(func(text []byte, at int64) error {
 		result, err := r.plan.decodeResult(text)
-		if err == nil && r.has(result.ID) { // a run that is made again has a line of before
-			err = fmt.Errorf("run %d is there twice", result.ID)
-		}
 		if err != nil {
-			rest, _ := lines.Peek(1)
-			if len(rest) == 0 && bytes.IndexByte(text, 0) >= 0 { // a part of the last that a power failure has left unwritten
-				return size, nil
-			}
-			return 0, &DamageError{File: filepath.Join(r.dir, logFile), Line: n, Err: err}
+			return err
 		}
-		r.note(result, size, size+int64(len(text)))
-		size += int64(len(text))
-	}
+		if r.has(result.ID) { // a run that is made again has a line of before
+			return fmt.Errorf("run %d is there twice", result.ID)
+		}
+		r.note(result, at, at+int64(len(text)))
+		return nil
+	})
 }
 
 // LimitError says that results would grow beyond a limit.
@@ -270,14 +240,14 @@ func (r *results) add(result *Result) error {
 			return err
 		}
 	}
-	if uint64(r.size)+uint64(len(text)) > r.most {
+	at := r.log.size
+	if uint64(at)+uint64(len(text)) > r.most {
 		return &LimitError{"limits.bytes", r.most}
 	}
-	if _, err := r.log.WriteAt(text, r.size); err != nil {
+	if err := r.log.add(text); err != nil {
 		return err
 	}
-	r.note(result, r.size, r.size+int64(len(text)))
-	r.size += int64(len(text))
+	r.note(result, at, r.log.size)
 	return nil
 }
 
@@ -305,7 +275,7 @@ func (r *results) kept(upTo uint64) (n uint64) {
 // text reads a line.
 func (r *results) text(e entry) ([]byte, error) {
 	out := make([]byte, e.to-e.from)
-	_, err := r.log.ReadAt(out, e.from)
+	_, err := r.log.file.ReadAt(out, e.from)
 	return out, err
 }
 
@@ -338,12 +308,10 @@ func (r *results) all(visit func(*Result) error) error {
 
 func (r *results) close() error {
 	var err error
-	if r.log != nil && r.lock != nil { // it was written
-		err = r.log.Sync()
+	if r.log.file != nil && r.lock != nil { // it was written
+		err = r.log.file.Sync()
 	}
-	if r.log != nil {
-		err = errors.Join(err, r.log.Close())
-	}
+	err = errors.Join(err, r.log.close())
 	if r.lock != nil {
 		err = errors.Join(err, r.lock.Close())
 	}

@@ -1,11 +1,7 @@
 package experiment
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -66,34 +62,6 @@ type line struct {
 	Again     bool                `json:"again,omitempty"`
 }
 
-// errSum says that a line does not say what was written.
-var errSum = errors.New("its sum is that of another line")
-
-// A line of the log ends with the sum of all that it says before.
-const (
-	sumKey  = `,"sum":"`
-	sumEnd  = `"}` + "\n"
-	sumSize = len(sumKey) + 2*sha256.Size + len(sumEnd)
-)
-
-// withSum ends the text of an object, which has no closing bracket, with its sum, which is
-// also of what it is a line of.
-func withSum(of, open []byte) []byte {
-	h := sha256.New()
-	h.Write(of)
-	h.Write(open)
-	return append(append(append(open, sumKey...), hex.EncodeToString(h.Sum(nil))...), sumEnd...)
-}
-
-// withoutSum returns the object that a line was before withSum.
-func withoutSum(of, text []byte) ([]byte, error) {
-	n := len(text) - sumSize
-	if n < 0 || !bytes.Equal(withSum(of, bytes.Clone(text[:n])), text) {
-		return nil, errSum
-	}
-	return append(text[:n:n], '}'), nil
-}
-
 // ofResults is what the sums of lines of the log are of besides what they say: the experiment,
 // so that no line of another one passes for its own.
 func (p *Plan) ofResults() []byte {
@@ -117,11 +85,7 @@ func (p *Plan) encodeResult(r *Result) ([]byte, error) {
 			return nil, err
 		}
 	}
-	b, err := json.Marshal(&x)
-	if err != nil {
-		return nil, err
-	}
-	return withSum(p.ofResults(), b[:len(b)-1]), nil
+	return encodeLine(p.ofResults(), &x)
 }
 
 func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error) {
@@ -137,14 +101,9 @@ func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error)
 
 // decodeResult parses a line of the log.
 func (p *Plan) decodeResult(text []byte) (*Result, error) {
-	object, err := withoutSum(p.ofResults(), text)
-	if err != nil {
-		return nil, err
-	}
 	var x line
-	d := json.NewDecoder(bytes.NewReader(object))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&x); err != nil {
+	err := decodeLine(p.ofResults(), text, &x)
+	if err != nil {
 		return nil, err
 	}
 	if x.Run == 0 || uint64(x.Run) > p.Runs() {

@@ -59,7 +59,7 @@ func TestTablesAreWrittenWholeOrNotAtAll(t *testing.T) {
 	p := &Plan{Variants: []string{"a"}, Points: [][]any{{}}, Seeds: []uint64{1}, Columns: []Column{{Name: "x", Type: Int}}}
 	r := newResults(dir, p)
 	var err error
-	r.log, err = os.Create(filepath.Join(dir, logFile)) //nolint:gosec // a test's
+	r.log.file, err = os.Create(filepath.Join(dir, logFile)) //nolint:gosec // a test's
 	require.NoError(t, err)
 	r.most = 1 << 20
 	defer func() { require.NoError(t, r.close()) }()
@@ -88,7 +88,7 @@ func leftOver(t *testing.T, dir string) (names []string) {
 
 // TestTablesThatAreThereAreOfAllRuns, in whatever format.
 func TestTablesThatAreThereAreOfAllRuns(t *testing.T) {
-	r := newResults(t.TempDir(), nil)
+	r := newResults(t.TempDir(), new(Plan))
 	require.Equal(t, Formats(), r.formats(nil))
 	require.Equal(t, []string{FormatLines}, r.formats([]string{FormatLines}))
 	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "runs.parquet"), nil, 0o600))

@@ -254,16 +254,16 @@ func (c Call) Decode(v any) error {
 
 // Result is what came of an attempt.
 type Result struct {
-	Status      receipt.Status  // ok, error, timeout or cancelled; others are the kernel's to give
-	Class       receipt.Outcome // of a failure: retryable_failure, compensatable_failure, input_required or accepted; empty: permanent
-	Unsent      bool            // nothing left this machine
-	Short       bool            // of one that is Unsent: for this process is Short. It is made again, and was no attempt
-	Payload     receipt.Data    // canonical; empty: null; of input_required a receipt.Question, of accepted a receipt.Accepted
-	Cost        receipt.Cost    // without Calls
-	Exact       bool            // what Cost does not name was not used; else what was reserved for it stays so
-	ExternalRef string
-	StateChange *receipt.StateChange
-	RetryAfter  time.Duration // the outside asks to wait that long before the next attempt
+	Status      receipt.Status       `json:"status"`           // ok, error, timeout or cancelled; others are the kernel's to give
+	Class       receipt.Outcome      `json:"class,omitempty"`  // of a failure: retryable_failure, compensatable_failure, input_required or accepted; empty: permanent
+	Unsent      bool                 `json:"unsent,omitempty"` // nothing left this machine
+	Short       bool                 `json:"-"`                // of one that is Unsent: for this process is Short. It is made again, and was no attempt
+	Payload     receipt.Data         `json:"payload"`          // canonical; empty: null; of input_required a receipt.Question, of accepted a receipt.Accepted
+	Cost        receipt.Cost         `json:"cost"`             // without Calls
+	Exact       bool                 `json:"exact,omitempty"`  // what Cost does not name was not used; else what was reserved for it stays so
+	ExternalRef string               `json:"external_ref,omitempty"`
+	StateChange *receipt.StateChange `json:"state_change,omitempty"`
+	RetryAfter  time.Duration        `json:"-"` // the outside asks to wait that long before the next attempt
 }
 
 // OK is the Result of an attempt that succeeded, with a Go value that is told to the
