@@ -172,7 +172,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
 		if cfg.Recording != nil {
-			e.recorded = cfg.Recording.under(e.declared.Means())
+			e.recorded = &recorded{cfg.Recording, e.declared.Means()}
 		}
 		if e.adapter = cfg.Instead[kind]; e.adapter != nil {
 			continue

@@ -10,16 +10,11 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// line is one line of a cassette or of an answers file.
+// line is one line of a cassette or of an answers file, or an answer of a world.
 type line struct {
-	number     int // from 1
-	cell, kind string
-	params     receipt.Data // empty: not given
-	occurrence uint64
-	placed     bool // occurrence is given
-	result     Result
-	unanswered bool       // of a Recording: nothing is known of what came of it
-	means      canon.Hash // likewise: of the effect when it was asked; zero: it does not matter
+	Recorded
+	number int  // from 1; 0: it is of a world
+	placed bool // the occurrence is given
 }
 
 // statusLost is the status of a line of a cassette that says that an attempt was made, and
@@ -30,7 +25,15 @@ const statusLost receipt.Status = "lost"
 type schema struct {
 	required []string
 	optional []string
-	lost     bool // its status may be "lost"
+	stub     bool // it answers whoever asks, and with params just who asks for these
+}
+
+func cassetteLines() schema {
+	return schema{required: []string{"cell", "kind", "params", "payload"}, optional: []string{"occurrence", "status", "outcome"}}
+}
+
+func stubLines() schema {
+	return schema{required: []string{"kind", "payload"}, optional: []string{"params", "status", "outcome"}, stub: true}
 }
 
 // readLines parses JSON lines. The error begins with file:line.
@@ -61,7 +64,7 @@ func parseLine(text []byte, s schema) (line, error) {
 	if err != nil {
 		return line{}, err
 	}
-	l := line{result: Result{Status: receipt.StatusOK}}
+	l := line{Recorded: Recorded{Result: Result{Status: receipt.StatusOK}}}
 	r := canon.NewReader(raw)
 	pairs := r.Map()
 	if r.Err() != nil {
@@ -73,7 +76,7 @@ func parseLine(text []byte, s schema) (line, error) {
 		if !slices.Contains(s.required, key) && !slices.Contains(s.optional, key) {
 			return line{}, fmt.Errorf("unknown key %q; a line has %q and may have %q", key, s.required, s.optional)
 		}
-		if err := l.set(key, r, s.lost); err != nil {
+		if err := l.set(key, r, !s.stub); err != nil {
 			return line{}, fmt.Errorf("%s: %w", key, err)
 		}
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == key })
@@ -81,7 +84,7 @@ func parseLine(text []byte, s schema) (line, error) {
 	if len(missing) > 0 {
 		return line{}, fmt.Errorf("there is no %s", missing[0])
 	}
-	if l.result.Class != "" && l.result.Status != receipt.StatusError {
+	if l.Result.Class != "" && l.Result.Status != receipt.StatusError {
 		return line{}, errors.New(`an outcome goes with the status "error"`)
 	}
 	return l, nil
@@ -90,28 +93,28 @@ func parseLine(text []byte, s schema) (line, error) {
 func (l *line) set(key string, r *canon.Reader, mayBeLost bool) error {
 	switch key {
 	case "cell":
-		l.cell = r.Text()
+		l.Cell = r.Text()
 	case "kind":
-		l.kind = r.Text()
+		l.Kind = r.Text()
 	case "params":
-		l.params = r.Raw()
+		l.Params = r.Raw()
 	case "occurrence":
-		l.occurrence, l.placed = r.Uint(), true
+		l.Occurrence, l.placed = r.Uint(), true
 	case "status":
-		l.result.Status = receipt.Status(r.Text())
-		if mayBeLost && l.result.Status == statusLost {
+		l.Result.Status = receipt.Status(r.Text())
+		if mayBeLost && l.Result.Status == statusLost {
 			return nil
 		}
-		if r.Err() == nil && l.result.Status != receipt.StatusOK && l.result.Status != receipt.StatusError {
-			return fmt.Errorf(`%q is neither "ok" nor "error"`, l.result.Status)
+		if r.Err() == nil && l.Result.Status != receipt.StatusOK && l.Result.Status != receipt.StatusError {
+			return fmt.Errorf(`%q is neither "ok" nor "error"`, l.Result.Status)
 		}
 	case "outcome":
-		l.result.Class = receipt.Outcome(r.Text())
+		l.Result.Class = receipt.Outcome(r.Text())
 		if r.Err() == nil {
-			return checkOutcome(l.result.Class)
+			return checkOutcome(l.Result.Class)
 		}
 	case "payload":
-		l.result.Payload = r.Raw()
+		l.Result.Payload = r.Raw()
 	}
 	if fault := (*canon.SyntaxError)(nil); errors.As(r.Err(), &fault) {
 		return errors.New(fault.Reason) // its offset is not one in the JSON

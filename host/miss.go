@@ -56,21 +56,6 @@ func side(data receipt.Data) string {
 	return brief(data)
 }
 
-// miss says that nothing answers a permit. near is the entry that is most like it; nil:
-// none is.
-func miss(file string, p receipt.Permit, nearest string, near *line) *MissError {
-	e := &MissError{
-		File: file, Cell: p.Cell, Step: p.Step, Kind: p.Kind, Params: p.Params, Occurrence: p.Occurrence, Nearest: nearest,
-	}
-	if near == nil {
-		return e
-	}
-	if changes := canon.Changes(p.Params, near.params); len(changes) > 0 {
-		e.Differs = &changes[0]
-	}
-	return e
-}
-
 // briefRunes is how much of params an error shows.
 const briefRunes = 200
 

@@ -43,7 +43,7 @@ func TestAnswersPreferTheLineWithParams(t *testing.T) {
 	_, err = ask(t, h, permit(t, "agent/1", "buy", `{"id": 3}`, 0))
 	var miss *host.MissError
 	require.ErrorAs(t, err, &miss)
-	require.Contains(t, miss.Nearest, "line 3")
+	require.Contains(t, miss.Nearest, "line 4")
 	require.Equal(t, "table.jsonl", miss.File)
 }
 

@@ -73,6 +73,24 @@ type Intent struct {
 	Occurrence uint64 `json:"occurrence"`
 }
 
+// Request is what intents that ask for the same have in common. Their keys differ between worlds,
+// and between parts of a history that a rollback has left.
+type Request struct {
+	Cell, Kind string
+	Params     Hash
+	Occurrence uint64
+}
+
+// Request returns what the intent asks for.
+func (in *Intent) Request() Request {
+	return Request{in.Cell, in.Kind, canon.Sum(in.Params), in.Occurrence}
+}
+
+// Request returns what the intent asks for, whose params may be gone.
+func (e *Entry) Request() Request {
+	return Request{e.Intent.Cell, e.Intent.Kind, e.Params, e.Intent.Occurrence}
+}
+
 // NewKey returns the idempotency key of an intent:
 //
 //	H( world_id ‖ 0x00 ‖ step_id ‖ 0x00 ‖ kind ‖ 0x00 ‖ canonical(params) )

@@ -236,11 +236,11 @@ type shadow struct {
 	aligned  journal.Seq       // up to here the shadow's records have the history's numbers
 	runs     []run             // of those after
 
-	wants      map[receipt.Key]receipt.Key // of an intent of the history: the shadow's, where it is another
-	known      map[request][]receipt.Key   // intents of the history that the shadow has not asked for; nil: nobody has looked
-	unanswered map[receipt.Key]dueAnswer   // answers that the history has and the shadow's intents have not
-	noted      uint64                      // that were ever noted
-	ends       map[journal.Seq][]byte      // the shadow's own records that ended an intent, by their numbers: a cell may be told again
+	wants      map[receipt.Key]receipt.Key       // of an intent of the history: the shadow's, where it is another
+	known      map[receipt.Request][]receipt.Key // intents of the history that the shadow has not asked for; nil: nobody has looked
+	unanswered map[receipt.Key]dueAnswer         // answers that the history has and the shadow's intents have not
+	noted      uint64                            // that were ever noted
+	ends       map[journal.Seq][]byte            // the shadow's own records that ended an intent, by their numbers: a cell may be told again
 }
 
 // startAt makes the kernel what the world was at a snapshot (0: before its first

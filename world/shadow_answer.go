@@ -235,29 +235,18 @@ func (s *shadow) theirs(mine receipt.Key) receipt.Key {
 		return receipt.Key{}
 	}
 	if s.known == nil {
-		s.known = make(map[request][]receipt.Key)
+		s.known = make(map[receipt.Request][]receipt.Key)
 		unasked := func(e *receipt.Entry) bool { return s.ledger.Entry(e.Intent.Key) == nil }
 		for _, e := range s.was.ledger.Select(unasked) { // in the order of their intents
-			what := requestOf(e)
+			what := e.Request()
 			s.known[what] = append(s.known[what], e.Intent.Key)
 		}
 	}
-	what := requestOf(e)
+	what := e.Request()
 	rest := s.known[what]
 	if len(rest) == 0 {
 		return receipt.Key{}
 	}
 	s.known[what] = rest[1:]
 	return rest[0]
-}
-
-// request is what two intents have in common that ask for the same.
-type request struct {
-	cell, kind string
-	params     journal.Hash
-	occurrence uint64
-}
-
-func requestOf(e *receipt.Entry) request {
-	return request{cell: e.Intent.Cell, kind: e.Intent.Kind, params: e.Params, occurrence: e.Intent.Occurrence}
 }

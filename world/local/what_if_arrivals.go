@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -15,7 +14,7 @@ import (
 
 // arrival says when what came of an effect was told in a past.
 type arrival struct {
-	request
+	receipt.Request
 	record journal.Seq   // that tells it
 	after  journal.Seq   // the clock.advanced or event.submitted before it, which it follows; never: it has not come
 	turns  uint64        // of cells, in its tick before it
@@ -25,25 +24,18 @@ type arrival struct {
 // never is after all records.
 const never = journal.Seq(math.MaxUint64)
 
-// request tells effects of two worlds apart, whose keys differ.
-type request struct {
-	cell, kind string
-	params     journal.Hash
-	occurrence uint64
-}
-
 // arrivals has a world that lives through a past told what came of its effects where that
 // was told there, and what the past has not asked for at once. What is performed takes as
 // long as its kind did in the past.
 type arrivals struct {
 	live  func(*receipt.Intent) bool
-	known map[request]*arrival
+	known map[receipt.Request]*arrival
 	order []*arrival  // those that are still to come, as they came
 	upTo  journal.Seq // the input of the past that is lived through
 
-	seen    uint64                     // the last permit that was looked at
-	waiting map[request]*receipt.Entry // for their arrival
-	fresh   []*receipt.Entry           // for none
+	seen    uint64                             // the last permit that was looked at
+	waiting map[receipt.Request]*receipt.Entry // for their arrival
+	fresh   []*receipt.Entry                   // for none
 
 	turn   *receipt.Entry       // whose it was when somebody asked last
 	passed map[receipt.Key]bool // nothing answers them, which was found out in their turn
@@ -56,7 +48,7 @@ type arrivals struct {
 
 // readArrivals reads when the effects of a past were answered.
 func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, error) {
-	a := &arrivals{live: live, known: make(map[request]*arrival), waiting: make(map[request]*receipt.Entry), passed: make(map[receipt.Key]bool), told: make(map[receipt.Key]manifest.Tick)}
+	a := &arrivals{live: live, known: make(map[receipt.Request]*arrival), waiting: make(map[receipt.Request]*receipt.Entry), passed: make(map[receipt.Key]bool), told: make(map[receipt.Key]manifest.Tick)}
 	answers := newAnswering(past.store, never)
 	var at arrival
 	var between []*arrival // told where the tick was over: see ends
@@ -102,16 +94,16 @@ func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, erro
 		a.order = append(a.order, x)
 	}
 	slices.SortFunc(a.order, func(x, y *arrival) int {
-		return cmp.Or(cmp.Compare(x.record, y.record), cmp.Compare(x.cell, y.cell), cmp.Compare(x.kind, y.kind))
+		return cmp.Or(cmp.Compare(x.record, y.record), cmp.Compare(x.Cell, y.Cell), cmp.Compare(x.Kind, y.Kind))
 	})
 	return a, nil
 }
 
 // medians returns how long the answers of each kind took.
-func medians(all map[request]*arrival) map[string]manifest.Tick {
+func medians(all map[receipt.Request]*arrival) map[string]manifest.Tick {
 	by := make(map[string][]manifest.Tick)
 	for _, x := range all { // order cannot show: sorted below
-		by[x.kind] = append(by[x.kind], x.took)
+		by[x.Kind] = append(by[x.Kind], x.took)
 	}
 	took := make(map[string]manifest.Tick, len(by))
 	for kind, ticks := range by {
@@ -143,10 +135,10 @@ func ends(kind journal.Kind) bool {
 
 // of returns the arrival of the last answer to what was asked for.
 func (a *arrivals) of(r *host.Recorded) *arrival {
-	asked := request{r.Cell, r.Kind, canon.Sum(r.Params), r.Occurrence}
+	asked := r.Request()
 	x := a.known[asked]
 	if x == nil {
-		x = &arrival{request: asked}
+		x = &arrival{Request: asked}
 		a.known[asked] = x
 	}
 	return x
@@ -184,12 +176,12 @@ func (a *arrivals) waits(e *receipt.Entry) bool {
 func (a *arrivals) first(now manifest.Tick, turns uint64) *receipt.Entry {
 	for len(a.order) > 0 && a.come(a.order[0], turns) {
 		x := a.order[0]
-		if e := a.waiting[x.request]; a.waits(e) {
+		if e := a.waiting[x.Request]; a.waits(e) {
 			return e
 		}
 		a.order = a.order[1:]
-		delete(a.known, x.request) // whoever asks for it later is told at once
-		delete(a.waiting, x.request)
+		delete(a.known, x.Request) // whoever asks for it later is told at once
+		delete(a.waiting, x.Request)
 	}
 	for len(a.fresh) > 0 {
 		if e := a.fresh[0]; a.waits(e) {
@@ -227,7 +219,7 @@ func (a *arrivals) look(now manifest.Tick, flight []*receipt.Entry) {
 			a.outside = append(a.outside, e)
 			continue
 		}
-		asked := request{e.Intent.Cell, e.Intent.Kind, e.Params, e.Intent.Occurrence}
+		asked := e.Request()
 		if a.known[asked] != nil {
 			a.waiting[asked] = e
 		} else {

@@ -19,7 +19,7 @@ type decisions struct {
 
 // question says what a person is asked about: a request, and what the rules say about it.
 type question struct {
-	request
+	receipt.Request
 	seen receipt.Seen
 }
 
@@ -27,7 +27,7 @@ func questionOf(e *receipt.Entry) (q question, ok bool) {
 	if e.State != receipt.StateParked || e.Seen == nil || e.NeedsInput() {
 		return q, false
 	}
-	return question{request{e.Intent.Cell, e.Intent.Kind, e.Params, e.Intent.Occurrence}, *e.Seen}, true
+	return question{e.Request(), *e.Seen}, true
 }
 
 // begin notes what the world and its past have parked both.
@@ -73,7 +73,7 @@ func (f *follower) decide(ctx context.Context) error {
 	}
 	switch b := body.(type) {
 	case *journal.IntentParked:
-		f.decisions.asked[b.Key] = question{request{b.Cell, b.Kind, canon.Sum(b.Params), b.Occurrence}, b.Seen}
+		f.decisions.asked[b.Key] = question{receipt.Request{Cell: b.Cell, Kind: b.Kind, Params: canon.Sum(b.Params), Occurrence: b.Occurrence}, b.Seen}
 	case *journal.Resolved:
 		if !f.past.Undecided && f.decisions.take(b) {
 			return f.reach(ctx)

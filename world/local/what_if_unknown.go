@@ -74,13 +74,10 @@ func (x *Supposed) withoutRoom() (held []receipt.Intent) {
 	open := func(m *world.Moment) []receipt.Entry {
 		return slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool { return e.State != receipt.StateOpen || e.Waiting || e.Abandoned })
 	}
-	requestOf := func(e *receipt.Entry) request {
-		return request{e.Intent.Cell, e.Intent.Kind, e.Params, e.Intent.Occurrence}
-	}
-	was := make(map[request]bool)
+	was := make(map[receipt.Request]bool)
 	x.World.View(func(m *world.Moment) {
 		for _, e := range open(m) {
-			was[requestOf(&e)] = true
+			was[e.Request()] = true
 		}
 	})
 	x.Fork.View(func(m *world.Moment) {
@@ -88,7 +85,7 @@ func (x *Supposed) withoutRoom() (held []receipt.Intent) {
 		waits := m.Waits()
 		for _, e := range open(m) {
 			w := waits[e.Intent.Key]
-			if (full || len(w.Short)+len(w.Ahead) > 0) && !was[requestOf(&e)] {
+			if (full || len(w.Short)+len(w.Ahead) > 0) && !was[e.Request()] {
 				held = append(held, e.Intent)
 			}
 		}
