@@ -17,7 +17,6 @@ import (
 type plan struct {
 	events  []plannedEvent
 	targets []*cell
-	names   []string
 }
 
 type plannedEvent struct {

@@ -81,7 +81,7 @@ func (w *World) Accept(ctx context.Context, s Submission) (Sent, error) {
 	if err != nil {
 		return Sent{}, err
 	}
-	sent := Sent{ID: id, Due: due, To: slices.Clone(w.k.plan.names)}
+	sent := Sent{ID: id, Due: due, To: slices.Clone(w.k.named)}
 	return sent, w.appendFull()
 }
 
