@@ -149,7 +149,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	require.Len(t, heard(), canaries*2/5, "the secrets did leave")
 	said.everything()
 	exported := filepath.Join(t.TempDir(), "export")
-	for _, format := range []string{"cborseq", "jsonl", "html"} {
+	for _, format := range []string{"bundle", "jsonl", "html"} {
 		said.hear("", "export", exported+"."+format, "--format", format)
 		data, err := os.ReadFile(exported + "." + format)
 		require.NoError(t, err)

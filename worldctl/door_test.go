@@ -191,7 +191,7 @@ var verbsShown = map[string][][]string{
 	"reject": {{hostile}}, "shadow": {{hostile}, {"p1"}}, "withdraw": {{hostile}}, "checkpoint": {{}}, "prove cell": {{hostile}}, "prove checkpoint": {{hostile}},
 	"prove receipt": {{"KEY"}, {hostile}}, "prove record": {{"9"}, {hostile}}, "replay": {{}}, "verify": {{}, {"BUNDLE"}, {hostile}},
 	"serve": {{"--listen", hostile}}, "token list": {{}, {hostile}}, "token new": {{hostile}}, "token revoke": {{hostile}}, "ui": {{"--listen", hostile}}, "worker": {{"--world", hostile, hostile}},
-	"archive": {{hostile}}, "backup": {{hostile + "/x"}}, "export": {{"-", "--format", "jsonl"}, {"-", "--format", "cborseq"}}, "gc": {{}}, "keys list": {{}, {hostile}},
+	"archive": {{hostile}}, "backup": {{hostile + "/x"}}, "export": {{"-", "--format", "jsonl"}, {"-", "--format", "bundle"}}, "gc": {{}}, "keys list": {{}, {hostile}},
 	"keys new": {{hostile + "/x"}}, "keys reseal": {{hostile}}, "keys rotate": {{hostile}}, "keys seal": {{hostile}}, "keys unseal": {{hostile}}, "redact": {{hostile, "--reason", hostile}},
 	"restore": {{hostile}}, "store init": {{"--store", hostile}}, "store status": {{"--store", hostile}}, "store check": {{"--store", hostile}}, "move to": {{"--store", hostile, "--to-store", hostile}}, "node give": {{hostile, "--store", hostile}},
 	"sweep": {{hostile}}, "sweep report": {{"--out", hostile}}, "sweep run": {{"1", "--keep", hostile + "/x"}, {hostile}}, "move in": {{hostile, "--store", hostile}}, "move out": {{hostile, "--store", hostile}}, "node list": {{"--store", hostile}}, "version": {{}, {hostile}},

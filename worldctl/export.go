@@ -10,19 +10,17 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-const exportText = `Write the whole journal to a file, - for stdout. The receipt keys are not part
-of it. A file that is there already is written over with --force only.
+const exportText = `Write the journal to a file, - for stdout. The receipt keys are not part of it. A file
+that is there already is written over with --force only.
 
-  cborseq      the stored bytes, a CBOR sequence (RFC 8742)
+  bundle       all of it, signed, in one file: to import it, or to verify it offline
   jsonl        the stored bytes and what they say, JSON lines
   cloudevents  a CloudEvents 1.0 event for each record, JSON lines
   otlp         OpenTelemetry spans, JSON lines as the Collector reads and writes them
-  bundle       all that somebody needs who verifies it offline, signed, in one file
   html         a page for any browser, with all that worldctl ui shows of it, and
                what verify says
 
-The first two can be imported again. A bundle can be a part of the journal, from one
-record to another, and payloads over 4 KiB can be left out of it: their hashes stay,
+A bundle can be a part of the journal, from one record to another, and payloads over 4 KiB can be left out of it: their hashes stay,
 and what was signed is what it was. A page asks nobody for anything; it shows worlds of
 at most 50,000 records, and can be read only. What was redacted is in neither, and where
 cells cannot be computed any more without it, the page does not have them.`
@@ -35,15 +33,14 @@ func newExportCommand(c *cli) *cobra.Command {
 		Use:   "export FILE",
 		Short: "Write the journal to a file: to import it, to read it, or to prove it",
 		Long:  exportText,
-		Example: `  worldctl export town.cborseq
+		Example: `  worldctl export town.bundle
   worldctl export - --format jsonl | head
   worldctl export traces.jsonl --format otlp
-  worldctl export town.bundle --format bundle
-  worldctl export march.bundle --format bundle --from march --redact '#1204'
+  worldctl export march.bundle --from march --redact '#1204'
   worldctl export town.html --format html`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] == "-" && c.origin.Width > 0 && (format == formatBundle || format == string(local.CBORSeq)) {
+			if args[0] == "-" && c.origin.Width > 0 && format == formatBundle {
 				return usagef("worldctl export FILE --format "+format, "stdout is a terminal, and %s is no text", format)
 			}
 			if format == formatBundle {
@@ -71,7 +68,7 @@ func newExportCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: "+formats())
+	cmd.Flags().StringVar(&format, "format", formatBundle, "`FORMAT` of the file: "+formats())
 	to = c.savesTo(cmd, firstOf)
 	bundled.add(cmd)
 	return cmd
@@ -79,9 +76,9 @@ func newExportCommand(c *cli) *cobra.Command {
 
 // formats lists the formats of exports.
 func formats() string {
-	var names []string
+	names := []string{formatBundle}
 	for _, f := range local.Formats() {
 		names = append(names, string(f))
 	}
-	return strings.Join(append(names, formatBundle, formatHTML), ", ")
+	return strings.Join(append(names, formatHTML), ", ")
 }

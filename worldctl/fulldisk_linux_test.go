@@ -142,14 +142,14 @@ func TestWhatIsMadeOnAFullDiskIsWholeOrNotThere(t *testing.T) {
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/worlds/disk")))
 	in := "-w " + dir + " "
 	worldctl(t, nil, "init", dir)
-	for _, line := range []string{"snapshot create one", "backup " + beside("backup"), "export " + beside("w.cbor")} {
+	for _, line := range []string{"snapshot create one", "backup " + beside("backup"), "export " + beside("w.bundle")} {
 		worldctl(t, nil, strings.Fields(in+line)...)
 	}
 	for _, line := range []string{
-		in + "export " + out, in + "export --format bundle " + out, in + "export --format html " + out, in + "audit --save " + out,
+		in + "export " + out, in + "export --format jsonl " + out, in + "export --format html " + out, in + "audit --save " + out,
 		in + "prove record 2 --to " + out, in + "checkpoint " + out, in + "snapshot save one " + out,
 		in + "backup " + out, in + "fork " + out, in + "what-if --at one --seed 7 --keep " + out, "restore " + beside("backup") + " -w " + out,
-		"init " + out, "init --template go " + out, "import journal " + beside("w.cbor") + " -w " + out,
+		"init " + out, "init --template go " + out, "import journal " + beside("w.bundle") + " -w " + out,
 		"token new op --scope read --file " + out, "keys new --approver " + out,
 		"sweep " + filepath.Join(dir, "sweep.yaml") + " --live disk.write --out " + out,
 	} {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -32,12 +33,13 @@ func newImportJournalCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal FILE",
 		Short: "Make a world of an exported journal",
-		Long: `Make a world in the directory of -w (or this one) of what export wrote, - for
-stdin. Its chain is checked and it is replayed before the world is there.
+		Long: `Make a world in the directory of -w (or this one) of the bundle that export wrote, - for
+stdin, if it has all of the journal. Its chain is checked and it is replayed before the
+world is there.
 Without the keyring of the world that wrote it, it can be read and verified, not
 run. Its rules run with what --max-gas, --max-memory, --max-time and --max-size allow,
 whatever they allow themselves.`,
-		Example: "  worldctl -w copy import journal town.cborseq --keyring town/.world/keyring",
+		Example: "  worldctl -w copy import journal town.bundle --keyring town/.world/keyring",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var keys []byte
@@ -69,11 +71,8 @@ func (c *cli) importJournal(ctx context.Context, file string, keyring []byte) er
 	report, stop := c.progress("records", 0)
 	err = local.Import(ctx, c.world, in, keyring, c.options(), report)
 	stop()
-	if errors.Is(err, local.ErrCutOff) {
-		return hinted(err, "export it again: what is there breaks off")
-	}
 	if err != nil {
-		return err
+		return notImported(err)
 	}
 	return c.with(func(lw *local.World) error {
 		s := lw.Status()
@@ -85,4 +84,17 @@ func (c *cli) importJournal(ctx context.Context, file string, keyring []byte) er
 			c.note("next: worldctl verify")
 		})
 	})
+}
+
+// notImported says what to do about a file of which no world is made.
+func notImported(err error) error {
+	switch damage := (*bundle.DamageError)(nil); {
+	case errors.As(err, &damage):
+		return hinted(err, "export it again: what is there was changed or cut off")
+	case errors.Is(err, bundle.ErrNotBundle):
+		return hinted(err, "import takes a bundle, as export writes it without --format")
+	case errors.Is(err, local.ErrPart):
+		return hinted(err, "export it without --from and --redact; verify FILE checks a part")
+	}
+	return err
 }

@@ -40,7 +40,7 @@ func TestHintsNameTheProgram(t *testing.T) {
 // TestBytesAreNotShownOnATerminal: a terminal would take them for its commands.
 func TestBytesAreNotShownOnATerminal(t *testing.T) {
 	dir := newCounter(t, "w")
-	for format, code := range map[string]int{"bundle": exitUsage, "cborseq": exitUsage, "jsonl": exitOK} {
+	for format, code := range map[string]int{"bundle": exitUsage, "jsonl": exitOK} {
 		var stdout, stderr bytes.Buffer
 		c := &cli{
 			args: []string{"-w", dir, "export", "-", "--format", format}, origin: owner.Origin{Width: 80},

@@ -91,7 +91,7 @@ func TestRolesOfAStore(t *testing.T) {
 	}
 	done(as("kernel_node", "store", "check"))
 
-	to := filepath.Join(t.TempDir(), "town.cborseq")
+	to := filepath.Join(t.TempDir(), "town.bundle")
 	for _, verb := range []string{"status", "tail", "cell list", "why 3", "verify", "replay", "export " + to} {
 		done(as("kernel_reader", append([]string{"-w", "town"}, strings.Fields(verb)...)...))
 	}

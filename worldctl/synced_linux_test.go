@@ -40,13 +40,13 @@ func TestWhatIsDoneIsOnTheDisk(t *testing.T) {
 		in + " snapshot create one",
 		in + " snapshot save one " + at("one.snap"),
 		in + " export " + at("w.bundle") + " --format bundle",
-		in + " export " + at("w.cbor") + " --format cborseq",
+		in + " export " + at("w.jsonl") + " --format jsonl",
 		"token new op --scope read --file " + at("tokens"),
 		in + " fork " + at("fork") + " --effects recorded",
 		in + " backup " + at("copies/backup"),
 		"restore " + at("copies/backup") + " -w " + at("again"),
 		"sweep " + at("w/sweep.yaml") + " --out " + at("made/with/results") + " --live disk.write",
-		"import journal " + at("w.cbor") + " -w " + at("imported"),
+		"import journal " + at("w.bundle") + " -w " + at("imported"),
 	} {
 		require.Empty(t, traced(t, dir, dir, strings.Fields(line)...), line)
 	}

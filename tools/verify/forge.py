@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import sys
 
 import cbor
 import checkpoint
@@ -10,7 +9,6 @@ import ed25519
 import items
 import merkle
 import packing
-from limits import Budget, Limits
 
 SEED = b"\1" * 32
 
@@ -59,40 +57,3 @@ class Forge:
     def bytes(self):
         """The packed bundle."""
         return packing.pack(self.header() + b"".join(self.items))
-
-
-def of_journal(sequence, withhold=(), every=0):
-    """The bundle of an exported journal (format cborseq), without some payloads, with checkpoints now and then."""
-    whole = list(_items_of(sequence))
-    forge, seen = Forge(_world_of(whole)), set()
-    for raw, value in whole:
-        if isinstance(value, bytes):
-            blob = hashlib.sha256(value).digest()
-            if blob not in seen:
-                forge.withheld.append(blob) if blob in withhold else forge.blob(value)
-            seen.add(blob)  # an export may repeat a blob, a bundle must not
-            continue
-        forge.record(raw)
-        if every and value[0] % every == 0:
-            forge.sign()
-    forge.sign()
-    return forge
-
-
-def _items_of(sequence):
-    at, budget = 0, Budget(Limits(values=sys.maxsize, work=sys.maxsize))
-    while at < len(sequence):
-        begin = at
-        value, at = cbor.item(sequence, at, 0, budget)
-        yield sequence[begin:at], value
-
-
-def _world_of(whole):
-    """The id of the world: of the last fork, or of its creation."""
-    blobs = {hashlib.sha256(x).digest(): x for _, x in whole if isinstance(x, bytes)}
-    world = ""
-    for _, x in whole:
-        if isinstance(x, list) and x[2] in ("world.created", "world.forked"):
-            payload = x[4] if isinstance(x[4], bytes) else blobs[x[4][0]]
-            world = cbor.decode(payload)[1]
-    return world

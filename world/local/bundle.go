@@ -73,7 +73,7 @@ func (lw *World) bundleRecord(x *bundle.Writer, s journal.Scanned) error {
 	if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
 		return err
 	}
-	blobs, err := lw.blobsOf(&rec)
+	blobs, err := blobsOf(lw.store, &rec)
 	if err != nil {
 		return err
 	}
@@ -221,14 +221,20 @@ func VerifyBundle(ctx context.Context, from io.Reader, opts Options, v Verificat
 	return nil, context.Cause(ctx)
 }
 
-// runBundle is VerifyBundle, which does not wait for it for ever.
-func (v Verification) runBundle(ctx context.Context, from io.Reader, opts Options, bounds Bounds) (*verify.Report, error) {
+// openBundle reads a bundle within bounds.
+func openBundle(ctx context.Context, from io.Reader, bounds Bounds) (*bundle.Reader, error) {
 	r, err := bundle.Open(cancelled{ctx, from}, bundle.Options{
 		MaxBytes: int64(bounds.Size), MaxManifest: int(bounds.Memory / manifestShare),
 	})
 	if errors.Is(err, bundle.ErrSize) {
 		err = &SizeError{bounds.Size}
 	}
+	return r, err
+}
+
+// runBundle is VerifyBundle, which does not wait for it for ever.
+func (v Verification) runBundle(ctx context.Context, from io.Reader, opts Options, bounds Bounds) (*verify.Report, error) {
+	r, err := openBundle(ctx, from, bounds)
 	if err != nil {
 		return nil, err
 	}

@@ -221,7 +221,7 @@ func TestSignersAreThoseOfAllEpochs(t *testing.T) {
 func TestWorldWithoutKeysSignsForOthersOnly(t *testing.T) {
 	dir, _ := lived(t)
 	to := filepath.Join(t.TempDir(), "keyless")
-	require.NoError(t, local.Import(t.Context(), to, bytes.NewReader(export(t, dir, local.CBORSeq)), nil, local.Options{}, nil))
+	require.NoError(t, local.Import(t.Context(), to, bytes.NewReader(wholeOf(t, dir)), nil, local.Options{}, nil))
 	w := open(t, to)
 	_, err := w.Checkpoint()
 	require.ErrorIs(t, err, local.ErrNoKeys)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -16,33 +15,25 @@ import (
 	"github.com/worldkernel/worldkernel/world/export"
 )
 
-// Format is a format of exported journals. The first two hold the stored bytes of
-// every record, and the blobs that records and manifests name, but those that
-// were redacted; Import reads them:
+// Format is a format in which a journal is read by others. What can be imported is a bundle:
+// see ExportBundle. docs/exports.md says field by field what they hold:
 //
-//   - CBORSeq, RFC 8742: a record is an array, its stored bytes; the blobs that
-//     it is the first to need come before it, each a byte string.
 //   - JSONLines: a record a line, an object with id, time, kind, caused_by,
-//     payload (decoded, for people; null where it was redacted) and raw (the stored bytes, standard base64);
+//     payload (decoded; null where it was redacted) and raw (the stored bytes, standard base64);
 //     the line that first needs blobs has them under blobs, base64 by hash.
-//
-// The others are for tools that know nothing of worlds; docs/exports.md says
-// field by field what they hold:
-//
 //   - CloudEvents: a record a line, in the JSON format of CloudEvents 1.0.
 //   - OTLP: a span a line, in the JSON encoding of OpenTelemetry's protocol.
 type Format string
 
 // The formats.
 const (
-	CBORSeq     Format = "cborseq"
 	JSONLines   Format = "jsonl"
 	CloudEvents Format = "cloudevents"
 	OTLP        Format = "otlp"
 )
 
 // Formats returns the formats that Export writes.
-func Formats() []Format { return []Format{CBORSeq, JSONLines, CloudEvents, OTLP} }
+func Formats() []Format { return []Format{JSONLines, CloudEvents, OTLP} }
 
 // ledger is a world's, read while the world goes on.
 type ledger struct{ lw *World }
@@ -72,8 +63,6 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 	}
 	var write export.Writer
 	switch format {
-	case CBORSeq:
-		write = lw.writeCBOR
 	case JSONLines:
 		write = lw.writeJSONLine
 	case CloudEvents:
@@ -110,7 +99,7 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 
 // blobsOf returns the blobs that a record needs: its payload, unless it was
 // redacted, and what a manifest names that it brings into the world.
-func (lw *World) blobsOf(rec *journal.Record) ([]journal.Blob, error) {
+func blobsOf(all journal.Blobs, rec *journal.Record) ([]journal.Blob, error) {
 	var out []journal.Blob
 	if rec.Payload == nil {
 		return nil, nil
@@ -121,32 +110,18 @@ func (lw *World) blobsOf(rec *journal.Record) ([]journal.Blob, error) {
 	if !journal.BringsManifest(rec.Kind) {
 		return out, nil
 	}
-	contents, err := lw.contentsOf(rec)
+	contents, err := contentsOf(all, rec)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range contents {
-		content, err := lw.store.Blob(h)
+		content, err := all.Blob(h)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, journal.Blob{Hash: h, Bytes: content})
 	}
 	return out, nil
-}
-
-func (lw *World) writeCBOR(out *bufio.Writer, rec *journal.Record, stored []byte) error {
-	blobs, err := lw.blobsOf(rec)
-	if err != nil {
-		return err
-	}
-	for _, b := range blobs {
-		if _, err := out.Write(canon.AppendBytes(nil, b.Bytes)); err != nil {
-			return err
-		}
-	}
-	_, err = out.Write(stored)
-	return err
 }
 
 // jsonLine is a line of JSONLines.
@@ -161,7 +136,7 @@ type jsonLine struct {
 }
 
 func (lw *World) writeJSONLine(out *bufio.Writer, rec *journal.Record, stored []byte) error {
-	blobs, err := lw.blobsOf(rec)
+	blobs, err := blobsOf(lw.store, rec)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (lw *World) gather(at journal.Seq) error {
 		if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
 			return err
 		}
-		if _, err := lw.blobsOf(&rec); err != nil {
+		if _, err := blobsOf(lw.store, &rec); err != nil {
 			return err
 		}
 		if s.ID == at {

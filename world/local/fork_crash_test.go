@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,20 +90,14 @@ func TestCopyingProcess(t *testing.T) {
 	require.NoError(t, die(lw, dir+"-copy"))
 }
 
-// importAndDie imports all but the end of a world's journal.
+// importAndDie imports a world's journal, and dies when its records are there.
 func importAndDie(lw *World, to string) error {
 	var all bytes.Buffer
-	if err := lw.Export(&all, CBORSeq, nil); err != nil {
+	if err := lw.ExportBundle(context.Background(), &all, BundleOptions{}); err != nil {
 		return err
 	}
-	most := bytes.NewReader(all.Bytes()[:all.Len()-10])
-	return Import(context.Background(), to, io.MultiReader(most, deadly{}), nil, Options{}, nil)
+	return Import(context.Background(), to, &all, nil, Options{}, func(uint64) { _ = dieCopying(nil) })
 }
-
-// deadly is a file in which the process that reads it dies.
-type deadly struct{}
-
-func (deadly) Read([]byte) (int, error) { return 0, dieCopying(nil) }
 
 // A process that is killed while it imports leaves a directory that is no world, which
 // whoever looks for one is told of, and which the next world there clears away.
@@ -118,7 +111,7 @@ func TestKilledImportIsNamedAndCleared(t *testing.T) {
 		require.NoError(t, lw.Run(t.Context()))
 	}
 	var all bytes.Buffer
-	require.NoError(t, lw.Export(&all, CBORSeq, nil))
+	require.NoError(t, lw.ExportBundle(t.Context(), &all, BundleOptions{}))
 	require.NoError(t, lw.Close())
 	to := dir + "-copy"
 	for name, again := range map[string]func() error{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,15 +14,15 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-func formats() []local.Format { return []local.Format{local.CBORSeq, local.JSONLines} }
-
-// export returns the journal of the world in a directory.
+// export returns the journal of the world in a directory, with all that its bytes are.
 func export(t testing.TB, dir string, format local.Format) []byte {
 	t.Helper()
 	w := open(t, dir)
@@ -31,20 +32,35 @@ func export(t testing.TB, dir string, format local.Format) []byte {
 	return out.Bytes()
 }
 
-// parts cuts an export where a record begins or a blob does.
-func parts(t testing.TB, data []byte, format local.Format) [][]byte {
+// wholeOf returns the bundle of the world in a directory.
+func wholeOf(t testing.TB, dir string) []byte {
 	t.Helper()
-	if format == local.JSONLines {
-		return slices.Collect(bytes.Lines(data))
-	}
+	w := open(t, dir)
+	var out bytes.Buffer
+	require.NoError(t, w.ExportBundle(t.Context(), &out, local.BundleOptions{}))
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// parts cuts a bundle where an item begins.
+func parts(t testing.TB, data []byte) [][]byte {
+	t.Helper()
 	var out [][]byte
-	for len(data) > 0 {
+	for data = unzip(t, data); len(data) > 0; {
 		rest, err := cbor.UnmarshalFirst(data, new(cbor.RawMessage))
 		require.NoError(t, err)
 		out = append(out, data[:len(data)-len(rest)])
 		data = rest
 	}
 	return out
+}
+
+// joined is the bundle of some items.
+func joined(t testing.TB, items [][]byte) []byte {
+	t.Helper()
+	data, err := io.ReadAll(zip(t, bytes.Join(items, nil)))
+	require.NoError(t, err)
+	return data
 }
 
 // importRefused requires that an import fails and leaves nothing behind.
@@ -57,26 +73,39 @@ func importRefused(t testing.TB, data, keyring []byte, msg ...any) {
 
 func TestExportComesBackByteForByte(t *testing.T) {
 	dir, head := lived(t)
-	for _, format := range formats() {
-		t.Run(string(format), func(t *testing.T) {
-			data := export(t, dir, format)
-			again := filepath.Join(t.TempDir(), "deep", "down")
-			var done uint64
-			require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, func(n uint64) { done = n }))
-			require.EqualValues(t, head.ID, done)
-			for _, other := range formats() {
-				require.Equal(t, export(t, dir, other), export(t, again, other))
-			}
-			w := open(t, again)
-			require.Equal(t, head, w.Status().Head)
-			live(t, w)
-			r, err := w.Verify(t.Context(), local.Verification{})
-			require.NoError(t, err)
-			require.Empty(t, r.Faults)
-			require.NoError(t, w.Close())
-			require.ErrorIs(t, local.Import(t.Context(), again, bytes.NewReader(data), nil, local.Options{}, nil), local.ErrExists)
-		})
+	data := wholeOf(t, dir)
+	again := filepath.Join(t.TempDir(), "deep", "down")
+	var done uint64
+	require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, func(n uint64) { done = n }))
+	require.EqualValues(t, head.ID, done)
+	require.Equal(t, data, wholeOf(t, again))
+	for _, format := range local.Formats() {
+		require.Equal(t, export(t, dir, format), export(t, again, format))
 	}
+	w := open(t, again)
+	require.Equal(t, head, w.Status().Head)
+	live(t, w)
+	r, err := w.Verify(t.Context(), local.Verification{})
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, local.Import(t.Context(), again, bytes.NewReader(data), nil, local.Options{}, nil), local.ErrExists)
+}
+
+// TestForkComesBackAsTheForkThatItIs: it has an id of its own, and a keyring.
+func TestForkComesBackAsTheForkThatItIs(t *testing.T) {
+	dir, _ := lived(t)
+	w := open(t, dir)
+	to := filepath.Join(t.TempDir(), "fork")
+	_, err := w.Fork(t.Context(), to, local.ForkOptions{ID: "town-2"})
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	again := t.TempDir()
+	require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(wholeOf(t, to)), keyringOf(t, to), local.Options{}, nil))
+	w = open(t, again)
+	require.Equal(t, "town-2", w.Status().ID)
+	live(t, w)
+	require.NoError(t, w.Close())
 }
 
 func TestUnknownFormatIsRefused(t *testing.T) {
@@ -88,7 +117,7 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 func TestWorldWithoutKeysCanBeReadAndNotRun(t *testing.T) {
 	dir, head := lived(t)
 	again := t.TempDir()
-	require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(export(t, dir, local.CBORSeq)), nil, local.Options{}, nil))
+	require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(wholeOf(t, dir)), nil, local.Options{}, nil))
 	w := open(t, again)
 	defer func() { require.NoError(t, w.Close()) }()
 	r, err := w.Verify(t.Context(), local.Verification{})
@@ -112,100 +141,74 @@ func TestWorldWithoutKeysCanBeReadAndNotRun(t *testing.T) {
 
 func TestImportRefusesChangedSequences(t *testing.T) {
 	dir, _ := lived(t)
-	for _, format := range formats() {
-		t.Run(string(format), func(t *testing.T) {
-			all := parts(t, export(t, dir, format), format)
-			for i := range all {
-				if i < len(all)-1 { // without the last it is a shorter journal, see below
-					importRefused(t, bytes.Join(slices.Delete(slices.Clone(all), i, i+1), nil), nil, "without part %d", i)
-				}
-				repeated := slices.Insert(slices.Clone(all), i, all[i])
-				if format == local.JSONLines || !isBlob(all[i]) { // a blob may come twice
-					importRefused(t, bytes.Join(repeated, nil), nil, "part %d twice", i)
-				}
-				if i > 0 && !isBlob(all[i]) && !isBlob(all[i-1]) {
-					swapped := slices.Clone(all)
-					swapped[i], swapped[i-1] = swapped[i-1], swapped[i]
-					importRefused(t, bytes.Join(swapped, nil), nil, "part %d before %d", i, i-1)
-				}
-			}
-			importRefused(t, nil, nil, "nothing at all")
-			importRefused(t, all[len(all)-1], nil, "only the end")
-		})
+	all := parts(t, wholeOf(t, dir))
+	for i := range all {
+		importRefused(t, joined(t, slices.Delete(slices.Clone(all), i, i+1)), nil, "without item %d", i)
+		importRefused(t, joined(t, slices.Insert(slices.Clone(all), i, all[i])), nil, "item %d twice", i)
+		if i > 0 && !isBlob(all[i]) && !isBlob(all[i-1]) {
+			swapped := slices.Clone(all)
+			swapped[i], swapped[i-1] = swapped[i-1], swapped[i]
+			importRefused(t, joined(t, swapped), nil, "item %d before %d", i, i-1)
+		}
 	}
+	importRefused(t, nil, nil, "nothing at all")
+	importRefused(t, all[len(all)-1], nil, "only the end")
+	importRefused(t, export(t, dir, local.JSONLines), nil, "another format")
 }
 
 // samples is at how many places of a file a test of all places looks: an import
 // is synced to disk.
 const samples = 24
 
-// isBlob reports whether a part of an export is a CBOR byte string.
-func isBlob(part []byte) bool { return part[0]>>5 == 2 }
+// isBlob reports whether an item is a blob, in pieces or not, or a piece.
+func isBlob(item []byte) bool {
+	return item[0]>>5 == 2 || item[0] == 0x81 || item[0] == 0x82 && item[1]>>5 == 0
+}
 
-func TestImportOfACutFileIsRefusedOrAShorterJournal(t *testing.T) {
-	dir, head := lived(t)
-	for _, format := range formats() {
-		t.Run(string(format), func(t *testing.T) {
-			data := export(t, dir, format)
-			for n := 0; n < len(data)-1; n += 1 + len(data)/samples {
-				cut := t.TempDir()
-				if err := local.Import(t.Context(), cut, bytes.NewReader(data[:n]), nil, local.Options{}, nil); err != nil {
-					require.Empty(t, tree(t, cut))
-					continue
-				}
-				w := open(t, cut)
-				require.Less(t, w.Status().Head.ID, head.ID)
-				require.NoError(t, w.Close())
-				require.True(t, bytes.HasPrefix(data, bytes.TrimSuffix(export(t, cut, format), []byte("\n"))))
-			}
-		})
+func TestImportOfACutFileIsRefused(t *testing.T) {
+	dir, _ := lived(t)
+	data := wholeOf(t, dir)
+	for n := 0; n < len(data); n += 1 + len(data)/samples {
+		importRefused(t, data[:n], nil, "%d bytes", n)
 	}
 }
 
-func TestImportOfAFlippedByteIsRefusedOrMeansTheSame(t *testing.T) {
+func TestImportOfAFlippedByteIsRefused(t *testing.T) {
 	dir, _ := lived(t)
-	for _, format := range formats() {
-		t.Run(string(format), func(t *testing.T) {
-			data := export(t, dir, format)
-			for n := 0; n < len(data); n += 1 + len(data)/samples {
-				flipped := bytes.Clone(data)
-				flipped[n] ^= 1 << (n % 8)
-				to := t.TempDir()
-				if err := local.Import(t.Context(), to, bytes.NewReader(flipped), ring(t, "test", 1), local.Options{}, nil); err != nil {
-					require.Empty(t, tree(t, to))
-					continue
-				}
-				require.Equal(t, local.JSONLines, format, "byte %d", n) // e.g. a letter's case in a field's name
-				require.Equal(t, data, export(t, to, format), "byte %d", n)
-			}
-		})
+	data := wholeOf(t, dir)
+	items := bytes.Join(parts(t, data), nil)
+	flip := func(data []byte, n int) []byte {
+		flipped := bytes.Clone(data)
+		flipped[n] ^= 1 << (n % 8)
+		return flipped
+	}
+	for n := 0; n < len(data); n += 1 + len(data)/samples {
+		importRefused(t, flip(data, n), ring(t, "test", 1), "byte %d", n)
+	}
+	for n := 0; n < len(items); n += 1 + len(items)/samples {
+		importRefused(t, joined(t, [][]byte{flip(items, n)}), ring(t, "test", 1), "byte %d, unpacked", n)
 	}
 }
 
-func TestImportRefusesALineThatSaysOtherwiseThanItsBytes(t *testing.T) {
+// TestImportIsOfAllOfAJournal refuses a part of it, and one without a payload that no record says
+// to be redacted.
+func TestImportIsOfAllOfAJournal(t *testing.T) {
 	dir, _ := lived(t)
-	lines := parts(t, export(t, dir, local.JSONLines), local.JSONLines)
-	for name, c := range map[string]struct{ from, to string }{
-		"id":        {`"id":3`, `"id":4`},
-		"time":      {`"time":1`, `"time":2`},
-		"kind":      {`"kind":"cell.stepped"`, `"kind":"cell.deleted"`},
-		"caused by": {`"caused_by":2`, `"caused_by":1`},
-		"payload":   {`"gas":`, `"gas":1`},
-		"a field":   {`"payload":`, `"pay_load":`},
-		"raw":       {`"raw":"h`, `"raw":"g`},
-	} {
-		changed := slices.Clone(lines)
-		at := slices.IndexFunc(lines, func(line []byte) bool { return bytes.Contains(line, []byte(c.from)) })
-		changed[at] = bytes.Replace(lines[at], []byte(c.from), []byte(c.to), 1)
-		importRefused(t, bytes.Join(changed, nil), nil, name)
+	large := largeOf(t, dir, journal.KindSubmitted)
+	w := open(t, dir)
+	for _, o := range []local.BundleOptions{{From: 3}, {Withhold: []journal.Seq{large}}} {
+		var out bytes.Buffer
+		require.NoError(t, w.ExportBundle(t.Context(), &out, o))
+		importRefused(t, out.Bytes(), nil)
 	}
+	require.NoError(t, w.Close())
 }
 
 func TestImportRefusesAnotherWorldsKeyring(t *testing.T) {
 	dir, _ := lived(t)
-	data := export(t, dir, local.CBORSeq)
+	data := wholeOf(t, dir)
 	importRefused(t, data, ring(t, "other", 1), "another world's")
-	young := export(t, create(t), local.CBORSeq)
+	young := wholeOf(t, create(t))
 	importRefused(t, young, ring(t, "other", 1), "another world's, and no receipt would tell")
 	importRefused(t, data, ring(t, "test", 2), "another secret")
 	importRefused(t, data, []byte("keys"), "no keyring")
@@ -220,7 +223,7 @@ func TestImportThatEndsBeforeItReadsSaysWhy(t *testing.T) {
 	err := local.Import(ctx, dir, strings.NewReader("a journal"), nil, local.Options{}, nil)
 	require.ErrorIs(t, err, stopped, "it was not empty, nobody has looked")
 	err = local.Import(t.Context(), dir, strings.NewReader(""), nil, local.Options{}, nil)
-	require.EqualError(t, err, "import: the file is empty")
+	require.ErrorIs(t, err, bundle.ErrNotBundle)
 	require.NoDirExists(t, dir)
 }
 
@@ -228,7 +231,7 @@ func TestImportOverAFileIsRefused(t *testing.T) {
 	dir, _ := lived(t)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
-	data := export(t, dir, local.CBORSeq)
+	data := wholeOf(t, dir)
 	for _, to := range []string{file, filepath.Join(file, "below")} {
 		require.Error(t, local.Import(t.Context(), to, bytes.NewReader(data), nil, local.Options{}, nil))
 	}
@@ -239,12 +242,10 @@ func TestImportOverAFileIsRefused(t *testing.T) {
 
 func FuzzImport(f *testing.F) {
 	dir, _ := lived(f)
-	for _, format := range formats() {
-		data := export(f, dir, format)
-		f.Add(data)
-		f.Add(data[:len(data)/2])
-		f.Add(parts(f, data, format)[0])
-	}
+	data := wholeOf(f, dir)
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	f.Add(joined(f, parts(f, data)[:1]))
 	f.Add([]byte{})
 	f.Add([]byte("{"))
 	f.Add([]byte{0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})

@@ -32,7 +32,7 @@ func (lw *World) InMemory(at journal.Seq) (*memory.Journal, error) {
 		if err := rec.Load(lw); err != nil {
 			return nil, err
 		}
-		blobs, err := lw.blobsOf(&rec)
+		blobs, err := blobsOf(lw.store, &rec)
 		if err != nil {
 			return nil, err
 		}

@@ -151,7 +151,7 @@ func TestRotationThatFailsChangesNothing(t *testing.T) {
 func TestWorldWithoutKeysDoesNotRotate(t *testing.T) {
 	dir, _ := lived(t)
 	bare := t.TempDir()
-	require.NoError(t, local.Import(t.Context(), bare, bytes.NewReader(export(t, dir, local.CBORSeq)), nil, local.Options{}, nil))
+	require.NoError(t, local.Import(t.Context(), bare, bytes.NewReader(wholeOf(t, dir)), nil, local.Options{}, nil))
 	_, err := local.Rotate(t.Context(), bare, local.Options{}, "ada")
 	require.ErrorIs(t, err, local.ErrNoKeys)
 	require.ErrorIs(t, local.Seal(bare, opensWith("x")), local.ErrNoKeys)
@@ -221,7 +221,7 @@ func TestSealingTakesAPassphrase(t *testing.T) {
 
 func TestImportWithASealedKeyringIsSealed(t *testing.T) {
 	dir, head := lived(t)
-	journal := export(t, dir, local.CBORSeq)
+	journal := wholeOf(t, dir)
 	require.NoError(t, local.Seal(dir, opensWith("open sesame")))
 	importRefused(t, journal, keyringOf(t, dir))
 	again := t.TempDir()

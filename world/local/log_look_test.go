@@ -75,11 +75,11 @@ func TestWorldInALogIsLookedAtWhileItsOwnerRuns(t *testing.T) {
 	}
 	require.Equal(t, w.Status().Head, last)
 	var own, looked bytes.Buffer
-	require.NoError(t, w.Export(&own, local.CBORSeq, nil))
+	require.NoError(t, w.Export(&own, local.JSONLines, nil))
 	look, err := local.Look(elsewhere, inLog(local.Options{}))
 	require.NoError(t, err)
 	require.Equal(t, cells(t, w), cells(t, look))
-	require.NoError(t, look.Export(&looked, local.CBORSeq, nil))
+	require.NoError(t, look.Export(&looked, local.JSONLines, nil))
 	require.Equal(t, own.Bytes(), looked.Bytes())
 	require.NoError(t, look.Close())
 	live(t, w)
@@ -188,8 +188,8 @@ func requireEqualWorlds(t *testing.T, w *local.World, dir string) journal.Head {
 	want, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	var a, b bytes.Buffer
-	require.NoError(t, w.Export(&a, local.CBORSeq, nil))
-	require.NoError(t, c.Export(&b, local.CBORSeq, nil))
+	require.NoError(t, w.Export(&a, local.JSONLines, nil))
+	require.NoError(t, c.Export(&b, local.JSONLines, nil))
 	require.Equal(t, a.Bytes(), b.Bytes())
 	require.NoError(t, c.Close())
 	got, err := local.Verify(t.Context(), dir, local.Options{}, local.Verification{})

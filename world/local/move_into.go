@@ -158,39 +158,16 @@ func (lw *World) moveInto(ctx context.Context, log journal.Movable, making journ
 
 // pour puts into a log all that belongs to the journal.
 func (lw *World) pour(ctx context.Context, log journal.Log) error {
-	p := pouring{log: log, there: make(map[journal.Hash]bool)}
-	for s, err := range lw.store.ScanChain(journal.Head{}) {
-		if err = errors.Join(err, s.Err); err != nil {
-			return err
-		}
-		rec := s.Record
-		if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
-			return err
-		}
-		blobs, err := lw.blobsOf(&rec)
-		if err != nil {
-			return err
-		}
-		if err := p.add(journal.Stored{ID: s.ID, Bytes: s.Bytes, Root: s.Root}, blobs); err != nil {
-			return err
-		}
-		if rec.Kind != journal.KindRedacted {
-			continue
-		}
-		body, err := rec.Body()
-		if err != nil {
-			return err
-		}
-		p.redacted = append(p.redacted, body.(*journal.Redacted).Blob)
-	}
-	if err := p.flush(); err != nil {
+	var redacted []journal.Hash // when all is there: an image that is to come goes without them
+	p := pouring{from: lw.store, to: log, redact: func(blob journal.Hash) error {
+		redacted = append(redacted, blob)
+		return nil
+	}}
+	if err := p.all(ctx); err != nil {
 		return err
 	}
-	for _, h := range p.redacted {
-		if _, err := lw.store.Blob(h); !errors.Is(err, journal.ErrRedacted) { // an image that is to come goes without it
-			continue
-		}
-		if err := log.Redact(ctx, h); err != nil {
+	for _, blob := range redacted {
+		if err := log.Redact(ctx, blob); err != nil {
 			return err
 		}
 	}
@@ -208,45 +185,6 @@ func (lw *World) pour(ctx context.Context, log journal.Log) error {
 		}
 		return log.PutImage(ctx, img)
 	})
-}
-
-// pouring appends records to a log, many at a time.
-type pouring struct {
-	log      journal.Log
-	batch    journal.Batch
-	bytes    int
-	there    map[journal.Hash]bool // contents that were brought
-	redacted []journal.Hash
-}
-
-func (p *pouring) add(r journal.Stored, blobs []journal.Blob) error {
-	p.batch.Records = append(p.batch.Records, r)
-	p.batch.Head = journal.Head{ID: r.ID, Root: r.Root}
-	p.bytes += len(r.Bytes)
-	for _, b := range blobs {
-		if !p.there[b.Hash] {
-			p.there[b.Hash] = true
-			p.batch.Blobs = append(p.batch.Blobs, b)
-			p.bytes += len(b.Bytes)
-		}
-	}
-	if len(p.batch.Records) < importBatch && p.bytes < importBytes {
-		return nil
-	}
-	return p.flush()
-}
-
-// flush returns when all is durable.
-func (p *pouring) flush() error {
-	if len(p.batch.Records) == 0 {
-		return nil
-	}
-	done, err := p.log.Append(p.batch)
-	if err == nil {
-		err = done.Wait()
-	}
-	p.batch, p.bytes = journal.Batch{After: p.batch.Head, Head: p.batch.Head}, 0
-	return err
 }
 
 // compareWith compares the world with what a log has, as whoever opens it there reads it.

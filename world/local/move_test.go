@@ -213,7 +213,7 @@ func exportedFrom(t *testing.T, dir string, opts local.Options) []byte {
 	var out bytes.Buffer
 	w, err := local.Look(dir, opts)
 	require.NoError(t, err)
-	require.NoError(t, w.Export(&out, local.CBORSeq, nil))
+	require.NoError(t, w.Export(&out, local.JSONLines, nil))
 	require.NoError(t, w.Close())
 	return out.Bytes()
 }

@@ -149,13 +149,13 @@ func (lw *World) names(rec *journal.Record, prefix string) (bool, error) {
 	if !journal.BringsManifest(rec.Kind) {
 		return false, nil
 	}
-	contents, err := lw.contentsOf(rec)
+	contents, err := contentsOf(lw.store, rec)
 	return slices.ContainsFunc(contents, func(h journal.Hash) bool { return strings.HasPrefix(h.String(), prefix) }), err
 }
 
 // contentsOf returns the hashes of the manifest that a record brings into the
 // world, and of all that it names; none for another record.
-func (lw *World) contentsOf(rec *journal.Record) ([]journal.Hash, error) {
+func contentsOf(all journal.Blobs, rec *journal.Record) ([]journal.Hash, error) {
 	body, err := rec.Body()
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (lw *World) contentsOf(rec *journal.Record) ([]journal.Hash, error) {
 	if !brings {
 		return nil, nil
 	}
-	encoded, err := lw.store.Blob(hash)
+	encoded, err := all.Blob(hash)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func TestGoReducersComeFromTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Run(context.Background()))
 	var journal bytes.Buffer
-	require.NoError(t, w.Export(&journal, local.CBORSeq, nil))
+	require.NoError(t, w.ExportBundle(t.Context(), &journal, local.BundleOptions{}))
 	head := w.Status().Head
 	left := filepath.Join(t.TempDir(), "left") // as a crash leaves it: the last image is of record 1
 	require.NoError(t, os.CopyFS(left, os.DirFS(dir)))

@@ -8,7 +8,6 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -34,7 +33,7 @@ func (lw *World) SaveSnapshot(ctx context.Context, w io.Writer, name string) (sn
 // found that the records of the bundle are those of this world. The errors are ErrNotSaved,
 // ErrSavedOther, and snapshot.ErrNoSnapshot where the world has let it go.
 func (lw *World) ReadSnapshot(ctx context.Context, from io.Reader) (s snapshot.Snapshot, err error) {
-	r, err := bundle.Open(cancelled{ctx, from}, bundle.Options{MaxBytes: int64(lw.opts.Bounds.withDefaults().Size)})
+	r, err := openBundle(ctx, from, lw.opts.Bounds.withDefaults())
 	if err != nil {
 		return s, fmt.Errorf("%w: %w", ErrNotSaved, err)
 	}

@@ -142,7 +142,7 @@ func TestSavedSnapshotIsFoundAgain(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 }
 
-func unzip(t *testing.T, data []byte) []byte {
+func unzip(t testing.TB, data []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func unzip(t *testing.T, data []byte) []byte {
 }
 
 // zip packs what a bundle holds, with the sum behind it.
-func zip(t *testing.T, content []byte) io.Reader {
+func zip(t testing.TB, content []byte) io.Reader {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)

@@ -130,7 +130,7 @@ func (m making) exported(t *testing.T, s *shared.Store, id string) []byte {
 	var out bytes.Buffer
 	w, err := local.Look(m.in(t, s, id))
 	require.NoError(t, err)
-	require.NoError(t, w.Export(&out, local.CBORSeq, nil))
+	require.NoError(t, w.Export(&out, local.JSONLines, nil))
 	require.NoError(t, w.Close())
 	dir, opts := m.in(t, s, id)
 	v, err := local.Verify(t.Context(), dir, opts, local.Verification{})

@@ -275,7 +275,7 @@ func faultsOfDisk() []Fault {
 		{as[*journal.ArchivedError], "", 0, ExitFailed, ""},
 		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat), "", 0, ExitFailed, ""},
 		{is(world.ErrEngine), "no-engine", conflict, ExitFailed, ""},
-		{is(local.ErrCutOff, local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
+		{is(local.ErrPart, local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
 		{is(world.ErrCandidate), "bad-manifest", unprocessable, ExitUsage, ""}, // whatever is wrong with it that has no row of its own
 		{is(journal.ErrNotFound), "", 0, ExitFailed, ""},
 		{is(fs.ErrExist), "", 0, ExitConflict, ""},

@@ -254,18 +254,14 @@ func (k *life) held(fork string) {
 // exported writes the journal to a file. A file of all of it makes a world again; of a
 // journal in which something was redacted, a bundle is verified.
 func (k *life) exported() (verb, bool) {
-	format, file := "bundle", k.beside("export")
-	if !k.redacted() {
-		format = "cborseq"
-	}
-	args := []string{"export", file, "--format", format}
+	file, whole := k.beside("export"), !k.redacted()
+	args := []string{"export", file}
 	return verb{name: "export", args: args, then: func(acknowledged bool) {
 		if _, err := os.Stat(file); !acknowledged && err != nil {
 			k.must(args...)
 		}
-		if format == "bundle" {
-			k.must("verify", file)
-		} else {
+		k.must("verify", file)
+		if whole {
 			k.imported(file)
 		}
 		require.NoError(k.t, os.Remove(file))
