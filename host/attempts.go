@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -50,43 +48,6 @@ type attempt struct {
 	number uint64
 }
 
-// effectStore is where a Host keeps the results of live effects until the journal has them:
-// a file of its own, or a table that it shares with those who own the world after it. All of
-// it may be called by any goroutine.
-type effectStore interface {
-	// start begins to write. Stored is told of results, in groups, that are safe; failed once:
-	// nothing is after it.
-	start(stored func(group []entry), failed func(error))
-	// begin begins an attempt, for a worker elsewhere or, without a name, for this process.
-	begin(at attempt, worker string) *beginning
-	// renew prolongs what workers elsewhere have. It has the last of several told when it is.
-	renew(lent []attempt) *beginning
-	// lends reports whether an attempt is sure to be left to its worker elsewhere for a lease from now.
-	lends(at attempt) bool
-	// put stores a result, unless the store is closed or has failed.
-	put(e entry) bool
-	// forget drops an attempt whose result the journal has.
-	forget(at attempt)
-	// get returns a result that is safe, and not forgotten.
-	get(at attempt) ([]byte, bool)
-	// recover is what an earlier process has left, and keeps it from dropStale, which forgets
-	// what nobody has asked for. All does so for all, and returns the results, the oldest first.
-	recover(at attempt) left
-	dropStale()
-	all() [][]byte
-	// close ends it when all that was put is safe.
-	close() error
-	stats() Stats
-}
-
-// left is what a store knows of an attempt; the zero value: that it may have been made.
-type left struct {
-	receipt []byte    // its result
-	unbegun bool      // nobody has begun it
-	worker  string    // that has it, in another process; empty: who owned the world had it
-	until   time.Time // of its lease
-}
-
 // beginning is an attempt that is being begun; nil: it is begun.
 type beginning struct {
 	worker string
@@ -109,13 +70,6 @@ func (b *beginning) wait() (ok bool, err error) {
 func (b *beginning) end(ok bool, err error) {
 	b.ok, b.err = ok, err
 	close(b.done)
-}
-
-func openStore(cfg *Config, files vfs.FS) (effectStore, error) {
-	if cfg.Attempts != nil {
-		return openTable(cfg.Attempts, cfg.Lease)
-	}
-	return openEffectLog(files, cfg.EffectLog, cfg.World)
 }
 
 const begunBefore = "another process has begun it"

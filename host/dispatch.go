@@ -26,8 +26,8 @@ type Host struct {
 	cfg     Config
 	effects map[string]*effect // by kind
 	secrets *secrets
-	limit   uint64      // bytes of one receipt
-	log     effectStore // nil where no effect is live
+	limit   uint64       // bytes of one receipt
+	log     *effectStore // nil where no effect is live
 	leases  *leases
 	decoder receipt.Decoder // the effect store's writer's
 

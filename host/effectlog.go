@@ -1,58 +1,33 @@
 package host
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// effectLog keeps the results of live effects until the journal has them, in a file. One
-// goroutine writes the file: whatever came while it wrote is the next group.
+// effectLog is the medium of an effectStore that is a file of this process.
 type effectLog struct {
-	files  vfs.FS
-	path   string
-	world  string
-	large  int64               // rewriteFrom, but in tests
-	stored func(group []entry) // told of results that outlive the process, in their order; must not keep group
-	failed func(error)         // told once; nothing is durable after it
+	*effectStore
 
-	mu      sync.Mutex // guards what follows
-	work    *sync.Cond // signalled when the writer has something to do
-	waiting []entry    // for the writer
-	results int        // how many of them have a receipt
-	kept    map[attempt][]byte
-	stale   map[attempt]bool // of kept: left by an earlier process, and not recovered yet
-	loose   map[attempt]bool // of kept: not synced yet
-	timed   bool             // hurry is to come
-	due     bool             // it has come
-	live    int64            // bytes that kept would take in the file
-	dead    bool             // the file may have what kept has not
-	closed  bool
-	err     error
-
-	ended chan struct{} // closed when the writer has ended
+	files vfs.FS
+	path  string
+	world string
+	large int64 // rewriteFrom, but in tests
+	timed bool  // guarded by mu: hurry is to come
+	dead  bool  // the file had more than its head when it was opened
 
 	// The writer's own.
 	file   vfs.File
 	size   int64
 	synced int64 // up to where it is durable
 	filled int64 // with zeros, up to where
-	group  []entry
 	buf    []byte
-
-	syncs, written atomic.Uint64
 }
 
 // ahead is how far the file is filled with zeros before they are written over:
@@ -65,45 +40,47 @@ const minAhead, maxAhead = 4 << 10, 128 << 10
 // openEffectLog opens or makes the effect store of a world. Without start
 // nothing is written.
 func openEffectLog(files vfs.FS, path, world string) (*effectLog, error) {
-	l := &effectLog{files: files, path: path, world: world, large: rewriteFrom, ended: make(chan struct{}), stale: make(map[attempt]bool), loose: make(map[attempt]bool)}
-	l.work = sync.NewCond(&l.mu)
-	file, err := readAll(files, path)
-	fresh := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !fresh {
-		return nil, fmt.Errorf("host: effect store: %w", err)
-	}
-	end := 0
-	if !fresh {
-		l.kept, end, err = parseStore(file, world)
-		if damage := (*DamageError)(nil); errors.As(err, &damage) {
-			damage.Path = path
-		}
-		if err != nil {
-			return nil, fmt.Errorf("host: effect store: %w", err)
-		}
-	} else {
-		l.kept = make(map[attempt][]byte)
-	}
-	for at, data := range l.kept {
-		e := entry{attempt: at, receipt: data}
-		l.live += int64(e.size())
-		l.stale[at] = true
-	}
-	if fresh || end < len(file) {
-		err = l.rewrite(l.kept)
-	} else {
-		l.size, l.synced, l.filled = int64(end), int64(end), int64(end)
-		l.dead = l.size > l.headSize()
-		if l.file, err = files.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err == nil {
-			if err = l.file.SyncData(); err != nil { // the process that wrote it may have had no time to
-				err = errors.Join(err, l.file.Close())
-			}
-		}
-	}
-	if err != nil {
+	l := &effectLog{effectStore: newEffectStore("effect store", 0), files: files, path: path, world: world, large: rewriteFrom}
+	l.medium, l.loose = l, make(map[attempt]bool)
+	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("host: effect store: %w", err)
 	}
 	return l, nil
+}
+
+func (l *effectLog) open() error {
+	file, err := readAll(l.files, l.path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !fresh {
+		return err
+	}
+	var kept map[attempt][]byte
+	end := 0
+	if !fresh {
+		kept, end, err = parseStore(file, l.world)
+		if damage := (*DamageError)(nil); errors.As(err, &damage) {
+			damage.Path = l.path
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for at, data := range kept {
+		l.rows[at] = row{receipt: data, stale: true}
+		l.live += int64(entryHeader + len(data))
+	}
+	if fresh || end < len(file) {
+		return l.rewrite()
+	}
+	l.size, l.synced, l.filled = int64(end), int64(end), int64(end)
+	l.dead = l.size > l.headSize()
+	if l.file, err = l.files.OpenReadWrite(l.path, vfs.WriteCategoryUnspecified); err != nil {
+		return err
+	}
+	if err = l.file.SyncData(); err != nil { // the process that wrote it may have had no time to
+		return errors.Join(err, l.file.Close())
+	}
+	return nil
 }
 
 func readAll(files vfs.FS, path string) ([]byte, error) {
@@ -115,214 +92,30 @@ func readAll(files vfs.FS, path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// start begins to write.
-func (l *effectLog) start(stored func([]entry), failed func(error)) {
-	l.stored, l.failed = stored, failed
-	go l.run()
-}
-
-// put hands a result to the writer. After close or a failure it is dropped, and
-// put is false.
-func (l *effectLog) put(e entry) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || l.err != nil {
-		return false
-	}
-	l.waiting = append(l.waiting, e)
-	l.results++
-	l.work.Signal()
-	return true
-}
-
-// forget drops a result. The file is told with the next group: a result that
-// is forgotten twice does no harm.
-func (l *effectLog) forget(at attempt) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop(at)
-}
-
-// drop is forget with mu held.
-func (l *effectLog) drop(at attempt) {
-	data, ok := l.kept[at]
-	if !ok || l.closed || l.err != nil {
-		return
-	}
-	e := entry{attempt: at, receipt: data}
-	l.live -= int64(e.size())
-	delete(l.kept, at)
-	delete(l.loose, at)
-	l.dead = true
-	l.waiting = append(l.waiting, entry{attempt: at})
-}
-
-// begin needs no word of it: who has the file has the world.
-func (l *effectLog) begin(attempt, string) *beginning { return nil }
-
-func (l *effectLog) renew([]attempt) *beginning { return nil }
-
-func (l *effectLog) lends(attempt) bool { return true }
-
-// recover is get for what an earlier process has left, and keeps it from dropStale.
-func (l *effectLog) recover(at attempt) left {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.stale, at)
-	return left{receipt: l.kept[at]}
-}
-
-// dropStale drops what earlier processes have left and nobody wanted back: the
-// journal had it, but not the time to say so.
-func (l *effectLog) dropStale() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for at := range l.stale {
-		l.drop(at)
-	}
-	clear(l.stale)
-}
-
-// get returns a result that is not forgotten.
-func (l *effectLog) get(at attempt) ([]byte, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	data, ok := l.kept[at]
-	return data, ok
-}
-
-// all returns what is not forgotten, in the order in which it was
-// made, and keeps it from dropStale.
-func (l *effectLog) all() [][]byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.stale)
-	return oldestFirst(l.kept)
-}
-
-// oldestFirst returns results in the order in which they were made.
-func oldestFirst(kept map[attempt][]byte) [][]byte {
-	results := make([]storedResult, 0, len(kept))
-	for at, data := range kept { // order cannot show: sorted below
-		s := storedResult{entry: entry{attempt: at, receipt: data}}
-		if r, err := receipt.Decode(data); err == nil { // it was made by this package
-			s.finished = r.FinishedAt
-		}
-		results = append(results, s)
-	}
-	slices.SortFunc(results, func(a, b storedResult) int {
-		return cmp.Or(cmp.Compare(a.finished, b.finished), bytes.Compare(a.key.Hash[:], b.key.Hash[:]), cmp.Compare(a.number, b.number))
-	})
-	out := make([][]byte, len(results))
-	for i := range results {
-		out[i] = results[i].receipt
-	}
-	return out
-}
-
-type storedResult struct {
-	entry
-	finished int64
-}
-
-// close waits until everything that was put is durable, or failed to be. What was
-// forgotten is in the file no more: a payload of it may have been redacted.
-func (l *effectLog) close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.work.Signal()
-	l.mu.Unlock()
-	<-l.ended
-	if l.err == nil && l.dead {
-		l.err = l.rewrite(l.kept)
-	}
-	if l.file == nil {
-		return l.err
-	}
-	return errors.Join(l.err, l.file.Close())
-}
-
 // syncAfter is how long a result may be loose: then the journal has not had it in time.
 const syncAfter = 10 * time.Millisecond
 
-// run is the writer.
-func (l *effectLog) run() {
-	defer close(l.ended)
-	for l.next() {
-		if err := l.write(); err != nil {
-			err = fmt.Errorf("host: effect store: %w", err)
-			l.mu.Lock()
-			l.err = err
-			l.waiting = nil
-			l.mu.Unlock()
-			l.failed(err)
-			return
-		}
-	}
-}
-
-// next waits for the next group, which is empty where only a sync is due. It leaves what
-// is more than a group may hold.
-func (l *effectLog) next() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.results == 0 && !l.closed && !l.due {
-		l.work.Wait()
-	}
-	if l.results == 0 && !l.closed { // a sync is due
-		l.group = l.group[:0]
-		return true
-	}
-	if l.results == 0 && len(l.loose) == 0 {
-		return false // what is forgotten goes when the file is closed
-	}
-	l.mu.Unlock()
-	runtime.Gosched() // workers that are about to end their attempts join the group
-	l.mu.Lock()
-	n, bytes := 0, 0
-	for n < len(l.waiting) && bytes < frameBodyLimit {
-		bytes += l.waiting[n].size()
-		if l.waiting[n].receipt != nil {
-			l.results--
-		}
-		n++
-	}
-	if n == len(l.waiting) {
-		l.group, l.waiting = l.waiting, l.group[:0]
-		return true
-	}
-	l.group = append(l.group[:0], l.waiting[:n]...)
-	l.waiting = append(l.waiting[:0], l.waiting[n:]...)
-	return true
-}
-
-// write writes the group, so that it outlives the process, keeps it and tells of it. A
-// sync makes it outlive the machine: before it is told where somebody relies on that,
-// else only where the journal does not have the results soon.
-func (l *effectLog) write() error {
-	if len(l.group) > 0 {
-		if err := l.writeGroup(); err != nil {
+// write writes the group, so that it outlives the process. A sync makes it outlive the
+// machine: before it is told where somebody relies on that, else only where the journal does
+// not have the results soon.
+func (l *effectLog) write(group []change) error {
+	if len(group) > 0 {
+		if err := l.append(group); err != nil {
 			return err
 		}
 	}
-	if l.keep() {
-		if err := l.sync(l.file.SyncData, 0); err != nil {
-			return err
-		}
-		l.settle()
-	}
-	if len(l.group) == 0 {
+	l.keep(group, time.Time{})
+	if !l.isDue(group) {
 		return nil
 	}
-	l.stored(l.group)
-	return l.shrink()
+	return l.settle()
 }
 
-// writeGroup writes the group with one write.
-func (l *effectLog) writeGroup() error {
+// append writes the group with one write.
+func (l *effectLog) append(group []change) error {
 	l.buf = beginGroup(l.buf[:0], l.size, l.synced)
-	for i := range l.group {
-		l.buf = appendEntry(l.buf, &l.group[i])
+	for i := range group {
+		l.buf = appendEntry(l.buf, &group[i].entry)
 	}
 	endFrame(l.buf)
 	n := len(l.buf)
@@ -342,48 +135,42 @@ func (l *effectLog) writeGroup() error {
 	return nil
 }
 
-// keep keeps the group, and reports whether it is time for a sync.
-func (l *effectLog) keep() bool {
+// isDue reports whether it is time for a sync.
+func (l *effectLog) isDue(group []change) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sure := l.closed
-	for i := range l.group {
-		e := &l.group[i]
-		if e.receipt == nil {
-			continue
-		}
-		l.kept[e.attempt] = e.receipt
-		l.live += int64(e.size())
-		l.loose[e.attempt] = true
-		sure = sure || e.sure
-	}
-	if len(l.loose) > 0 && !sure && !l.timed {
+	due := l.woken && len(l.loose) > 0 || slices.ContainsFunc(group, func(c change) bool { return c.sure })
+	l.woken = false
+	if len(l.loose) > 0 && !due && !l.timed {
 		l.timed = true
 		time.AfterFunc(syncAfter, l.hurry)
 	}
-	due := l.due && len(l.loose) > 0
-	l.due = false
-	return sure || due
+	return due
 }
 
 // hurry has what is loose synced.
 func (l *effectLog) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timed, l.due = false, len(l.loose) > 0
+	l.timed, l.woken = false, len(l.loose) > 0
 	l.work.Signal()
 }
 
-// settle takes note that all is durable.
-func (l *effectLog) settle() {
+// settle makes all durable.
+func (l *effectLog) settle() error {
+	if err := l.sync(l.file.SyncData, 0); err != nil {
+		return err
+	}
+	l.isDurable()
+	return nil
+}
+
+// isDurable takes note that all is.
+func (l *effectLog) isDurable() {
 	l.synced = l.size
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.loose)
-}
-
-func (l *effectLog) stats() Stats {
-	return Stats{EffectSyncs: l.syncs.Load(), EffectBytes: l.written.Load()}
 }
 
 func (l *effectLog) sync(sync func() error, bytes int) error {
@@ -393,4 +180,19 @@ func (l *effectLog) sync(sync func() error, bytes int) error {
 	l.syncs.Add(1)
 	l.written.Add(uint64(bytes))
 	return nil
+}
+
+// end makes durable what is loose. What was forgotten is in the file no more: a payload of it may
+// have been redacted.
+func (l *effectLog) end(err error) error {
+	if err == nil && len(l.loose) > 0 {
+		err = l.settle()
+	}
+	if err == nil && (l.dead || l.dropped) {
+		err = l.rewrite()
+	}
+	if l.file == nil {
+		return err
+	}
+	return errors.Join(err, l.file.Close())
 }

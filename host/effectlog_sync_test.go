@@ -29,7 +29,7 @@ func TestWhatAProcessBeforeHasLeftLooseIsSyncedWhereItIsRead(t *testing.T) {
 
 		next, err := openEffectLog(mem, storePath, "town") // the process before ended in the moment it told
 		require.NoError(t, err)
-		require.Len(t, next.kept, 2)
+		require.Len(t, next.kept(), 2)
 		require.Len(t, reopen(t, crash(mem)), 2)
 		require.NoError(t, next.file.Close())
 		require.NoError(t, before.close())

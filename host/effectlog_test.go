@@ -105,7 +105,7 @@ func reopen(t testing.TB, files vfs.FS) map[attempt][]byte {
 	l, err := openEffectLog(files, storePath, "town")
 	require.NoError(t, err)
 	s := run(l)
-	kept := maps.Clone(l.kept)
+	kept := l.kept()
 	require.NoError(t, l.close())
 	require.Empty(t, s.failed)
 	return kept
@@ -143,8 +143,8 @@ func threeGroups(t testing.TB) (file []byte, ends []int) {
 	for _, group := range [][]int{{1}, {2}, {3, 4, 5}} {
 		l.mu.Lock() // so that the writer sees all of them at once
 		for _, i := range group {
-			l.waiting = append(l.waiting, result(i))
-			l.results++
+			l.waiting = append(l.waiting, change{entry: result(i)})
+			l.urgent++
 			n++
 		}
 		l.work.Signal()
@@ -180,7 +180,7 @@ func TestStoreKeepsWhatWasSyncedAndNotForgotten(t *testing.T) {
 			l.forget(result(n).attempt)
 		}
 	}
-	require.Equal(t, results(kept...), l.kept)
+	require.Equal(t, results(kept...), l.kept())
 	l.put(result(50))
 	s.until(51)
 	require.Equal(t, results(append(kept, 50)...), reopen(t, crash(mem)), "the next group tells the file")
@@ -212,7 +212,7 @@ func TestWhatNobodyRecoversIsDroppedWithTheFirstAttempt(t *testing.T) {
 	require.Equal(t, left{receipt: result(3).receipt}, l.recover(result(3).attempt))
 	require.Equal(t, left{}, l.recover(result(9).attempt), "a file cannot tell what was not begun")
 	l.dropStale()
-	require.Equal(t, results(3), l.kept)
+	require.Equal(t, results(3), l.kept())
 	l.put(result(6))
 	s.until(1)
 	l.dropStale()

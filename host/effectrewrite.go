@@ -2,7 +2,6 @@ package host
 
 import (
 	"errors"
-	"maps"
 	"path/filepath"
 	"time"
 
@@ -15,23 +14,23 @@ import (
 // written anew.
 const rewriteFrom = 16 << 20
 
-// shrink writes the file anew where it is large and mostly dead.
-func (l *effectLog) shrink() error {
+// tidy writes the file anew where it is large and mostly dead.
+func (l *effectLog) tidy() error {
 	l.mu.Lock()
-	if l.size < l.large || 2*l.live > l.size {
-		l.mu.Unlock()
+	is := l.size >= l.large && 2*l.live <= l.size
+	l.mu.Unlock()
+	if !is {
 		return nil
 	}
-	kept := maps.Clone(l.kept)
-	l.mu.Unlock()
-	return l.rewrite(kept)
+	return l.rewrite()
 }
 
 func (l *effectLog) headSize() int64 { return int64(frameHeader + len(storeMagic) + len(l.world)) }
 
-// rewrite replaces the file by one that holds just kept: the old one stands
+// rewrite replaces the file by one that holds just what is kept: the old one stands
 // until the new one is whole and durable.
-func (l *effectLog) rewrite(kept map[attempt][]byte) error {
+func (l *effectLog) rewrite() error {
+	kept := l.kept()
 	b := append(append(beginFrame(nil, 0), storeMagic...), l.world...)
 	endFrame(b)
 	if len(kept) > 0 {
@@ -64,7 +63,7 @@ func (l *effectLog) rewrite(kept map[attempt][]byte) error {
 		return err
 	}
 	l.file, l.size, l.filled = f, int64(len(b)), int64(len(b))
-	l.settle()
+	l.isDurable()
 	return nil
 }
 

@@ -21,17 +21,14 @@ func CopyResults(ctx context.Context, from Attempts, path, world string) error {
 	if err != nil {
 		return fmt.Errorf("host: attempts: %w", err)
 	}
-	results := make(map[attempt][]byte)
-	for _, k := range all {
-		if k.Receipt != nil {
-			results[attempt{k.Key, k.Attempt}] = k.Receipt
-		}
-	}
 	l, err := openEffectLog(vfs.Default, path, world)
 	if err != nil {
 		return err
 	}
-	if err := l.rewrite(results); err != nil {
+	for _, k := range all {
+		l.rows[attempt{k.Key, k.Attempt}] = row{receipt: k.Receipt}
+	}
+	if err := l.rewrite(); err != nil {
 		return fmt.Errorf("host: effect store: %w", err)
 	}
 	return l.file.Close()
