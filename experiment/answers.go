@@ -69,34 +69,27 @@ func decodeAnswered(text []byte) (*answered, error) {
 // open opens the file of answers in a directory and reads it: to write it where effects are
 // live, which one at a time can. No name and no link leads out of the directory.
 func (a *answers) open(dir, name string) (err error) {
+	live, flag, check := a.mode == EffectsLive, os.O_RDONLY, file.CheckRegular
+	if live {
+		flag, check = os.O_RDWR|os.O_CREATE, file.CheckWritable
+	}
 	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) && a.mode != EffectsLive {
+	if err == nil {
+		defer func() { err = errors.Join(err, root.Close()) }()
+		if info, there := root.Stat(name); there == nil { // a pipe would be waited for
+			if err := check(filepath.Join(dir, name), info); err != nil {
+				return err
+			}
+		}
+		a.file, err = root.OpenFile(name, flag, fileMode)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !live:
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	if info, err := root.Stat(name); err == nil { // a pipe would be waited for
-		check := file.CheckRegular
-		if a.mode == EffectsLive {
-			check = file.CheckWritable
-		}
-		if err := check(filepath.Join(dir, name), info); err != nil {
-			return err
-		}
-	}
-	if a.mode != EffectsLive {
-		if a.file, err = root.Open(name); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	case !live:
 		return a.look()
-	}
-	if a.file, err = root.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode); err != nil {
-		return err
 	}
 	if err := file.SyncDir(dir); err != nil { // before an attempt is begun, so is the name
 		return err
