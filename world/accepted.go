@@ -11,26 +11,26 @@ import (
 
 // accepts has an intent wait for what the outside has accepted. It reports whether the
 // receipt names that.
-func (k *kernel) accepts(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
+func (f *effects) accepts(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
 	a, err := receipt.DecodeAccepted(r.Payload)
 	if err != nil {
 		return false
 	}
-	k.wait(e, id)
-	k.ledger.Poll(e, a.ID, a.Until)
-	k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
+	f.wait(e, id)
+	f.ledger.Poll(e, a.ID, a.Until)
+	f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	return true
 }
 
 // asksOn readies an intent for another attempt to ask, where the last one could not, or
 // was given back.
-func (k *kernel) asksOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) {
-	k.wait(e, id)
+func (f *effects) asksOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) {
+	f.wait(e, id)
 	if r.GivenBack() {
 		e.Unused++
-		k.ledger.Reopen(e, false)
+		f.ledger.Reopen(e, false)
 		return
 	}
-	k.ledger.Poll(e, e.Accepted(), e.AskUntil())
-	k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
+	f.ledger.Poll(e, e.Accepted(), e.AskUntil())
+	f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
 }

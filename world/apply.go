@@ -160,19 +160,19 @@ func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 
 // dismissVerifiers ends the wait for verifiers that the rules do not declare: a
 // person decides about what is in doubt, and recorded results are told as they are.
-func (k *kernel) dismissVerifiers(record journal.Seq) {
+func (f *effects) dismissVerifiers(record journal.Seq) {
 	verified := func(e *receipt.Entry) bool {
-		rule := k.rules.effects[e.Intent.Kind]
+		rule := f.rules.effects[e.Intent.Kind]
 		return rule != nil && rule.Verify != nil
 	}
-	for _, e := range k.ledger.In(receipt.StateInDoubt) {
+	for _, e := range f.ledger.In(receipt.StateInDoubt) {
 		if e.Waiting && !verified(e) {
 			e.Waiting = false
-			k.ledger.Change(e)
+			f.ledger.Change(e)
 		}
 	}
-	for i := range k.recalls {
-		if r := &k.recalls[i]; r.Confirm && !verified(k.ledger.Entry(r.Key)) {
+	for i := range f.recalls {
+		if r := &f.recalls[i]; r.Confirm && !verified(f.ledger.Entry(r.Key)) {
 			r.Confirm, r.Record = false, record
 		}
 	}
@@ -187,8 +187,8 @@ func (r *roster) otherCode(next *rules) []*cell {
 }
 
 // unfinished returns the first effect of a kind that is under way; nil: none is.
-func (k *kernel) unfinished(kind string) *receipt.Entry {
-	for _, e := range k.ledger.Unfinished() {
+func (f *effects) unfinished(kind string) *receipt.Entry {
+	for _, e := range f.ledger.Unfinished() {
 		if e.Intent.Kind == kind {
 			return e
 		}

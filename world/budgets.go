@@ -66,9 +66,9 @@ func (m *Moment) Budgets() []BudgetView {
 }
 
 // holders returns the intents that something is reserved for, in their order.
-func (k *kernel) holders() []receipt.Entry {
+func (f *effects) holders() []receipt.Entry {
 	var out []receipt.Entry
-	for _, e := range k.ledger.Holders() {
+	for _, e := range f.ledger.Holders() {
 		out = append(out, *e)
 	}
 	return out

@@ -27,13 +27,13 @@ func (k *kernel) cancelTags(c *cell, step journal.Seq) {
 
 // wanted returns the intents that a cell waits for and has not cancelled, by those of
 // some tags that they have.
-func (k *kernel) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
+func (f *effects) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
 	out := make(map[string][]*receipt.Entry, len(tags))
 	for _, tag := range tags {
 		out[tag] = nil
 	}
 	for _, key := range c.asked().awaits {
-		e := k.ledger.Entry(key)
+		e := f.ledger.Entry(key)
 		if of, is := out[e.Intent.Tag]; is && !slices.Contains(c.asks.cancelled, key) {
 			out[e.Intent.Tag] = append(of, e)
 		}
@@ -43,60 +43,60 @@ func (k *kernel) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
 
 // cancelIntent notes that a cell has cancelled an intent that it waits for. What is not
 // under way ends; an attempt that nobody has begun is given back.
-func (k *kernel) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
+func (f *effects) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
 	b := journal.IntentCancelled{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: c.name, Attempt: e.Attempt}
-	id := k.note(journal.KindCancelled, step, &b)
+	id := f.note(journal.KindCancelled, step, &b)
 	of := c.toAsk()
 	of.cancelled = append(of.cancelled, e.Intent.Key)
-	k.setApart(e, id)
-	k.carryOut(e, id)
+	f.setApart(e, id)
+	f.carryOut(e, id)
 }
 
 // carryOut does what follows where a cell has cancelled an intent, or a rollback leads back
 // to where it has.
-func (k *kernel) carryOut(e *receipt.Entry, id journal.Seq) {
+func (f *effects) carryOut(e *receipt.Entry, id journal.Seq) {
 	switch {
 	case e.State == receipt.StateOpen && e.Accepted() != "": // the next attempt tells the outside
 		if e.Waiting {
-			k.tasks = append(k.tasks, taskOf(receipt.Hasten, e, e.Attempt))
+			f.tasks = append(f.tasks, taskOf(receipt.Hasten, e, e.Attempt))
 		}
 	case e.State == receipt.StateOpen, e.State == receipt.StateParked && e.Deadline != 0:
-		k.endCancelled(e, id)
+		f.endCancelled(e, id)
 	case e.State == receipt.StateInFlight:
-		k.tasks = append(k.tasks, receipt.Task{Work: receipt.GiveBack, Permit: k.permit(e)})
+		f.tasks = append(f.tasks, receipt.Task{Work: receipt.GiveBack, Permit: f.permit(e)})
 	}
 }
 
 // carryOutAgain has the cancels of cells to which a rollback has led back stand: in the
 // history that it left their intents may have been readied for another attempt.
-func (k *kernel) carryOutAgain(p *past, id journal.Seq) {
+func (p *past) carryOutAgain(f *effects, id journal.Seq) {
 	for _, c := range p.changed {
 		for _, key := range slices.Clone(c.asked().cancelled) { // what ends leaves it
-			k.carryOut(k.ledger.Entry(key), id)
+			f.carryOut(f.ledger.Entry(key), id)
 		}
 	}
 }
 
 // cancelledByCell reports whether the cell that asked for an intent, and waits for it, has
 // cancelled it: no attempt of it begins any more.
-func (k *kernel) cancelledByCell(e *receipt.Entry) bool {
+func (f *effects) cancelledByCell(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := k.cells.get(asker)
+	c := f.cells.get(asker)
 	return err == nil && c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
 }
 
 // setApart has the cell of an intent told its end apart, from a record on.
-func (k *kernel) setApart(e *receipt.Entry, since journal.Seq) {
+func (f *effects) setApart(e *receipt.Entry, since journal.Seq) {
 	e.Apart = append(e.Apart, uint64(since))
-	k.ledger.Change(e)
+	f.ledger.Change(e)
 }
 
 // isApart reports whether a cell is told the end of an intent apart in the history that
 // goes on, also where it has been told one before.
-func (k *kernel) isApart(e *receipt.Entry) bool { return k.isApartAt(e, k.last) }
+func (f *effects) isApart(e *receipt.Entry) bool { return f.isApartAt(e, f.last) }
 
-func (k *kernel) isApartAt(e *receipt.Entry, at journal.Seq) bool {
-	return slices.ContainsFunc(e.Apart, func(record uint64) bool { return k.inHistory(journal.Seq(record), at) })
+func (h *histories) isApartAt(e *receipt.Entry, at journal.Seq) bool {
+	return slices.ContainsFunc(e.Apart, func(record uint64) bool { return h.inHistory(journal.Seq(record), at) })
 }
 
 // Cancelled reports whether the cell of an intent had cancelled it, or that in the place of
@@ -109,7 +109,7 @@ func (m *Moment) Cancelled(e *receipt.Entry, at journal.Seq) bool {
 }
 
 // endCancelled ends an intent that its cell has cancelled and that is not under way.
-func (k *kernel) endCancelled(e *receipt.Entry, cause journal.Seq) {
+func (f *effects) endCancelled(e *receipt.Entry, cause journal.Seq) {
 	status, code, why := receipt.StatusRejected, codeCancelled, "its cell cancelled it before the next attempt"
 	switch {
 	case e.Untouched():
@@ -118,9 +118,9 @@ func (k *kernel) endCancelled(e *receipt.Entry, cause journal.Seq) {
 		code, why = codeInDoubt, "its cell cancelled it, and nobody can tell whether an attempt before happened"
 	}
 	payload := journal.Explanation(code, why)
-	id := k.writeEnded(e, cause, status, receipt.OutcomePermanentFailure, payload)
-	k.ledger.Withdraw(e, uint64(id))
-	k.deliverReceipt(e, id, status, payload)
+	id := f.writeEnded(e, cause, status, receipt.OutcomePermanentFailure, payload)
+	f.ledger.Withdraw(e, uint64(id))
+	f.deliverReceipt(e, id, status, payload)
 }
 
 // cancel has the receipts of some tags that wait, and are not told apart yet, be told

@@ -109,8 +109,8 @@ func (w *World) confirmOne(ctx context.Context, e *receipt.Entry) (journal.Confi
 }
 
 // confirmation is what a verifier found out about a recorded result.
-func (k *kernel) confirmation(e *receipt.Entry, found *receipt.Found) journal.Confirmed {
-	verify := k.rules.effects[e.Intent.Kind].Verify
+func (f *effects) confirmation(e *receipt.Entry, found *receipt.Found) journal.Confirmed {
+	verify := f.rules.effects[e.Intent.Kind].Verify
 	return journal.Confirmed{
 		Key: e.Intent.Key, Mode: verify.Mode, Verdict: found.Verdict,
 		Actor: verifierActor + verify.Adapter, Reason: found.Reason,
@@ -181,26 +181,26 @@ func (w *World) recordedReceipt(id journal.Seq) ([]byte, error) {
 
 // unconfirmed reports whether an intent's recorded result waits in its cell's
 // mailbox and can be confirmed.
-func (k *kernel) unconfirmed(e *receipt.Entry) bool {
-	rule := k.rules.effects[e.Intent.Kind]
+func (f *effects) unconfirmed(e *receipt.Entry) bool {
+	rule := f.rules.effects[e.Intent.Kind]
 	if e.State != receipt.StateCommitted || e.Attested || e.Reused || rule == nil || rule.Verify == nil {
 		return false
 	}
-	if at := k.pendingRecall(e.Intent.Key); at >= 0 {
-		return k.recalls[at].Confirm
+	if at := f.pendingRecall(e.Intent.Key); at >= 0 {
+		return f.recalls[at].Confirm
 	}
-	_, at := k.told(e)
+	_, at := f.told(e)
 	return at >= 0
 }
 
 // told returns the cell of an intent and the place in its mailbox of what ended
 // the intent, or -1.
-func (k *kernel) told(e *receipt.Entry) (*cell, int) {
+func (f *effects) told(e *receipt.Entry) (*cell, int) {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	if err != nil {
 		return nil, -1
 	}
-	c := k.cells.get(asker)
+	c := f.cells.get(asker)
 	if c == nil {
 		return nil, -1
 	}
@@ -211,80 +211,80 @@ func (k *kernel) told(e *receipt.Entry) (*cell, int) {
 
 // confirm takes what a verifier or a person says about a recorded result. It
 // may come inside a tick: a result has to be confirmed before it is handled.
-func (k *kernel) confirm(b journal.Confirmed) error {
-	e := k.ledger.Entry(b.Key)
+func (f *effects) confirm(b journal.Confirmed) error {
+	e := f.ledger.Entry(b.Key)
 	switch {
 	case e == nil:
 		return refuse(ErrNoIntent, "key", "%s", b.Key)
 	case b.Mode == modePerson && (e.State != receipt.StateParked || e.Deadline != 0):
 		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
-	case b.Mode != modePerson && !k.unconfirmed(e):
+	case b.Mode != modePerson && !f.unconfirmed(e):
 		return refuse(ErrNotWaiting, "key", "%s is %s, and its result is not waiting", b.Key, e.State)
 	case b.Actor == "" || b.Reason == "":
 		return refuse(ErrNoReason, "reason", "say who confirms it, and why")
 	}
 	b.V = journal.BodyVersion
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
-	id := k.note(journal.KindConfirmed, 0, &b)
+	id := f.note(journal.KindConfirmed, 0, &b)
 	if b.Mode == modePerson {
 		if e.Held == nil {
-			k.recalls = append(k.recalls, recall{Key: b.Key, Record: id})
+			f.recalls = append(f.recalls, recall{Key: b.Key, Record: id})
 		} else {
-			k.bring(e, id, e.Held)
+			f.bring(e, id, e.Held)
 		}
-		k.ledger.Unhold(e)
+		f.ledger.Unhold(e)
 		return nil
 	}
-	if at := k.pendingRecall(b.Key); at >= 0 {
-		k.confirmRecall(&b, e, at, id)
+	if at := f.pendingRecall(b.Key); at >= 0 {
+		f.confirmRecall(&b, e, at, id)
 		return nil
 	}
 	if b.Verdict == receipt.Happened {
 		return nil
 	}
-	c, at := k.told(e)
+	c, at := f.told(e)
 	switch b.Mode {
 	case manifest.VerifyStrict:
-		end, data := k.endUnconfirmed(e, b.Reason, id)
+		end, data := f.endUnconfirmed(e, b.Reason, id)
 		if isCancelled(c.mail.all()[at].data) {
 			data = cancelled(data)
 		}
 		c.mail.all()[at] = mail{record: end, name: reducer.ReceiptEvent, data: data}
-		k.touch(c)
+		f.touch(c)
 	case manifest.VerifyHuman:
-		k.ledger.Hold(e, c.takeBack(b.Key, at))
+		f.ledger.Hold(e, c.takeBack(b.Key, at))
 		if c.queued && c.mail.len() == 0 {
-			k.scheduler.remove(c)
+			f.scheduler.remove(c)
 		}
-		k.touch(c)
+		f.touch(c)
 	}
 	return nil
 }
 
 // confirmRecall takes what a verifier says about a recorded result before its
 // cell is told it again.
-func (k *kernel) confirmRecall(b *journal.Confirmed, e *receipt.Entry, at int, id journal.Seq) {
+func (f *effects) confirmRecall(b *journal.Confirmed, e *receipt.Entry, at int, id journal.Seq) {
 	if b.Verdict == receipt.Happened || b.Mode == manifest.VerifyWarn {
-		k.recalls[at].Confirm, k.recalls[at].Record = false, id
+		f.recalls[at].Confirm, f.recalls[at].Record = false, id
 		return
 	}
-	k.recalls = slices.Delete(k.recalls, at, at+1)
+	f.recalls = slices.Delete(f.recalls, at, at+1)
 	if b.Mode == manifest.VerifyHuman {
-		k.ledger.Hold(e, nil)
+		f.ledger.Hold(e, nil)
 		return
 	}
-	end, data := k.endUnconfirmed(e, b.Reason, id)
-	k.bring(e, end, data)
+	end, data := f.endUnconfirmed(e, b.Reason, id)
+	f.bring(e, end, data)
 }
 
 // endUnconfirmed fails an intent whose recorded result is not what the outside
 // shows, and returns what its cell is told.
-func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause journal.Seq) (journal.Seq, journal.Data) {
+func (f *effects) endUnconfirmed(e *receipt.Entry, reason string, cause journal.Seq) (journal.Seq, journal.Data) {
 	payload := journal.Explanation(codeNotConfirmed, reason)
-	end := k.writeEnded(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, payload)
-	k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
+	end := f.writeEnded(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, payload)
+	f.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
 	e.Uncertain = true // its receipt says that it happened, and the verifier may have looked too early
-	k.ledger.Change(e)
+	f.ledger.Change(e)
 	return end, receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, payload)
 }
 

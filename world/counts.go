@@ -16,10 +16,12 @@ import (
 // lie on the shelf: a version each, under the name of the cell and what it asked for.
 //
 // A rollback does not touch them. A count says when it was what, and what it is follows from
-// the history that goes on; see kernel.asked.
+// the history that goes on; see inNow.
 
 // occurrences are the counts of all cells.
 type occurrences struct {
+	*ground
+
 	here    map[journal.CountKey]count
 	changed []journal.CountKey // of here: since the last image
 	shelved int                // how many are on the shelf, and not here
@@ -204,54 +206,49 @@ func hashOfCount(key journal.CountKey) uint64 {
 	return hashOfText(key.Cell) ^ binary.BigEndian.Uint64(key.What[:])
 }
 
-// countAsked returns how many equal intents the cell's history holds, and counts this one.
-func (k *kernel) countAsked(c *cell, kind string, params journal.Data) uint64 {
+// add counts one more of what a cell asks for, and returns how many its history held before.
+func (x *occurrences) add(c *cell, kind string, params journal.Data) uint64 {
 	key := journal.CountKey{Cell: c.name, What: askedFor(kind, params)}
-	was := k.counts.get(key)
-	n := k.asked(was)
-	k.count(key, was, n+1)
+	was := x.get(key)
+	n := x.inNow(&was.counted)
+	before := was.before
+	if was.n > 0 && (was.at <= journal.Seq(x.catalog.Last().Record) || !x.inHistory(was.at, x.last)) {
+		was := was.counted // only what is kept takes memory
+		before = x.returnable(&was)
+	}
+	was.counted = counted{n: n + 1, at: x.last, before: before}
+	x.set(key, was)
 	return n
 }
 
-// asked returns what a count is in the history that goes on.
-func (k *kernel) asked(is count) uint64 {
-	for x := &is.counted; x != nil; x = x.before {
-		if x.n > 0 && k.inHistory(x.at, k.last) {
-			return x.n
+// inNow returns what a count is in the history that goes on.
+func (x *occurrences) inNow(is *counted) uint64 {
+	for ; is != nil; is = is.before {
+		if is.n > 0 && x.inHistory(is.at, x.last) {
+			return is.n
 		}
 	}
 	return 0
 }
 
-// count notes that a count is n from now on.
-func (k *kernel) count(key journal.CountKey, was count, n uint64) {
-	before := was.before
-	if was.n > 0 && (was.at <= journal.Seq(k.catalog.Last().Record) || !k.inHistory(was.at, k.last)) {
-		was := was.counted // only what is kept takes memory
-		before = k.returnable(&was)
-	}
-	was.counted = counted{n: n, at: k.last, before: before}
-	k.counts.set(key, was)
-}
-
 // returnable returns those of what a count was that a rollback may return to: the last in the
 // history of some snapshot.
-func (k *kernel) returnable(was *counted) *counted {
+func (x *occurrences) returnable(was *counted) *counted {
 	var kept []*counted
-	for x := was; x != nil; x = x.before {
-		kept = append(kept, x)
+	for ; was != nil; was = was.before {
+		kept = append(kept, was)
 	}
 	needed := make([]bool, len(kept))
-	for _, record := range k.catalog.Records() {
-		at := slices.IndexFunc(kept, func(x *counted) bool { return k.inHistory(x.at, journal.Seq(record)) })
+	for _, record := range x.catalog.Records() {
+		at := slices.IndexFunc(kept, func(is *counted) bool { return x.inHistory(is.at, journal.Seq(record)) })
 		if at >= 0 {
 			needed[at] = true
 		}
 	}
 	var out *counted
-	for i, x := range slices.Backward(kept) {
+	for i, is := range slices.Backward(kept) {
 		if needed[i] {
-			out = &counted{n: x.n, at: x.at, before: out}
+			out = &counted{n: is.n, at: is.at, before: out}
 		}
 	}
 	return out

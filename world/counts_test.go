@@ -40,7 +40,7 @@ func TestCountsAreThoseOfTheHistory(t *testing.T) {
 			"ask": func(rt *rapid.T) {
 				what := rapid.ByteRange(0, 3).Draw(rt, "what")
 				c.last++
-				require.Equal(rt, c.now[what], c.countAsked(c.cell, "e", journal.Data{what}))
+				require.Equal(rt, c.now[what], c.counts.add(c.cell, "e", journal.Data{what}))
 				c.now[what]++
 				c.last += journal.Seq(rapid.IntRange(0, 1).Draw(rt, "records"))
 			},
@@ -61,7 +61,7 @@ func TestCountsAreThoseOfTheHistory(t *testing.T) {
 				for what := range byte(4) {
 					key := journal.CountKey{Cell: c.cell.name, What: askedFor("e", journal.Data{what})}
 					is := c.counts.get(key)
-					require.Equal(rt, c.now[what], c.asked(is), "%d", what)
+					require.Equal(rt, c.now[what], c.counts.inNow(&is.counted), "%d", what)
 				}
 				require.NoError(rt, c.shelf.err)
 			},
@@ -103,7 +103,7 @@ func (c *counting) reopen(t require.TestingT) {
 		img, err = c.images.Core(journal.Last)
 		require.NoError(t, err)
 	}
-	c.counts = occurrences{here: make(map[journal.CountKey]count), shelf: c.shelf}
+	c.counts = occurrences{ground: &c.ground, here: make(map[journal.CountKey]count), shelf: c.shelf}
 	require.NoError(t, c.counts.restore(img, all))
 }
 
@@ -113,8 +113,8 @@ func TestCountsForgetWhatNoRollbackReturnsTo(t *testing.T) {
 	c.cell = newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
 	for n := range 50 {
 		c.last++
-		require.EqualValues(t, 2*n, c.countAsked(c.cell, "e", nil))
-		require.EqualValues(t, 2*n+1, c.countAsked(c.cell, "e", nil))
+		require.EqualValues(t, 2*n, c.counts.add(c.cell, "e", nil))
+		require.EqualValues(t, 2*n+1, c.counts.add(c.cell, "e", nil))
 		c.makeSnapshot()
 		c.catalog.SetMax(5)
 	}
@@ -134,7 +134,7 @@ func TestCountsThatNeverWereAreNotLookedFor(t *testing.T) {
 	k.shelf.images = looks
 	c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
 	for n := range 1000 {
-		k.countAsked(c, "e", canon.AppendUint(nil, uint64(n)))
+		k.counts.add(c, "e", canon.AppendUint(nil, uint64(n)))
 		if n%100 == 99 {
 			k.last += 100
 			looks.Add(&journal.Image{Head: journal.Head{ID: k.last}, Counts: k.counts.image()})
@@ -146,7 +146,7 @@ func TestCountsThatNeverWereAreNotLookedFor(t *testing.T) {
 	require.Equal(t, 1000, k.counts.len())
 	looks.n = 0
 	for range 3 {
-		require.NotZero(t, k.countAsked(c, "e", canon.AppendUint(nil, 7)))
+		require.NotZero(t, k.counts.add(c, "e", canon.AppendUint(nil, 7)))
 	}
 	require.Equal(t, 1, looks.n)
 }
@@ -167,7 +167,7 @@ func TestCountsThatAreUsedLeaveLast(t *testing.T) {
 	k := newKernel(nil, false)
 	k.shelf.images = new(journal.Images)
 	c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
-	ask := func(n int) { k.countAsked(c, "e", canon.AppendUint(nil, uint64(n))) }
+	ask := func(n int) { k.counts.add(c, "e", canon.AppendUint(nil, uint64(n))) }
 	for n := range 100 {
 		ask(n)
 	}

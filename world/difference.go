@@ -117,8 +117,8 @@ func (c *cell) looksLike(o *cell) bool {
 // standing returns the intents that somebody waits for or was told of, sorted by
 // what they ask for, but for those of cells that are left out; of those that ask for the same
 // the older first.
-func (k *kernel) standing(left map[string]bool) []*receipt.Entry {
-	out := k.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !left[e.Intent.Cell] }) // in the order of their intents
+func (f *effects) standing(left map[string]bool) []*receipt.Entry {
+	out := f.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !left[e.Intent.Cell] }) // in the order of their intents
 	slices.SortStableFunc(out, byRequest)
 	return out
 }

@@ -101,10 +101,10 @@ func nameLive(b *journal.Forked, m *manifest.Manifest) (err error) {
 // answer, all of it can be asked for: it is known to them, and so never performed. Else
 // nobody here knows what came of the attempts in flight, and what has not started waits
 // for a person.
-func (k *kernel) disown(b *journal.Forked, cause journal.Seq) {
+func (f *effects) disown(b *journal.Forked, cause journal.Seq) {
 	recorded := b.Effects == journal.ForkRecorded
-	for len(k.ledger.InFlight()) > 0 {
-		e := k.ledger.InFlight()[0]
+	for len(f.ledger.InFlight()) > 0 {
+		e := f.ledger.InFlight()[0]
 		d := journal.InDoubt{
 			Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
 			Action: manifest.InDoubtPark, Reason: "it is in flight in the parent world",
@@ -112,30 +112,30 @@ func (k *kernel) disown(b *journal.Forked, cause journal.Seq) {
 		if recorded {
 			d.Action = manifest.InDoubtRetry
 		}
-		k.note(journal.KindInDoubt, cause, &d)
+		f.note(journal.KindInDoubt, cause, &d)
 		if recorded {
-			k.keep(e)
-			k.ledger.Reopen(e, false)
+			f.keep(e)
+			f.ledger.Reopen(e, false)
 		} else {
-			k.ledger.Doubt(e, false)
+			f.ledger.Doubt(e, false)
 		}
 	}
 	if recorded && len(b.Live) == 0 {
 		return
 	}
-	for _, e := range k.ledger.In(receipt.StateInDoubt) {
+	for _, e := range f.ledger.In(receipt.StateInDoubt) {
 		if e.Waiting { // the verifier would ask about this world's external key, and the attempt was made under the parent's
 			e.Waiting = false
-			k.ledger.Change(e)
+			f.ledger.Change(e)
 		}
 	}
 	if recorded {
 		return
 	}
-	for _, e := range k.ledger.In(receipt.StateOpen) {
+	for _, e := range f.ledger.In(receipt.StateOpen) {
 		b := journal.IntentParked{Rules: []string{ruleOnHold}, Deadline: receipt.NoDeadline, Cap: e.Intent.Cap}
-		_, seen := k.writeParked(&e.Intent, b, cause)
-		k.ledger.Stop(e)
+		_, seen := f.writeParked(&e.Intent, b, cause)
+		f.ledger.Stop(e)
 		e.Seen = seen
 	}
 }

@@ -16,7 +16,8 @@ import (
 // at different times. Of those that wait for a rate the oldest claims, as it is the next;
 // and of those that are alike the oldest.
 type line struct {
-	k      *kernel
+	*effects
+
 	at     int // in the ledger's Open
 	claims governance.Claims
 	first  map[governance.Want]*receipt.Entry // the oldest that claims
@@ -33,7 +34,7 @@ type likeness struct {
 
 func (l *line) likenessOf(e *receipt.Entry) likeness {
 	of := likeness{kind: e.Intent.Kind, capability: e.Intent.Cap}
-	if l.k.rules.gate.OfCells() {
+	if l.rules.gate.OfCells() {
 		of.cell = e.Intent.Cell
 	}
 	return of
@@ -48,7 +49,7 @@ func (l *line) waitsAlike(e *receipt.Entry) bool {
 // allWait reports whether there is nobody in the line but those who are alike to older
 // ones that wait. It may say no where that is so.
 func (l *line) allWait() bool {
-	return len(l.waits) > 0 && len(l.waits) >= l.k.ledger.OpenSorts() && !l.k.rules.gate.OfCells()
+	return len(l.waits) > 0 && len(l.waits) >= l.ledger.OpenSorts() && !l.rules.gate.OfCells()
 }
 
 // waiting is why an open intent is not attempted.
@@ -66,7 +67,7 @@ func (w *waiting) forRoom() bool { return len(w.short)+len(w.behind) > 0 }
 // to set aside for it; or one for which the budgets leave no room any more, with why. Nil:
 // there is none.
 func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Shortage) {
-	for open := l.k.ledger.Open(); l.at < len(open) && !l.allWait(); l.at++ {
+	for open := l.ledger.Open(); l.at < len(open) && !l.allWait(); l.at++ {
 		e := open[l.at]
 		if l.waitsAlike(e) {
 			continue
@@ -81,17 +82,16 @@ func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Sho
 
 // look finds out whether an intent can be attempted, and has it claim what it needs if not.
 func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
-	k := l.k
 	if e.Accepted() != "" { // it only asks
 		return need, nil, w
 	}
-	if at := k.paceOf(e.Intent.Kind); at > k.now {
+	if at := l.paceOf(e.Intent.Kind); at > l.now {
 		w.until = at
 	}
 	if w.until > 0 && l.paced[e.Intent.Kind] {
 		return need, nil, w
 	}
-	need, short, behind := k.rules.gate.Room(&e.Intent, k.drawn(e), e.Reserved, l.claims, k.now)
+	need, short, behind := l.rules.gate.Room(&e.Intent, l.drawn(e), e.Reserved, l.claims, l.now)
 	if i := slices.IndexFunc(short, func(s governance.Shortage) bool { return s.Gone }); i >= 0 {
 		if w.until > 0 {
 			return need, nil, w // its budget may have renewed when its turn comes
@@ -115,7 +115,7 @@ func (l *line) claim(e *receipt.Entry, need receipt.Cost, w *waiting) {
 	if w.until > 0 && !w.forRoom() {
 		l.paced[e.Intent.Kind] = true
 	}
-	for _, x := range l.k.rules.gate.Wants(&e.Intent, need) {
+	for _, x := range l.rules.gate.Wants(&e.Intent, need) {
 		if l.claims.Add(x, need); l.first[x] == nil {
 			l.first[x] = e
 		}
@@ -126,56 +126,56 @@ func (l *line) claim(e *receipt.Entry, need receipt.Cost, w *waiting) {
 // free. It happens when a tick begins, at the end of a round, and when something frees a
 // slot at a barrier. Those for which the budgets leave no room any more are denied. Where
 // nobody performs anything all of them wait, until a tick begins in which somebody does.
-func (k *kernel) grant() {
-	if k.still {
+func (f *effects) grant() {
+	if f.still {
 		return
 	}
-	for l := (line{k: k}); k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) && k.rules.guard.ended() == nil; {
+	for l := (line{effects: f}); f.ledger.HasSlot(f.rules.manifest.Limits.InFlight) && f.rules.guard.ended() == nil; {
 		e, need, gone := l.next()
 		switch {
 		case e == nil:
 			return
 		case gone != nil:
-			k.tooLate(e, gone)
+			f.tooLate(e, gone)
 			continue
-		case !k.mayStart(e):
+		case !f.mayStart(e):
 			continue
 		}
-		k.setAside(e, need)
+		f.setAside(e, need)
 		attempt := e.Attempt + 1
-		nonce := receipt.NewNonce(k.root(), e.Intent.Key, attempt)
-		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
-		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
-		k.ledger.Start(l.at, nonce, uint64(id))
+		nonce := receipt.NewNonce(f.root(), e.Intent.Key, attempt)
+		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: f.ledger.NextSlot(), Nonce: nonce}
+		id, _ := f.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(f.body[:0]))
+		f.ledger.Start(l.at, nonce, uint64(id))
 		if e.Accepted() == "" {
-			k.step(e.Intent.Kind)
+			f.step(e.Intent.Kind)
 		}
-		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
+		f.tasks = append(f.tasks, receipt.Task{Work: receipt.Perform, Permit: f.permit(e)})
 	}
 }
 
 // tooLate ends an intent that was allowed, and for whose attempt what was used up since
 // leaves no room.
-func (k *kernel) tooLate(e *receipt.Entry, gone *governance.Shortage) {
+func (f *effects) tooLate(e *receipt.Entry, gone *governance.Shortage) {
 	code, reason := gone.Denies(e.Intent.Kind)
-	k.deny(e, journal.Seq(e.Emitted), &governance.Decision{Code: code, Reason: reason})
+	f.deny(e, journal.Seq(e.Emitted), &governance.Decision{Code: code, Reason: reason})
 }
 
 // wake returns the next tick in which an open intent may be attempted that cannot be now,
 // if nothing comes back before of what is set aside for others: the rate of its kind lets
 // it, or, where that counts, a budget has renewed that it waits for. False: there is none.
-func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
-	if k.stills > 0 || !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
+func (f *effects) wake(renewals bool) (manifest.Tick, bool) {
+	if f.stills > 0 || !f.ledger.HasSlot(f.rules.manifest.Limits.InFlight) {
 		return 0, false
 	}
 	var at manifest.Tick
 	sooner := func(tick manifest.Tick) {
-		if tick > k.now && (at == 0 || tick < at) && k.reaches(tick) {
+		if tick > f.now && (at == 0 || tick < at) && f.reaches(tick) {
 			at = tick
 		}
 	}
-	l := line{k: k}
-	for _, e := range k.ledger.Open() {
+	l := line{effects: f}
+	for _, e := range f.ledger.Open() {
 		if l.allWait() {
 			break
 		}
@@ -196,11 +196,11 @@ func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
 }
 
 // canGrant reports whether a tick would permit an attempt or deny one.
-func (k *kernel) canGrant() bool {
-	if k.stills > 0 || !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
+func (f *effects) canGrant() bool {
+	if f.stills > 0 || !f.ledger.HasSlot(f.rules.manifest.Limits.InFlight) {
 		return false
 	}
-	l := line{k: k}
+	l := line{effects: f}
 	e, _, _ := l.next()
 	return e != nil
 }

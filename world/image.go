@@ -148,9 +148,9 @@ func (r *roster) imageCells() (out []journal.CellVersion, err error) {
 }
 
 // imageIntents returns the intents that changed since the last image.
-func (k *kernel) imageIntents() (out []journal.IntentVersion) {
+func (f *effects) imageIntents() (out []journal.IntentVersion) {
 	var b []byte
-	for e, first := range k.ledger.TakeDirty() {
+	for e, first := range f.ledger.TakeDirty() {
 		if cap(b)-len(b) < len(e.Intent.Params)+arenaBytes/64 {
 			b = make([]byte, 0, arenaBytes+len(e.Intent.Params))
 		}

@@ -14,25 +14,25 @@ import (
 
 // asks has an intent wait for a person's answer. It reports whether it may: the
 // receipt asks something, the intent has not asked too often, and its cell still wants it.
-func (k *kernel) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
-	if _, err := receipt.DecodeQuestion(r.Payload); err != nil || len(e.Inputs) >= receipt.MaxInputs || k.cancelledByCell(e) {
+func (f *effects) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
+	if _, err := receipt.DecodeQuestion(r.Payload); err != nil || len(e.Inputs) >= receipt.MaxInputs || f.cancelledByCell(e) {
 		return false
 	}
-	k.wait(e, id)
-	k.ledger.Ask(e, r.Payload)
-	k.bindAnswer(e)
+	f.wait(e, id)
+	f.ledger.Ask(e, r.Payload)
+	f.bindAnswer(e)
 	return true
 }
 
 // answerable returns why data cannot be the answer that an intent waits for, and sees to
 // the budget of the attempt that takes it along.
-func (k *kernel) answerable(e *receipt.Entry, data journal.Data) error {
-	if !k.replaying { // what the journal holds was checked before it came there
+func (f *effects) answerable(e *receipt.Entry, data journal.Data) error {
+	if !f.replaying { // what the journal holds was checked before it came there
 		if err := fitsQuestion(e, data); err != nil {
 			return err
 		}
 	}
-	if !k.mayGoOn(e) {
+	if !f.mayGoOn(e) {
 		return refuse(ErrNoBudget, "key", "%s", e.Intent.Key)
 	}
 	return nil

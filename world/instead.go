@@ -41,7 +41,7 @@ func endedInFailure(e *receipt.Entry, b *journal.Resolved) bool {
 
 // inPlaceOf returns the intent that a decision has asked for in the place of another one, or
 // why there can be none.
-func (k *kernel) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Intent, error) {
+func (f *effects) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Intent, error) {
 	step := e.Intent.Step + stepAgain
 	if b.How == journal.Edit {
 		step = e.Intent.Step + stepEdited
@@ -61,37 +61,37 @@ func (k *kernel) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Inte
 		return nil, refuse(ErrOtherParams, "params", "they are not those of %s", b.Key)
 	}
 	if b.How != journal.Edit {
-		if err := k.triable(e, b.How); err != nil {
+		if err := f.triable(e, b.How); err != nil {
 			return nil, err
 		}
 	}
-	in := k.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
-	for x := k.ledger.Entry(in.Key); x != nil && k.deniedInHistory(x); x = k.ledger.Entry(in.Key) {
-		if last := k.lastEdit(x); !k.deniedInHistory(last) {
+	in := f.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
+	for x := f.ledger.Entry(in.Key); x != nil && f.deniedInHistory(x); x = f.ledger.Entry(in.Key) {
+		if last := f.lastEdit(x); !f.deniedInHistory(last) {
 			return nil, refuse(ErrNotWaiting, "key", "%s was asked for in its place", last.Intent.Key)
 		}
 		step += stepAgain // each is decided about once: the next is in the place of the one that was denied
-		in = k.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
+		in = f.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
 	}
 	in.Tag, in.Cap = e.Intent.Tag, e.Intent.Cap
 	if b.How == journal.NotExecuted {
-		defer k.asReleased(e)()
+		defer f.asReleased(e)()
 	}
-	return &in, k.mayAsk(&in)
+	return &in, f.mayAsk(&in)
 }
 
 // deniedInHistory reports whether the history that goes on has asked for an intent, and it
 // was denied, or edited, before anything was attempted.
-func (k *kernel) deniedInHistory(e *receipt.Entry) bool {
-	return e.State == receipt.StateDenied && k.askedIn(e, k.last)
+func (f *effects) deniedInHistory(e *receipt.Entry) bool {
+	return e.State == receipt.StateDenied && f.askedIn(e, f.last)
 }
 
 // lastEdit returns what the editing of an intent has led to in the history that goes on: the
 // intent itself where nobody has edited it.
-func (k *kernel) lastEdit(e *receipt.Entry) *receipt.Entry {
-	edits := k.ledger.Select(func(x *receipt.Entry) bool {
+func (f *effects) lastEdit(e *receipt.Entry) *receipt.Entry {
+	edits := f.ledger.Select(func(x *receipt.Entry) bool {
 		behind, of := strings.CutPrefix(string(x.Intent.Step), string(e.Intent.Step))
-		return of && strings.HasPrefix(behind, stepEdited) && k.askedIn(x, k.last)
+		return of && strings.HasPrefix(behind, stepEdited) && f.askedIn(x, f.last)
 	})
 	for _, x := range edits { // in the order in which they were asked for
 		if x.Intent.Step == e.Intent.Step+stepEdited {
@@ -103,12 +103,12 @@ func (k *kernel) lastEdit(e *receipt.Entry) *receipt.Entry {
 
 // triable returns why an intent that failed for good cannot be asked for again: what may have
 // happened takes somebody who says that it did not.
-func (k *kernel) triable(e *receipt.Entry, how journal.Resolution) error {
+func (f *effects) triable(e *receipt.Entry, how journal.Resolution) error {
 	key := e.Intent.Key
 	switch {
 	case e.Outcome == receipt.OutcomeCompensated || e.Undone != 0:
 		return refuse(ErrNotWaiting, "key", "%s was made up for", key)
-	case k.cancelledByCell(e):
+	case f.cancelledByCell(e):
 		return refuse(ErrNotWaiting, "key", "its cell has cancelled %s", key)
 	case e.Held != nil:
 		return refuse(ErrNotWaiting, "key", "the compensation of %s is under way", key)
@@ -120,21 +120,21 @@ func (k *kernel) triable(e *receipt.Entry, how journal.Resolution) error {
 
 // mayAsk returns why an intent cannot be asked for in the place of another one: that was done
 // before, or the gate denies it.
-func (k *kernel) mayAsk(in *receipt.Intent) error {
-	if x := k.ledger.Entry(in.Key); x != nil && x.State != receipt.StateDenied {
+func (f *effects) mayAsk(in *receipt.Intent) error {
+	if x := f.ledger.Entry(in.Key); x != nil && x.State != receipt.StateDenied {
 		if !x.Abandoned {
 			return refuse(ErrNotWaiting, "key", "%s was asked for in its place", in.Key)
 		}
 		return nil // the ledger has the answer
 	}
-	if _, ok := k.rules.manifest.Effects[in.Kind]; !ok {
+	if _, ok := f.rules.manifest.Effects[in.Kind]; !ok {
 		return refuse(ErrNoEffect, "kind", "%q", in.Kind)
 	}
 	asker, err := reducer.ParseCell(in.Cell)
 	if err != nil {
 		return err
 	}
-	if d := k.decide(asker, in, false); d.Verdict == governance.Deny {
+	if d := f.decide(asker, in, false); d.Verdict == governance.Deny {
 		return refuse(ErrGate, "key", "%s: %s", d.Code, d.Reason)
 	}
 	return nil
@@ -142,35 +142,35 @@ func (k *kernel) mayAsk(in *receipt.Intent) error {
 
 // askInstead asks for an intent in the place of another one. A parked one ends with it, and
 // its cell is told of the other's end only.
-func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Resolved, cause journal.Seq) {
+func (f *effects) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Resolved, cause journal.Seq) {
 	asker, _ := reducer.ParseCell(in.Cell) // mayAsk has parsed it
-	c := k.cells.get(asker)
+	c := f.cells.get(asker)
 	switch b.How { //nolint:exhaustive // a retry leaves it as it is
 	case journal.Edit:
 		why := journal.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+b.Actor+": "+b.Reason)
-		id := k.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
-		k.release(e)
-		k.ledger.Cancel(e, uint64(id))
+		id := f.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
+		f.release(e)
+		f.ledger.Cancel(e, uint64(id))
 		if c != nil {
 			c.awaited(e.Intent.Key, nil)
 		}
 	case journal.NotExecuted:
-		k.release(e)
+		f.release(e)
 		e.Uncertain = false
-		k.ledger.Change(e)
+		f.ledger.Change(e)
 	}
 	if c == nil || asker.Reducer == reducer.Operator {
-		k.judge(asker, in, cause, nil)
+		f.judge(asker, in, cause, nil)
 		return
 	}
-	k.touch(c)
-	in.Occurrence = k.countAsked(c, in.Kind, in.Params)
-	asked := k.ledger.Entry(in.Key) // in a history that a rollback has left
-	if asked != nil && k.isApart(e) {
-		k.setApart(asked, cause)
+	f.touch(c)
+	in.Occurrence = f.counts.add(c, in.Kind, in.Params)
+	asked := f.ledger.Entry(in.Key) // in a history that a rollback has left
+	if asked != nil && f.isApart(e) {
+		f.setApart(asked, cause)
 	}
-	k.put(c, in, cause)
-	if asked == nil && k.isApart(e) {
-		k.setApart(k.ledger.Entry(in.Key), cause)
+	f.put(c, in, cause)
+	if asked == nil && f.isApart(e) {
+		f.setApart(f.ledger.Entry(in.Key), cause)
 	}
 }

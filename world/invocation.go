@@ -13,53 +13,53 @@ import (
 )
 
 // permit returns the permit of an intent's last attempt.
-func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
+func (f *effects) permit(e *receipt.Entry) receipt.Permit {
 	return receipt.Permit{
 		Intent: e.Intent, Attempt: e.Attempt, Nonce: e.Nonce,
-		Time: k.rules.manifest.Clock.At(k.now), Inputs: e.Inputs,
-		Accepted: e.Accepted(), AskUntil: e.AskUntil(), Unwanted: e.Accepted() != "" && k.cancelledByCell(e),
+		Time: f.rules.manifest.Clock.At(f.now), Inputs: e.Inputs,
+		Accepted: e.Accepted(), AskUntil: e.AskUntil(), Unwanted: e.Accepted() != "" && f.cancelledByCell(e),
 	}
 }
 
 // receive takes a receipt: it ends the attempt that it answers, and the intent
 // unless another attempt or a compensation follows.
-func (k *kernel) receive(data []byte) (journal.Seq, error) {
-	r, err := k.genuine(data)
+func (f *effects) receive(data []byte) (journal.Seq, error) {
+	r, err := f.genuine(data)
 	if err != nil {
 		return 0, err
 	}
-	return k.answered(r, data)
+	return f.answered(r, data)
 }
 
 // receiveChecked is receive for a receipt that the kernel's own keyring has found genuine.
-func (k *kernel) receiveChecked(c *receipt.Checked) (journal.Seq, error) {
-	if err := k.withinLimit(c.Bytes()); err != nil {
+func (f *effects) receiveChecked(c *receipt.Checked) (journal.Seq, error) {
+	if err := f.withinLimit(c.Bytes()); err != nil {
 		return 0, err
 	}
-	if c.Receipt().World != k.id { // the parent's
-		return k.receive(c.Bytes())
+	if c.Receipt().World != f.id { // the parent's
+		return f.receive(c.Bytes())
 	}
-	return k.answered(c.Receipt(), c.Bytes())
+	return f.answered(c.Receipt(), c.Bytes())
 }
 
 // answered takes a genuine receipt.
-func (k *kernel) answered(r *receipt.Receipt, data []byte) (journal.Seq, error) {
-	switch err := k.ledger.Check(r); {
+func (f *effects) answered(r *receipt.Receipt, data []byte) (journal.Seq, error) {
+	switch err := f.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
 		b := journal.Late{Version: journal.V(journal.BodyVersion), Receipt: data}
-		id := k.note(journal.KindLate, 0, &b)
-		k.ledger.Late(r)
-		k.tasks = append(k.tasks, taskOf(receipt.Forget, k.ledger.Entry(r.Key), r.Attempt))
+		id := f.note(journal.KindLate, 0, &b)
+		f.ledger.Late(r)
+		f.tasks = append(f.tasks, taskOf(receipt.Forget, f.ledger.Entry(r.Key), r.Attempt))
 		return id, nil
 	case err != nil:
 		return 0, err
 	}
-	return k.finish(r, data)
+	return f.finish(r, data)
 }
 
 // withinLimit refuses a receipt that is too large.
-func (k *kernel) withinLimit(data []byte) error {
-	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
+func (f *effects) withinLimit(data []byte) error {
+	if most := f.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
 		return fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
 	}
 	return nil
@@ -67,21 +67,21 @@ func (k *kernel) withinLimit(data []byte) error {
 
 // genuine returns a receipt that was signed for this world, for whichever attempt. It
 // stays until the next is asked about.
-func (k *kernel) genuine(data []byte) (*receipt.Receipt, error) {
-	if err := k.withinLimit(data); err != nil {
+func (f *effects) genuine(data []byte) (*receipt.Receipt, error) {
+	if err := f.withinLimit(data); err != nil {
 		return nil, err
 	}
-	r := &k.received
-	if err := k.decoder.Decode(data, r); err != nil {
+	r := &f.received
+	if err := f.decoder.Decode(data, r); err != nil {
 		return nil, err
 	}
-	if r.World != k.id {
+	if r.World != f.id {
 		return nil, receipt.ErrWrongWorld
 	}
-	if k.keys == nil || k.keys.World() != k.id { // the parent's: the chain root that the fork names covers it
+	if f.keys == nil || f.keys.World() != f.id { // the parent's: the chain root that the fork names covers it
 		return r, nil
 	}
-	if err := k.keys.Verify(r); err != nil && (!k.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
+	if err := f.keys.Verify(r); err != nil && (!f.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
 		return nil, err
 	}
 	return r, nil
@@ -89,15 +89,15 @@ func (k *kernel) genuine(data []byte) (*receipt.Receipt, error) {
 
 // finish ends the attempt in flight that a receipt answers. data is what the
 // journal is to hold of it.
-func (k *kernel) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
-	k.finished = journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
-	id := k.note(journal.KindFinished, 0, &k.finished)
-	e := k.ledger.Finish(r, uint64(id))
-	k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
-	if err := k.follows(e, r, id); err != nil {
+func (f *effects) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
+	f.finished = journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
+	id := f.note(journal.KindFinished, 0, &f.finished)
+	e := f.ledger.Finish(r, uint64(id))
+	f.tasks = append(f.tasks, taskOf(receipt.Forget, e, e.Attempt))
+	if err := f.follows(e, r, id); err != nil {
 		return 0, err
 	}
-	k.grantAtBarrier()
+	f.grantAtBarrier()
 	return id, nil
 }
 
@@ -109,85 +109,85 @@ func taskOf(work receipt.Work, e *receipt.Entry, attempt uint64) receipt.Task {
 }
 
 // follows does what follows from the receipt of an attempt.
-func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
-	k.charge(e, r, id)
+func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
+	f.charge(e, r, id)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
 		if e.Accepted() != "" {
-			k.asksOn(e, r, id)
+			f.asksOn(e, r, id)
 			return nil
 		}
-		if k.goesOn(e, r, id) {
+		if f.goesOn(e, r, id) {
 			return nil
 		}
 		e.Outcome = receipt.OutcomePermanentFailure
 	case receipt.OutcomeCompensatable:
-		in, err := k.compensation(e, r)
+		in, err := f.compensation(e, r)
 		if err != nil || in == nil {
 			break // it stays as it is: there is nothing to make up for it with
 		}
-		k.wait(e, id)
+		f.wait(e, id)
 		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, r.Status, r.Payload)
-		k.ledger.Close(e)
-		return k.compensate(e, *in, id)
+		f.ledger.Close(e)
+		return f.compensate(e, *in, id)
 	case receipt.OutcomeInputRequired:
-		if k.asks(e, r, id) {
+		if f.asks(e, r, id) {
 			return nil
 		}
 		e.Outcome = receipt.OutcomePermanentFailure
 	case receipt.OutcomeAccepted:
-		if k.accepts(e, r, id) {
+		if f.accepts(e, r, id) {
 			return nil
 		}
 		e.Outcome = receipt.OutcomePermanentFailure
 	default: // it is the last word
 	}
-	k.ledger.Close(e)
-	k.deliverReceipt(e, id, r.Status, r.Payload)
+	f.ledger.Close(e)
+	f.deliverReceipt(e, id, r.Status, r.Payload)
 	return nil
 }
 
 // goesOn readies an intent for its next attempt, if it may have one. What was given
 // back counts as never attempted: where nothing else was, and nobody waits for the
 // intent any more, it is cancelled. What its cell has cancelled is not attempted again.
-func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
-	givenBack, byCell := r.GivenBack(), k.cancelledByCell(e)
+func (f *effects) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
+	givenBack, byCell := r.GivenBack(), f.cancelledByCell(e)
 	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1
-	if !givenBack && (byCell || !k.attemptsLeft(e)) || !unwanted && !byCell && !k.mayGoOn(e) {
+	if !givenBack && (byCell || !f.attemptsLeft(e)) || !unwanted && !byCell && !f.mayGoOn(e) {
 		return false
 	}
-	k.wait(e, id)
+	f.wait(e, id)
 	if givenBack {
 		e.Unused++
 	}
-	k.ledger.Reopen(e, !givenBack)
+	f.ledger.Reopen(e, !givenBack)
 	switch {
 	case unwanted:
-		k.cancel(e, id)
+		f.cancel(e, id)
 	case byCell:
-		k.endCancelled(e, id)
+		f.endCancelled(e, id)
 	case !givenBack:
-		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
+		f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	}
 	return true
 }
 
 // wait records that a receipt was not the last word on its intent.
-func (k *kernel) wait(e *receipt.Entry, cause journal.Seq) {
+func (f *effects) wait(e *receipt.Entry, cause journal.Seq) {
 	b := journal.IntentWaiting{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
-	k.note(journal.KindWaiting, cause, &b)
+	f.note(journal.KindWaiting, cause, &b)
 }
 
 // attemptsLeft reports whether an intent may be attempted again. Attempts that asked
 // a person, or the outside about what it has accepted, do not count.
-func (k *kernel) attemptsLeft(e *receipt.Entry) bool {
-	return e.Attempt-e.Unused-e.Polls()-uint64(len(e.Inputs)) < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
+func (f *effects) attemptsLeft(e *receipt.Entry) bool {
+	return e.Attempt-e.Unused-e.Polls()-uint64(len(e.Inputs)) < f.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
 }
 
 // grantAtBarrier grants where no cell has a turn left in the round.
-func (k *kernel) grantAtBarrier() {
-	if k.scheduler.left == 0 {
-		k.grant()
+func (f *effects) grantAtBarrier() {
+	if f.scheduler.left == 0 {
+		f.grant()
 	}
 }
 
@@ -196,62 +196,62 @@ func (k *kernel) grantAtBarrier() {
 var errNotInFlight = errors.New("world: the attempt is over")
 
 // expire gives up the attempt in flight: nobody can tell whether it happened.
-func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
-	e := k.ledger.Entry(key)
+func (f *effects) expire(key receipt.Key, attempt uint64, reason string) error {
+	e := f.ledger.Entry(key)
 	if e == nil || e.State != receipt.StateInFlight || e.Attempt != attempt {
 		return errNotInFlight
 	}
 	reason = journal.Text(reason)
 	b := journal.Expired{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt, Reason: reason}
-	id := k.note(journal.KindExpired, 0, &b)
-	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
-	if action == manifest.InDoubtRetry && k.cancelledByCell(e) {
+	id := f.note(journal.KindExpired, 0, &b)
+	action := f.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
+	if action == manifest.InDoubtRetry && f.cancelledByCell(e) {
 		action = manifest.InDoubtFail
 	}
-	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.mayRepeat(e)) {
+	if action == manifest.InDoubtRetry && (!f.attemptsLeft(e) || !f.mayRepeat(e)) {
 		action = manifest.InDoubtPark
 	}
 	d := journal.InDoubt{Version: journal.V(journal.BodyVersion), Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
-	doubt := k.note(journal.KindInDoubt, id, &d)
+	doubt := f.note(journal.KindInDoubt, id, &d)
 	switch action {
 	case manifest.InDoubtRetry:
-		k.keep(e)
-		k.ledger.Reopen(e, true)
-		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
+		f.keep(e)
+		f.ledger.Reopen(e, true)
+		f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	case manifest.InDoubtFail:
-		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInDoubt, reason))
+		f.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInDoubt, reason))
 	case manifest.InDoubtVerify:
-		k.ledger.Doubt(e, true)
-		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Verify, Permit: k.permit(e)})
+		f.ledger.Doubt(e, true)
+		f.tasks = append(f.tasks, receipt.Task{Work: receipt.Verify, Permit: f.permit(e)})
 	default:
-		k.ledger.Doubt(e, false)
+		f.ledger.Doubt(e, false)
 	}
 	return nil
 }
 
 // due ends the backoff before an intent's next attempt.
-func (k *kernel) due(key receipt.Key, attempt uint64) error {
-	e := k.ledger.Entry(key)
+func (f *effects) due(key receipt.Key, attempt uint64) error {
+	e := f.ledger.Entry(key)
 	if e == nil || e.State != receipt.StateOpen || !e.Waiting || e.Attempt != attempt {
 		return errNotInFlight
 	}
 	b := journal.Due{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt}
-	k.note(journal.KindDue, 0, &b)
-	k.ledger.Due(e)
-	k.grantAtBarrier()
+	f.note(journal.KindDue, 0, &b)
+	f.ledger.Due(e)
+	f.grantAtBarrier()
 	return nil
 }
 
 // end ends an intent without a receipt of the outside.
-func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
-	id := k.writeEnded(e, cause, status, outcome, payload)
-	k.ledger.End(e, outcome, uint64(id))
-	k.keep(e)
-	k.deliverReceipt(e, id, status, payload)
+func (f *effects) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
+	id := f.writeEnded(e, cause, status, outcome, payload)
+	f.ledger.End(e, outcome, uint64(id))
+	f.keep(e)
+	f.deliverReceipt(e, id, status, payload)
 }
 
-func (k *kernel) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) journal.Seq {
-	return k.note(journal.KindEnded, cause, &journal.IntentEnded{
+func (f *effects) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) journal.Seq {
+	return f.note(journal.KindEnded, cause, &journal.IntentEnded{
 		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: status, Outcome: outcome, Payload: payload,
 	})
@@ -259,52 +259,52 @@ func (k *kernel) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.
 
 // deliverReceipt brings a cell the end of its intent. The end of a compensation is the
 // end of the intent that it was for.
-func (k *kernel) deliverReceipt(e *receipt.Entry, record journal.Seq, status receipt.Status, payload journal.Data) {
+func (f *effects) deliverReceipt(e *receipt.Entry, record journal.Seq, status receipt.Status, payload journal.Data) {
 	if e.For != nil {
-		k.madeUp(e, record)
+		f.madeUp(e, record)
 		return
 	}
-	k.bring(e, record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
+	f.bring(e, record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
 }
 
 // bring delivers a receipt to the cell of an intent, if that waits for it: a
 // rollback may have led away. Operators have no cell.
-func (k *kernel) bring(e *receipt.Entry, record journal.Seq, data journal.Data) {
+func (f *effects) bring(e *receipt.Entry, record journal.Seq, data journal.Data) {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	if err != nil || asker.Reducer == reducer.Operator || e.Abandoned {
 		return
 	}
-	c := k.cellFor(asker)
-	if data = c.awaited(e.Intent.Key, data); k.isApart(e) {
+	c := f.cellFor(asker)
+	if data = c.awaited(e.Intent.Key, data); f.isApart(e) {
 		data = cancelled(data)
 	}
-	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: data})
+	f.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: data})
 }
 
 // madeUp ends the intent that a compensation was for.
-func (k *kernel) madeUp(compensation *receipt.Entry, cause journal.Seq) {
-	e := k.ledger.Entry(*compensation.For)
+func (f *effects) madeUp(compensation *receipt.Entry, cause journal.Seq) {
+	e := f.ledger.Entry(*compensation.For)
 	if compensation.State == receipt.StateCommitted {
-		k.ledger.MadeUp(e)
+		f.ledger.MadeUp(e)
 	}
 	held := e.Held
 	e.Held = nil
-	k.ledger.Change(e)
+	f.ledger.Change(e)
 	why := journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State))
-	id := k.writeEnded(e, cause, receipt.StatusError, e.Outcome, why)
+	id := f.writeEnded(e, cause, receipt.StatusError, e.Outcome, why)
 	switch {
-	case e.Undone != 0 && !k.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
+	case e.Undone != 0 && !f.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
 	case e.State != receipt.StateCommitted:
-		k.bring(e, id, held)
+		f.bring(e, id, held)
 	case !e.Abandoned: // a rollback asked for the compensation, in vain, and the step was taken again
-		k.recall(e, id)
+		f.recall(e, id)
 	}
 }
 
 // awaits reports whether a cell waits for the end of its intent.
-func (k *kernel) awaits(e *receipt.Entry) bool {
+func (f *effects) awaits(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := k.cells.get(asker)
+	c := f.cells.get(asker)
 	return err == nil && c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
 }
 

@@ -20,26 +20,9 @@ type kernel struct {
 	ground
 	roster
 	calendar
-	submits submits
+	effects
 
-	keys    *receipt.Keyring // nil: receipts are not verified, see Replay
-	decoder receipt.Decoder
-
-	counts    occurrences
-	ledger    receipt.Ledger
-	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
-	operators uint64      // effects submitted by operators
-	budgets   budgets
-	paces     map[string]pace        // by kind of effect
-	rests     map[string]journal.Seq // capabilities, since records
-	recalls   []recall
-	onHold    bool     // a fork whose effects wait for persons, but for those of kinds in live
-	live      []string // by name
-	request   governance.Request
-	received  receipt.Receipt       // see genuine
-	emitted   journal.IntentEmitted // the last that was noted: so it needs no memory of its own
-	finished  journal.Finished      // likewise
-
+	submits   submits
 	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
 	proposals governance.Proposals
 
@@ -58,9 +41,9 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 			shelf: s, cells: cells{here: make(map[string]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell),
 		},
 		calendar: calendar{lists: newAlarmLists()},
-		keys:     keys, counts: occurrences{here: make(map[journal.CountKey]count), shelf: s},
+		effects:  effects{keys: keys, counts: occurrences{here: make(map[journal.CountKey]count), shelf: s}},
 	}
-	k.weigh, k.roster.ground, k.calendar.roster = k.held, &k.ground, &k.roster
+	k.weigh, k.roster.ground, k.calendar.roster, k.effects.roster, k.counts.ground = k.held, &k.ground, &k.roster, &k.roster, &k.ground
 	return k
 }
 

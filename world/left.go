@@ -12,14 +12,14 @@ import (
 
 // findLeft finds the intents of the history that a rollback leaves, and those that
 // come back with the one that it returns to.
-func (k *kernel) findLeft(p *past) {
+func (p *past) findLeft(f *effects) {
 	to := journal.Seq(p.to.Record)
-	for _, e := range k.ledger.AskedAfter(uint64(k.common(k.last, to))) {
+	for _, e := range f.ledger.AskedAfter(uint64(f.common(f.last, to))) {
 		switch {
 		case e.For != nil:
-		case !k.askedIn(e, to):
+		case !f.askedIn(e, to):
 			p.left = append(p.left, e)
-		case !k.askedIn(e, k.last):
+		case !f.askedIn(e, f.last):
 			p.back = append(p.back, e)
 		}
 	}
@@ -27,9 +27,9 @@ func (k *kernel) findLeft(p *past) {
 
 // findUnbegun takes the word of a rollback that was recorded for what its host had
 // not begun.
-func (k *kernel) findUnbegun(p *past, b *journal.RolledBack) {
+func (p *past) findUnbegun(f *effects, b *journal.RolledBack) {
 	for _, x := range b.Abandoned {
-		e := k.ledger.Entry(x.Key)
+		e := f.ledger.Entry(x.Key)
 		if x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight && e != nil && e.OnlyAttempt() {
 			p.unbegun[e] = true
 		}
@@ -43,10 +43,10 @@ type answered struct {
 }
 
 // readAnswers reads what the compensations of a rollback are computed of.
-func (k *kernel) readAnswers(h journal.History, p *past) error {
+func (p *past) readAnswers(f *effects, h journal.History) error {
 	for _, e := range p.left {
-		e = k.doneBy(e)
-		rule := k.rules.effects[e.Intent.Kind]
+		e = f.doneBy(e)
+		rule := f.rules.effects[e.Intent.Kind]
 		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || p.answers[e.Intent.Key] != nil {
 			continue
 		}
@@ -71,7 +71,7 @@ func (k *kernel) readAnswers(h journal.History, p *past) error {
 }
 
 // sideEffects returns what a rollback leaves behind, and what becomes of each.
-func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffect {
+func (p *past) sideEffects(f *effects, b *journal.RolledBack) []journal.SideEffect {
 	out := []journal.SideEffect{}
 	listed := make(map[*receipt.Entry]bool)
 	list := func(e *receipt.Entry, d journal.Disposition) {
@@ -81,7 +81,7 @@ func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffec
 		}
 	}
 	for _, e := range p.left {
-		done := k.doneBy(e)
+		done := f.doneBy(e)
 		switch {
 		case isOperators(e):
 			if e.Happens() {
@@ -89,18 +89,18 @@ func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffec
 			}
 		case p.unbegun[e]:
 			list(e, journal.Cancelled)
-		case !k.askedIn(e, k.last): // it was left behind before
+		case !f.askedIn(e, f.last): // it was left behind before
 		case e.Untouched():
 			list(e, journal.Cancelled)
-		case !done.MayHaveHappened() || done != e && k.askedIn(done, journal.Seq(p.to.Record)):
-		case b.Compensate && done.Undone == 0 && !k.resultIn(done, journal.Seq(p.to.Record)) && k.undoing(done, p) != nil:
+		case !done.MayHaveHappened() || done != e && f.askedIn(done, journal.Seq(p.to.Record)):
+		case b.Compensate && done.Undone == 0 && !f.resultIn(done, journal.Seq(p.to.Record)) && p.undoing(f, done) != nil:
 			list(done, journal.Compensated)
 		default:
 			list(done, known(b))
 		}
 	}
 	for _, e := range p.back {
-		if done := k.doneBy(e); done.IsUndone() && !k.inHistory(journal.Seq(done.Undone), journal.Seq(p.to.Record)) {
+		if done := f.doneBy(e); done.IsUndone() && !f.inHistory(journal.Seq(done.Undone), journal.Seq(p.to.Record)) {
 			list(done, journal.MadeUpFor)
 		}
 	}
@@ -132,14 +132,14 @@ func operatorsCell(name string) bool {
 }
 
 // undoing returns the intent that makes up for one that is left behind, or nil.
-func (k *kernel) undoing(e *receipt.Entry, p *past) *receipt.Intent {
+func (p *past) undoing(f *effects, e *receipt.Entry) *receipt.Intent {
 	a := p.answers[e.Intent.Key]
 	if a == nil {
 		return nil
 	}
 	original := *e
 	original.Intent.Params = a.params
-	in, err := k.compensation(&original, a.receipt)
+	in, err := f.compensation(&original, a.receipt)
 	if err != nil {
 		return nil // it cannot be computed
 	}
@@ -149,15 +149,15 @@ func (k *kernel) undoing(e *receipt.Entry, p *past) *receipt.Intent {
 // abandon does what becomes of the intents that are left behind: those of which
 // nothing was attempted are cancelled, the others go on to their end, which waits
 // in the ledger for whoever asks again.
-func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
+func (p *past) abandon(f *effects, b *journal.RolledBack, id journal.Seq) {
 	for _, x := range b.Abandoned {
-		switch e := k.ledger.Entry(x.Key); {
+		switch e := f.ledger.Entry(x.Key); {
 		case x.Disposition == journal.Compensated:
-			k.makeUpFor(e, p, id)
+			p.makeUpFor(f, e, id)
 		case x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight:
-			k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
-			k.release(e)
-			k.ledger.GiveBack(e)
+			f.tasks = append(f.tasks, taskOf(receipt.Forget, e, e.Attempt))
+			f.release(e)
+			f.ledger.GiveBack(e)
 		}
 	}
 	for _, e := range p.left {
@@ -165,71 +165,71 @@ func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
 			continue
 		}
 		if e.Untouched() {
-			k.cancel(e, id)
+			f.cancel(e, id)
 		}
-		k.ledger.Abandon(e)
+		f.ledger.Abandon(e)
 	}
-	k.settleHistory(p)
+	p.settleHistory(f)
 }
 
 // makeUpFor has the compensation of what is left behind asked for.
-func (k *kernel) makeUpFor(e *receipt.Entry, p *past, id journal.Seq) {
-	in := k.undoing(e, p)
-	k.ledger.Abandon(e)
+func (p *past) makeUpFor(f *effects, e *receipt.Entry, id journal.Seq) {
+	in := p.undoing(f, e)
+	f.ledger.Abandon(e)
 	e.Undone = uint64(id)
 	e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, madeUpFor())
 	asker, _ := reducer.ParseCell(in.Cell) // it has been parsed before
-	k.ledger.Change(e)
-	k.judge(asker, *in, id, e)
+	f.ledger.Change(e)
+	f.judge(asker, *in, id, e)
 }
 
 // settleHistory notes of the intents that a rollback concerns which of them the
 // history that goes on has asked for: what comes back is abandoned no more.
-func (k *kernel) settleHistory(p *past) {
-	for _, e := range k.ledger.AskedAfter(uint64(p.settled)) {
+func (p *past) settleHistory(f *effects) {
+	for _, e := range f.ledger.AskedAfter(uint64(p.settled)) {
 		switch {
 		case e.For != nil || isOperators(e):
-		case k.askedIn(e, k.last):
-			k.ledger.Return(e)
+		case f.askedIn(e, f.last):
+			f.ledger.Return(e)
 		default:
-			k.ledger.Abandon(e)
+			f.ledger.Abandon(e)
 		}
 	}
 }
 
 // cancel ends an intent of which nothing was attempted. Nobody is told: nobody
 // waits.
-func (k *kernel) cancel(e *receipt.Entry, cause journal.Seq) {
-	k.release(e)
+func (f *effects) cancel(e *receipt.Entry, cause journal.Seq) {
+	f.release(e)
 	why := journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted")
-	id := k.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
-	k.ledger.Cancel(e, uint64(id))
+	id := f.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
+	f.ledger.Cancel(e, uint64(id))
 }
 
 // repeatAnswers has cells hear what became, since the snapshot, of the intents that
 // they waited for.
-func (k *kernel) repeatAnswers(p *past, id journal.Seq) {
-	k.recalls = slices.DeleteFunc(k.recalls, func(r recall) bool {
-		asker, _ := reducer.ParseCell(k.ledger.Entry(r.Key).Intent.Cell)
-		c := k.cells.get(asker)
+func (p *past) repeatAnswers(f *effects, id journal.Seq) {
+	f.recalls = slices.DeleteFunc(f.recalls, func(r recall) bool {
+		asker, _ := reducer.ParseCell(f.ledger.Entry(r.Key).Intent.Cell)
+		c := f.cells.get(asker)
 		return c == nil || c.changed > id
 	})
 	var ended []*receipt.Entry
 	for _, c := range p.changed {
 		for _, key := range c.asked().awaits {
-			e := k.ledger.Entry(key)
-			if !k.askedIn(e, k.last) { // it was cancelled here, and decided anew elsewhere
-				k.ledger.Claim(e, uint64(id))
+			e := f.ledger.Entry(key)
+			if !f.askedIn(e, f.last) { // it was cancelled here, and decided anew elsewhere
+				f.ledger.Claim(e, uint64(id))
 			}
-			k.ledger.Return(e)
-			if d := k.ledger.Decide(key); d != receipt.WaitOtherWorker {
+			f.ledger.Return(e)
+			if d := f.ledger.Decide(key); d != receipt.WaitOtherWorker {
 				ended = append(ended, e)
 			}
 		}
 	}
 	slices.SortFunc(ended, func(a, b *receipt.Entry) int { return cmp.Compare(a.Finished, b.Finished) })
 	for _, e := range ended {
-		k.recall(e, id)
+		f.recall(e, id)
 	}
 }
 

@@ -104,10 +104,10 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	if err := k.bringAsked(h, min(k.common(k.last, journal.Seq(s.Record)), p.settled)); err != nil {
 		return nil, err
 	}
-	k.findLeft(p)
-	k.findUnbegun(p, b)
+	p.findLeft(&k.effects)
+	p.findUnbegun(&k.effects, b)
 	if b.Compensate {
-		err = k.readAnswers(h, p)
+		err = p.readAnswers(&k.effects, h)
 	}
 	return p, err
 }

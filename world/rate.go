@@ -12,28 +12,28 @@ type pace struct {
 }
 
 // paceOf returns the first tick in which another attempt of a kind may start; 0: any.
-func (k *kernel) paceOf(kind string) manifest.Tick {
-	if rule := k.rules.effects[kind]; rule == nil || rule.Rate.Calls == 0 {
+func (g *gate) paceOf(kind string) manifest.Tick {
+	if rule := g.rules.effects[kind]; rule == nil || rule.Rate.Calls == 0 {
 		return 0
 	}
-	return k.paces[kind].At
+	return g.paces[kind].At
 }
 
 // step notes that an attempt of a kind starts.
-func (k *kernel) step(kind string) {
-	rule := k.rules.effects[kind]
+func (g *gate) step(kind string) {
+	rule := g.rules.effects[kind]
 	if rule == nil || rule.Rate.Calls == 0 {
 		return
 	}
-	rate, p := rule.Rate, k.paces[kind]
-	if p.At < k.now {
-		p.At, p.Part = k.now, 0
+	rate, p := rule.Rate, g.paces[kind]
+	if p.At < g.now {
+		p.At, p.Part = g.now, 0
 	}
 	p.Part += uint64(rate.Per) % rate.Calls
 	p.At = p.At.Plus(rate.Per/manifest.Tick(rate.Calls) + manifest.Tick(p.Part/rate.Calls))
 	p.Part %= rate.Calls
-	if k.paces == nil {
-		k.paces = make(map[string]pace)
+	if g.paces == nil {
+		g.paces = make(map[string]pace)
 	}
-	k.paces[kind] = p
+	g.paces[kind] = p
 }

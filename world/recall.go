@@ -29,13 +29,13 @@ const (
 
 // askAgain takes an effect of a step that was taken before: a rollback led to it
 // again. It reports whether the ledger had an answer.
-func (k *kernel) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
-	e := k.known(in.Key)
+func (f *effects) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
+	e := f.known(in.Key)
 	if e == nil {
 		return false
 	}
 	var decision string
-	switch k.ledger.Decide(in.Key) {
+	switch f.ledger.Decide(in.Key) {
 	case receipt.AllowExecute:
 		return false
 	case receipt.ReturnRecordedResult:
@@ -46,63 +46,63 @@ func (k *kernel) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
 		decision = decidedRejected
 	}
 	in.Cap = e.Intent.Cap
-	id := k.writeEmitted(in, &governance.Decision{}, decision, step)
-	k.ledger.Claim(e, uint64(id))
+	id := f.writeEmitted(in, &governance.Decision{}, decision, step)
+	f.ledger.Claim(e, uint64(id))
 	c.await(in.Key)
 	switch decision {
 	case decidedRecorded:
-		k.recall(e, id)
+		f.recall(e, id)
 	case decidedRejected:
-		k.bring(e, id, receiptEvent(in.Tag, in.Kind, receipt.StatusRejected, madeUpFor()))
+		f.bring(e, id, receiptEvent(in.Tag, in.Kind, receipt.StatusRejected, madeUpFor()))
 	}
 	return true
 }
 
 // recall has a cell told, at the next barrier, what its intent came to.
-func (k *kernel) recall(e *receipt.Entry, record journal.Seq) {
-	rule := k.rules.effects[e.Intent.Kind]
+func (f *effects) recall(e *receipt.Entry, record journal.Seq) {
+	rule := f.rules.effects[e.Intent.Kind]
 	confirm := e.State == receipt.StateCommitted && !e.Attested && !e.Reused && rule != nil && rule.Verify != nil
-	k.recalls = append(k.recalls, recall{Key: e.Intent.Key, Record: record, Confirm: confirm})
+	f.recalls = append(f.recalls, recall{Key: e.Intent.Key, Record: record, Confirm: confirm})
 }
 
 // pendingRecall returns the place of the recall of an intent, or -1.
-func (k *kernel) pendingRecall(key receipt.Key) int {
-	return slices.IndexFunc(k.recalls, func(r recall) bool { return r.Key == key })
+func (f *effects) pendingRecall(key receipt.Key) int {
+	return slices.IndexFunc(f.recalls, func(r recall) bool { return r.Key == key })
 }
 
 // deliverRecalled brings cells, at a barrier, what the journal holds for them. The
 // records that it reads are durable.
-func (k *kernel) deliverRecalled(h journal.History) error {
-	if len(k.recalls) == 0 || k.scheduler.left > 0 {
+func (f *effects) deliverRecalled(h journal.History) error {
+	if len(f.recalls) == 0 || f.scheduler.left > 0 {
 		return nil
 	}
 	var later []recall
-	for _, r := range k.recalls {
-		e := k.ledger.Entry(r.Key)
-		if r.Confirm || k.isOnItsWayBack(e) {
+	for _, r := range f.recalls {
+		e := f.ledger.Entry(r.Key)
+		if r.Confirm || f.isOnItsWayBack(e) {
 			later = append(later, r)
 			continue
 		}
-		status, payload, err := k.recorded(h, e)
+		status, payload, err := f.recorded(h, e)
 		if err != nil {
 			return err
 		}
-		k.bring(e, r.Record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
+		f.bring(e, r.Record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
 	}
-	k.recalls = later
+	f.recalls = later
 	return nil
 }
 
 // isOnItsWayBack reports whether the result that an intent took is being made up for:
 // what that comes to decides what its cell is told.
-func (k *kernel) isOnItsWayBack(e *receipt.Entry) bool {
-	return e.Reused && k.doneBy(e).IsUndone() && k.doneBy(e).Held != nil
+func (f *effects) isOnItsWayBack(e *receipt.Entry) bool {
+	return e.Reused && f.doneBy(e).IsUndone() && f.doneBy(e).Held != nil
 }
 
 // recorded reads what an ended intent's cell was told.
-func (k *kernel) recorded(h journal.History, e *receipt.Entry) (receipt.Status, journal.Data, error) {
+func (f *effects) recorded(h journal.History, e *receipt.Entry) (receipt.Status, journal.Data, error) {
 	if e.Reused {
-		if e = k.ledger.Entry(*e.Repeats); e == nil {
+		if e = f.ledger.Entry(*e.Repeats); e == nil {
 			return "", nil, fmt.Errorf("world: the ledger lacks an intent that was repeated")
 		}
 	}

@@ -46,21 +46,21 @@ var (
 )
 
 // tellsAgain returns why the end of an intent may be read again.
-func (k *kernel) tellsAgain(e *receipt.Entry, record journal.Seq) error {
-	if k.pendingRecall(e.Intent.Key) >= 0 {
+func (f *effects) tellsAgain(e *receipt.Entry, record journal.Seq) error {
+	if f.pendingRecall(e.Intent.Key) >= 0 {
 		return errUntold
 	}
 	if e.Abandoned {
 		return errAbandoned
 	}
-	for _, c := range k.cells.here { // order cannot show: one error for all; a cell with mail is here
+	for _, c := range f.cells.here { // order cannot show: one error for all; a cell with mail is here
 		for _, x := range c.mail.all() {
 			if x.record == record {
 				return errUntold
 			}
 		}
 	}
-	for _, s := range k.catalog.All() {
+	for _, s := range f.catalog.All() {
 		if len(e.Asked) > 0 && s.Record < e.Asked[len(e.Asked)-1] {
 			return fmt.Errorf("a rollback to snapshot %s would lead to it again", s.Name)
 		}

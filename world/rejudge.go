@@ -66,17 +66,17 @@ func (o *Opened) add(e *receipt.Entry, d *governance.Decision, why string) {
 
 // judgeOpen puts all that is not begun before the gate again: other rules are in force since a
 // record. What is in flight or in doubt stays; its next attempt is judged when it starts.
-func (k *kernel) judgeOpen(cause journal.Seq) (o Opened) {
-	for _, e := range k.ledger.Unfinished() {
+func (f *effects) judgeOpen(cause journal.Seq) (o Opened) {
+	for _, e := range f.ledger.Unfinished() {
 		if !e.NotBegun() {
 			continue
 		}
-		d, why := k.wouldEnd(e)
+		d, why := f.wouldEnd(e)
 		o.add(e, &d, why)
 		if d.Verdict == governance.Deny {
-			k.deny(e, cause, &d)
+			f.deny(e, cause, &d)
 		} else if why != "" {
-			k.askAgainFor(e, &d, why, cause)
+			f.askAgainFor(e, &d, why, cause)
 		}
 	}
 	return o
@@ -84,12 +84,12 @@ func (k *kernel) judgeOpen(cause journal.Seq) (o Opened) {
 
 // foreseeOpen says what rules would make of what is not begun, and changes nothing. To a policy
 // that looks at budgets these are as they are now.
-func (k *kernel) foreseeOpen(next *rules, queued Queued) (o Opened) {
-	was, unguarded := k.rules, *next
+func (f *effects) foreseeOpen(next *rules, queued Queued) (o Opened) {
+	was, unguarded := f.rules, *next
 	unguarded.guard = nil // it counts what the kernel holds, which is not the candidate's
-	k.rules = &unguarded
-	defer func() { k.rules = was }()
-	for _, e := range k.ledger.Unfinished() {
+	f.rules = &unguarded
+	defer func() { f.rules = was }()
+	for _, e := range f.ledger.Unfinished() {
 		if next.guard.ended() != nil {
 			break
 		}
@@ -102,7 +102,7 @@ func (k *kernel) foreseeOpen(next *rules, queued Queued) (o Opened) {
 		case !e.NotBegun():
 			continue
 		}
-		d, why := k.wouldEnd(e)
+		d, why := f.wouldEnd(e)
 		o.add(e, &d, why)
 	}
 	return o
@@ -110,33 +110,33 @@ func (k *kernel) foreseeOpen(next *rules, queued Queued) (o Opened) {
 
 // wouldEnd returns what the rules in force say about an intent that is not begun, and why a
 // person has to be asked about it, or asked again; empty: it goes on as it stands.
-func (k *kernel) wouldEnd(e *receipt.Entry) (governance.Decision, string) {
-	d := k.decideAgain(e, true)
+func (g *gate) wouldEnd(e *receipt.Entry) (governance.Decision, string) {
+	d := g.decideAgain(e, true)
 	if e.NeedsInput() { // its next attempt is judged when there is an answer
 		return d, ""
 	}
-	return d, k.mustAsk(e, &d)
+	return d, g.mustAsk(e, &d)
 }
 
 // decideAgain asks the gate about an intent that it has judged before, as it was asked for.
 // later says that its budgets do not matter now.
-func (k *kernel) decideAgain(e *receipt.Entry, later bool) governance.Decision {
+func (g *gate) decideAgain(e *receipt.Entry, later bool) governance.Decision {
 	asker, _ := reducer.ParseCell(e.Intent.Cell) // names in the ledger have been parsed before
 	req := governance.Request{Cap: e.Intent.Cap, Approved: e.Seen != nil, Waits: later}
 	req.Step, _ = e.Intent.Step.Number(e.Intent.Cell)
-	return k.decideOn(asker, &e.Intent, req)
+	return g.decideOn(asker, &e.Intent, req)
 }
 
 // mustAsk returns why a person has to be asked about what the gate allows; empty: nobody has.
 // What was approved was approved as it was then.
-func (k *kernel) mustAsk(e *receipt.Entry, d *governance.Decision) string {
-	if why := k.restsFor(d.Cap, parkedAt(e)); why != "" {
+func (g *gate) mustAsk(e *receipt.Entry, d *governance.Decision) string {
+	if why := g.restsFor(d.Cap, parkedAt(e)); why != "" {
 		return why
 	}
 	if e.Seen == nil {
 		return d.Reason
 	}
-	now := governance.Seen(k.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
+	now := governance.Seen(g.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
 	differs := func(seen, now receipt.Hash) bool { return seen != receipt.Hash{} && seen != now }
 	switch {
 	case differs(e.Seen.Effect, now.Effect):
@@ -151,13 +151,13 @@ func (k *kernel) mustAsk(e *receipt.Entry, d *governance.Decision) string {
 
 // bindAnswer binds the answer to a question to what has asked it, where no approval does. It
 // approves nothing: no policies have this digest.
-func (k *kernel) bindAnswer(e *receipt.Entry) {
+func (f *effects) bindAnswer(e *receipt.Entry) {
 	if e.Seen != nil {
 		return
 	}
-	seen := governance.Seen(k.rules.manifest, e.Intent.Kind, e.Intent.Cap, nil)
+	seen := governance.Seen(f.rules.manifest, e.Intent.Kind, e.Intent.Cap, nil)
 	seen.Rules = canon.Sum(nil)
-	if e.Started < uint64(k.since) { // it was asked under rules that are gone
+	if e.Started < uint64(f.since) { // it was asked under rules that are gone
 		seen.Effect = seen.Rules
 	}
 	e.Seen = &seen
@@ -172,30 +172,30 @@ func parkedAt(e *receipt.Entry) uint64 {
 }
 
 // askAgainFor parks an intent that is not begun, or that is parked, and says why.
-func (k *kernel) askAgainFor(e *receipt.Entry, d *governance.Decision, why string, cause journal.Seq) {
-	deadline := k.approvalDeadline(e.Intent.Kind)
+func (f *effects) askAgainFor(e *receipt.Entry, d *governance.Decision, why string, cause journal.Seq) {
+	deadline := f.approvalDeadline(e.Intent.Kind)
 	if e.State == receipt.StateParked {
 		deadline = e.Deadline
 	}
 	b := journal.IntentParked{Rules: d.Rules, Deadline: deadline, Reason: why, Cap: d.Cap}
-	id, seen := k.writeParked(&e.Intent, b, cause)
-	k.ledger.AskAgain(e, deadline, uint64(id))
+	id, seen := f.writeParked(&e.Intent, b, cause)
+	f.ledger.AskAgain(e, deadline, uint64(id))
 	e.Seen = seen
 }
 
 // mayStart reports whether the attempt of an open intent can start now: the gate is asked again
 // where the rules or the tick are not those by which it judged the intent last.
-func (k *kernel) mayStart(e *receipt.Entry) bool {
-	if e.Accepted() != "" || max(e.Emitted, e.Started) > uint64(max(k.since, k.ticked, k.rests[e.Intent.Cap])) {
+func (f *effects) mayStart(e *receipt.Entry) bool {
+	if e.Accepted() != "" || max(e.Emitted, e.Started) > uint64(max(f.since, f.ticked, f.rests[e.Intent.Cap])) {
 		return true
 	}
-	d := k.decideAgain(e, true) // the line has looked at its budgets
+	d := f.decideAgain(e, true) // the line has looked at its budgets
 	if d.Verdict == governance.Deny {
-		k.deny(e, journal.Seq(e.Emitted), &d)
+		f.deny(e, journal.Seq(e.Emitted), &d)
 		return false
 	}
-	if why := k.mustAsk(e, &d); why != "" {
-		k.askAgainFor(e, &d, why, journal.Seq(e.Emitted))
+	if why := f.mustAsk(e, &d); why != "" {
+		f.askAgainFor(e, &d, why, journal.Seq(e.Emitted))
 		return false
 	}
 	return true
@@ -203,36 +203,36 @@ func (k *kernel) mayStart(e *receipt.Entry) bool {
 
 // approve puts a parked intent before the gate again, which now asks for no
 // approval, unless a person was asked about something else. A slot is granted with the next tick.
-func (k *kernel) approve(e *receipt.Entry, cause journal.Seq) {
-	d := k.decideAgain(e, false)
+func (f *effects) approve(e *receipt.Entry, cause journal.Seq) {
+	d := f.decideAgain(e, false)
 	if d.Verdict == governance.Deny {
-		k.deny(e, cause, &d)
+		f.deny(e, cause, &d)
 		return
 	}
-	if why := k.mustAsk(e, &d); why != "" {
-		k.askAgainFor(e, &d, why, cause)
+	if why := f.mustAsk(e, &d); why != "" {
+		f.askAgainFor(e, &d, why, cause)
 		return
 	}
-	delete(k.rests, d.Cap) // it was looked at
-	seen := governance.Seen(k.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
-	id := k.writeEmitted(&e.Intent, &d, "approved", cause)
-	k.ledger.Approve(e, d.Cap, uint64(id))
+	delete(f.rests, d.Cap) // it was looked at
+	seen := governance.Seen(f.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
+	id := f.writeEmitted(&e.Intent, &d, "approved", cause)
+	f.ledger.Approve(e, d.Cap, uint64(id))
 	e.Seen = &seen
 }
 
 // deny ends an intent that is open or parked. Its cell is told that nothing happened only
 // where nothing was attempted.
-func (k *kernel) deny(e *receipt.Entry, cause journal.Seq, d *governance.Decision) {
+func (f *effects) deny(e *receipt.Entry, cause journal.Seq, d *governance.Decision) {
 	if e.Attempt == e.Unused {
-		id := k.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
-		k.ledger.Refuse(e, uint64(id))
-		k.keep(e)
-		k.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
+		id := f.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
+		f.ledger.Refuse(e, uint64(id))
+		f.keep(e)
+		f.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
 		return
 	}
 	reason := d.Reason
 	if e.Uncertain {
 		reason += "; nobody can tell whether an attempt before happened"
 	}
-	k.end(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(string(d.Code), reason))
+	f.end(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(string(d.Code), reason))
 }

@@ -26,53 +26,53 @@ const possibleRepeat = "possible_repeat"
 
 // repeated returns the intent that was left behind and that another one repeats, or
 // nil.
-func (k *kernel) repeated(in *receipt.Intent) *receipt.Entry {
-	if !k.ledger.HasLeft() {
+func (f *effects) repeated(in *receipt.Intent) *receipt.Entry {
+	if !f.ledger.HasLeft() {
 		return nil
 	}
-	return k.ledger.Left(in, k.waived)
+	return f.ledger.Left(in, f.waived)
 }
 
 // waived reports whether the history of now has a rollback with fresh effects that
 // left an intent behind: what follows is meant anew. What was cancelled then and let
 // go by a later history was not left by it.
-func (k *kernel) waived(e *receipt.Entry) bool {
-	return slices.ContainsFunc(k.fresh, func(turn journal.Seq) bool {
-		return e.Emitted < uint64(turn) && k.inHistory(turn, k.last) && !k.askedIn(e, turn)
+func (g *ground) waived(e *receipt.Entry) bool {
+	return slices.ContainsFunc(g.fresh, func(turn journal.Seq) bool {
+		return e.Emitted < uint64(turn) && g.inHistory(turn, g.last) && !g.askedIn(e, turn)
 	})
 }
 
 // askedIn reports whether an intent, as it is, was asked for in the history that led
 // to a record.
-func (k *kernel) askedIn(e *receipt.Entry, of journal.Seq) bool {
-	return slices.ContainsFunc(e.AskedNow(), func(record uint64) bool { return k.inHistory(journal.Seq(record), of) })
+func (h *histories) askedIn(e *receipt.Entry, of journal.Seq) bool {
+	return slices.ContainsFunc(e.AskedNow(), func(record uint64) bool { return h.inHistory(journal.Seq(record), of) })
 }
 
 // resultIn reports whether an intent of the history that led to a record has the
 // result of e: that history counts on it.
-func (k *kernel) resultIn(e *receipt.Entry, of journal.Seq) bool {
-	return slices.ContainsFunc(k.ledger.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && k.askedIn(x, of) })
+func (f *effects) resultIn(e *receipt.Entry, of journal.Seq) bool {
+	return slices.ContainsFunc(f.ledger.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && f.askedIn(x, of) })
 }
 
 // askRepeat takes an effect that repeats what a rollback left behind. It reports
 // whether that decides about it.
-func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step journal.Seq) bool {
-	switch onRepeat := k.rules.effects[in.Kind].OnRepeat; {
+func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step journal.Seq) bool {
+	switch onRepeat := f.rules.effects[in.Kind].OnRepeat; {
 	case onRepeat == manifest.RepeatRun:
 		return false
-	case onRepeat == manifest.RepeatReuse && k.hasResult(left):
-		id := k.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
-		e := k.ledger.Emit(in, uint64(id))
-		k.ledger.Repeat(e, left)
+	case onRepeat == manifest.RepeatReuse && f.hasResult(left):
+		id := f.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
+		e := f.ledger.Emit(in, uint64(id))
+		f.ledger.Repeat(e, left)
 		c.await(in.Key)
-		k.reuse(e, id)
+		f.reuse(e, id)
 	default:
 		why := ""
-		if len(k.rests) > 0 {
-			why = k.restsFor(k.decide(c.id(), &in, false).Cap, 0)
+		if len(f.rests) > 0 {
+			why = f.restsFor(f.decide(c.id(), &in, false).Cap, 0)
 		}
-		e := k.park(in, []string{possibleRepeat}, why, step)
-		k.ledger.Repeat(e, left)
+		e := f.park(in, []string{possibleRepeat}, why, step)
+		f.ledger.Repeat(e, left)
 		c.await(in.Key)
 	}
 	return true
@@ -80,17 +80,17 @@ func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step
 
 // hasResult reports whether what was left behind has a result that another intent
 // can get: it happened, and nobody is making up for it.
-func (k *kernel) hasResult(left *receipt.Entry) bool {
+func (f *effects) hasResult(left *receipt.Entry) bool {
 	return left.State == receipt.StateCommitted && left.Held == nil
 }
 
 // notReusable says why an intent cannot get the result of what it repeats; empty: it
 // can.
-func (k *kernel) notReusable(e *receipt.Entry) string {
+func (f *effects) notReusable(e *receipt.Entry) string {
 	if e.Repeats == nil {
 		return "it repeats nothing that a rollback left behind"
 	}
-	left := k.ledger.Entry(*e.Repeats)
+	left := f.ledger.Entry(*e.Repeats)
 	switch key := left.Intent.Key; {
 	case left.State != receipt.StateCommitted:
 		return fmt.Sprintf("%s has no result: it is %s", key, cmp.Or(string(left.Outcome), string(left.State)))
@@ -98,26 +98,26 @@ func (k *kernel) notReusable(e *receipt.Entry) string {
 		return fmt.Sprintf("%s is being made up for", key)
 	case !left.Abandoned:
 		return fmt.Sprintf("%s is part of the history again", key)
-	case k.ledger.Claimed(left):
+	case f.ledger.Claimed(left):
 		return fmt.Sprintf("another intent stands for %s already", key)
 	}
 	return ""
 }
 
 // reuse ends an intent with what the one that it repeats came to.
-func (k *kernel) reuse(e *receipt.Entry, cause journal.Seq) {
-	left := k.ledger.Entry(*e.Repeats)
+func (f *effects) reuse(e *receipt.Entry, cause journal.Seq) {
+	left := f.ledger.Entry(*e.Repeats)
 	why := journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result")
-	id := k.writeEnded(e, cause, receipt.StatusOK, left.Outcome, why)
-	k.ledger.Reuse(e, left.Outcome, uint64(id))
-	k.recall(e, id)
+	id := f.writeEnded(e, cause, receipt.StatusOK, left.Outcome, why)
+	f.ledger.Reuse(e, left.Outcome, uint64(id))
+	f.recall(e, id)
 }
 
 // doneBy returns the intent that did what another one stands for: itself, or the
 // one whose result it took.
-func (k *kernel) doneBy(e *receipt.Entry) *receipt.Entry {
+func (f *effects) doneBy(e *receipt.Entry) *receipt.Entry {
 	if e.Reused {
-		return k.ledger.Entry(*e.Repeats)
+		return f.ledger.Entry(*e.Repeats)
 	}
 	return e
 }

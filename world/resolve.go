@@ -17,11 +17,11 @@ const Reuse journal.Resolution = "reuse"
 
 // resolve takes a decision about a parked intent or one in doubt. Another
 // attempt that it allows is granted with the next tick.
-func (k *kernel) resolve(b journal.Resolved) error {
-	if k.tickOpen() {
+func (f *effects) resolve(b journal.Resolved) error {
+	if f.tickOpen() {
 		return errTickOpen
 	}
-	e, instead, err := k.resolvable(&b)
+	e, instead, err := f.resolvable(&b)
 	if err != nil {
 		return err
 	}
@@ -30,42 +30,42 @@ func (k *kernel) resolve(b journal.Resolved) error {
 	}
 	b.V, b.Params = journal.BodyVersion, e.Params
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
-	id := k.noteInput(journal.KindResolved, &b)
+	id := f.noteInput(journal.KindResolved, &b)
 	if instead != nil {
-		k.askInstead(e, *instead, &b, id)
+		f.askInstead(e, *instead, &b, id)
 		return nil
 	}
 	switch b.How { //nolint:exhaustive // an edit asks for another
 	case journal.Approve:
-		k.approve(e, id)
+		f.approve(e, id)
 	case Reuse:
-		k.reuse(e, id)
+		f.reuse(e, id)
 	case journal.Disapprove:
 		if e.Deadline == 0 {
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotConfirmed, b.Reason))
+			f.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotConfirmed, b.Reason))
 			return nil
 		}
 		if e.NeedsInput() { // it was attempted
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInputDenied, b.Reason))
+			f.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInputDenied, b.Reason))
 			return nil
 		}
-		k.deny(e, id, &governance.Decision{Code: codeApprovalDenied, Reason: b.Actor + ": " + b.Reason})
+		f.deny(e, id, &governance.Decision{Code: codeApprovalDenied, Reason: b.Actor + ": " + b.Reason})
 	case journal.Stop:
-		k.deny(e, id, &governance.Decision{Code: codeStopped, Reason: b.Actor + ": " + b.Reason})
+		f.deny(e, id, &governance.Decision{Code: codeStopped, Reason: b.Actor + ": " + b.Reason})
 	case journal.Executed:
-		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
+		f.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
-		k.ledger.Disprove(e)
-		if !k.disproved(e) || k.cancelledByCell(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
-			k.release(e)
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
+		f.ledger.Disprove(e)
+		if !f.disproved(e) || f.cancelledByCell(e) || ByVerifier(b.Actor) && !f.attemptsLeft(e) {
+			f.release(e)
+			f.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
 			return nil
 		}
-		k.attemptAgain(e)
+		f.attemptAgain(e)
 	case journal.RetryAnyway:
-		k.attemptAgain(e)
+		f.attemptAgain(e)
 	case journal.Answer:
-		k.ledger.Answer(e, b.Payload)
+		f.ledger.Answer(e, b.Payload)
 	}
 	return nil
 }
@@ -104,9 +104,9 @@ func (m *Moment) Unchanged(stood *receipt.Entry) error {
 
 // attemptAgain readies an intent in doubt for its next attempt, for which
 // resolvable has seen to the budget.
-func (k *kernel) attemptAgain(e *receipt.Entry) {
-	k.keep(e)
-	k.ledger.Reopen(e, false)
+func (f *effects) attemptAgain(e *receipt.Entry) {
+	f.keep(e)
+	f.ledger.Reopen(e, false)
 }
 
 // reasoned refuses a decision that does not say who takes it, and why.
@@ -122,14 +122,14 @@ func reasoned(b *journal.Resolved) error {
 
 // resolvable returns the intent that a decision is about and, where another one is asked for
 // in its place, that; or why the decision cannot be taken.
-func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *receipt.Intent, err error) {
-	if e = k.ledger.Entry(b.Key); e == nil {
+func (f *effects) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *receipt.Intent, err error) {
+	if e = f.ledger.Entry(b.Key); e == nil {
 		return nil, nil, refuse(ErrNoIntent, "key", "%s", b.Key)
 	}
 	if b.Params != e.Params {
 		return nil, nil, refuse(ErrOtherParams, "params_hash", "%s, the intent's is %s", b.Params, e.Params)
 	}
-	if err := k.waitsFor(e, b); err != nil {
+	if err := f.waitsFor(e, b); err != nil {
 		return nil, nil, err
 	}
 	if err := reasoned(b); err != nil {
@@ -139,23 +139,23 @@ func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *rec
 		return nil, nil, refuse(ErrBadData, "payload", "%v", err)
 	}
 	if b.How == journal.Edit || endedInFailure(e, b) {
-		if most := k.rules.manifest.Limits.Payload; uint64(len(b.Payload)) > most {
+		if most := f.rules.manifest.Limits.Payload; uint64(len(b.Payload)) > most {
 			return nil, nil, refuse(ErrTooLarge, "params", "limits.payload is %d bytes", most)
 		}
-		instead, err = k.inPlaceOf(e, b)
+		instead, err = f.inPlaceOf(e, b)
 		return e, instead, err
 	}
-	if b.How == journal.RetryAnyway && k.cancelledByCell(e) {
+	if b.How == journal.RetryAnyway && f.cancelledByCell(e) {
 		return nil, nil, refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", b.Key)
 	}
-	if b.How == journal.RetryAnyway && !k.mayRepeat(e) {
+	if b.How == journal.RetryAnyway && !f.mayRepeat(e) {
 		return nil, nil, refuse(ErrNoBudget, "key", "%s", b.Key)
 	}
-	if most := k.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
+	if most := f.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
 		return nil, nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
 	}
 	if b.How == journal.Answer {
-		if err := k.answerable(e, b.Payload); err != nil {
+		if err := f.answerable(e, b.Payload); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -163,7 +163,7 @@ func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *rec
 }
 
 // waitsFor returns why an intent does not stand where a decision about it can be taken.
-func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
+func (f *effects) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 	want := receipt.StateInDoubt
 	switch b.How {
 	case journal.Stop:
@@ -188,7 +188,7 @@ func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
 	}
 	if b.How == Reuse {
-		if why := k.notReusable(e); why != "" {
+		if why := f.notReusable(e); why != "" {
 			return refuse(ErrNoRepeat, "key", "%s: %s", b.Key, why)
 		}
 	}

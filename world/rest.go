@@ -13,22 +13,22 @@ import (
 // intent that was parked since.
 
 // rest has the capability of an intent rest since a receipt, by a record.
-func (k *kernel) rest(e *receipt.Entry, r *receipt.Receipt, charged receipt.Cost, record journal.Seq) {
+func (g *gate) rest(e *receipt.Entry, r *receipt.Receipt, charged receipt.Cost, record journal.Seq) {
 	b := journal.Rests{
 		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
 		Cap: e.Intent.Cap, Said: r.Cost, Charged: charged,
 	}
-	id := k.note(journal.KindRests, record, &b)
-	if k.rests == nil {
-		k.rests = make(map[string]journal.Seq)
+	id := g.note(journal.KindRests, record, &b)
+	if g.rests == nil {
+		g.rests = make(map[string]journal.Seq)
 	}
-	k.rests[e.Intent.Cap] = id
+	g.rests[e.Intent.Cap] = id
 }
 
 // restsFor returns why what is asked for under a capability, or parked since a record, waits
 // for a person though the rules let it through; empty: it does not. 0 stands for no record.
-func (k *kernel) restsFor(capability string, parked uint64) string {
-	since, rests := k.rests[capability]
+func (g *gate) restsFor(capability string, parked uint64) string {
+	since, rests := g.rests[capability]
 	if !rests || parked > uint64(since) {
 		return ""
 	}

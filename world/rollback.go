@@ -90,7 +90,7 @@ func (m *Moment) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.k.sideEffects(&b, p), nil
+	return p.sideEffects(&m.k.effects, &b), nil
 }
 
 // rollback writes a rollback.applied and does what it says.
@@ -103,7 +103,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	}
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
 	b.Snapshot, b.Hash, b.SnapshotLen, b.PriorLen = p.to.Name, p.to.Hash, journal.Seq(p.to.At), k.last
-	b.Abandoned = k.sideEffects(&b, p)
+	b.Abandoned = p.sideEffects(&k.effects, &b)
 	unknown := func(x journal.SideEffect) bool {
 		return x.Disposition == journal.Kept && !operatorsCell(x.Cell) || x.Disposition == journal.MadeUpFor && !b.Ack
 	}
@@ -136,9 +136,9 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 		all[i].cell = k.cells.get(all[i].cell.id())
 	}
 	k.takeOver(all, id)
-	k.abandon(&b, p, id)
-	k.repeatAnswers(p, id)
-	k.carryOutAgain(p, id)
+	p.abandon(&k.effects, &b, id)
+	p.repeatAnswers(&k.effects, id)
+	p.carryOutAgain(&k.effects, id)
 	if b.Fresh {
 		k.refresh()
 	}

@@ -73,8 +73,8 @@ func (r *rules) compileParams(effect string, def *manifest.Effect, blobs journal
 }
 
 // paramsBreak returns the denial of params that break their kind's schema.
-func (k *kernel) paramsBreak(effect string, params journal.Data) (governance.Decision, bool) {
-	rule := k.rules.effects[effect]
+func (g *gate) paramsBreak(effect string, params journal.Data) (governance.Decision, bool) {
+	rule := g.rules.effects[effect]
 	if rule == nil || rule.params == nil {
 		return governance.Decision{}, false
 	}

@@ -39,7 +39,7 @@ func (w *Wait) For(of governance.Budgeted) bool {
 // Waits returns why open intents wait, by their keys.
 func (m *Moment) Waits() map[receipt.Key]Wait {
 	out := make(map[receipt.Key]Wait)
-	l := line{k: m.k}
+	l := line{effects: &m.k.effects}
 	for _, e := range m.k.ledger.Open() {
 		_, gone, w := l.look(e)
 		if gone != nil || !w.is() {
