@@ -100,7 +100,7 @@ func (k *kernel) fits(next *rules) error {
 		if next.effects[kind] != nil {
 			continue
 		}
-		if e := k.unfinished(kind); e != nil {
+		if e := k.ledger.unfinished(kind); e != nil {
 			return refuse(ErrUnderWay, "effects", "%q: %.12s of %s is %s", kind, e.Intent.Key, e.Intent.Cell, e.State)
 		}
 	}
@@ -187,8 +187,8 @@ func (r *roster) otherCode(next *rules) []*cell {
 }
 
 // unfinished returns the first effect of a kind that is under way; nil: none is.
-func (f *effects) unfinished(kind string) *receipt.Entry {
-	for _, e := range f.ledger.Unfinished() {
+func (l *ledger) unfinished(kind string) *receipt.Entry {
+	for _, e := range l.Unfinished() {
 		if e.Intent.Kind == kind {
 			return e
 		}

@@ -28,7 +28,7 @@ type BudgetView struct {
 // Budgets returns the budgets of the manifest in force: the world's, then those of
 // capabilities by name, then those of cells that have drawn on theirs, by name.
 func (m *Moment) Budgets() []BudgetView {
-	k, holders, waits := m.k, m.k.holders(), m.Waits()
+	k, holders, waits := m.k, m.k.ledger.holders(), m.Waits()
 	var out []BudgetView
 	add := func(scope governance.Scope, name string, limit manifest.Budget, account *governance.Account) {
 		if limit == (manifest.Budget{}) {
@@ -66,9 +66,9 @@ func (m *Moment) Budgets() []BudgetView {
 }
 
 // holders returns the intents that something is reserved for, in their order.
-func (f *effects) holders() []receipt.Entry {
+func (l *ledger) holders() []receipt.Entry {
 	var out []receipt.Entry
-	for _, e := range f.ledger.Holders() {
+	for _, e := range l.Holders() {
 		out = append(out, *e)
 	}
 	return out

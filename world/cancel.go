@@ -79,9 +79,9 @@ func (p *past) carryOutAgain(f *effects, id journal.Seq) {
 
 // cancelledByCell reports whether the cell that asked for an intent, and waits for it, has
 // cancelled it: no attempt of it begins any more.
-func (f *effects) cancelledByCell(e *receipt.Entry) bool {
+func (r *roster) cancelledByCell(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := f.cells.get(asker)
+	c := r.cells.get(asker)
 	return err == nil && c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
 }
 

@@ -195,12 +195,12 @@ func (f *effects) unconfirmed(e *receipt.Entry) bool {
 
 // told returns the cell of an intent and the place in its mailbox of what ended
 // the intent, or -1.
-func (f *effects) told(e *receipt.Entry) (*cell, int) {
+func (r *roster) told(e *receipt.Entry) (*cell, int) {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	if err != nil {
 		return nil, -1
 	}
-	c := f.cells.get(asker)
+	c := r.cells.get(asker)
 	if c == nil {
 		return nil, -1
 	}

@@ -64,7 +64,7 @@ func Compare(a, b *Moment, left ...string) Difference {
 		out[name] = true
 	}
 	d.compareCells(a.k.sortedCells(out), b.k.sortedCells(out))
-	d.compareIntents(a.k.standing(out), b.k.standing(out))
+	d.compareIntents(a.k.ledger.standing(out), b.k.ledger.standing(out))
 	d.Scheduled = compareAlarms(a.k, a.k.scheduled.without(out), b.k, b.k.scheduled.without(out))
 	d.Timers = compareAlarms(a.k, a.k.timers.without(out), b.k, b.k.timers.without(out))
 	return d
@@ -117,8 +117,8 @@ func (c *cell) looksLike(o *cell) bool {
 // standing returns the intents that somebody waits for or was told of, sorted by
 // what they ask for, but for those of cells that are left out; of those that ask for the same
 // the older first.
-func (f *effects) standing(left map[string]bool) []*receipt.Entry {
-	out := f.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !left[e.Intent.Cell] }) // in the order of their intents
+func (l *ledger) standing(left map[string]bool) []*receipt.Entry {
+	out := l.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !left[e.Intent.Cell] }) // in the order of their intents
 	slices.SortStableFunc(out, byRequest)
 	return out
 }

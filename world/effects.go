@@ -10,15 +10,29 @@ import (
 type effects struct {
 	gate
 
-	keys    *receipt.Keyring // nil: receipts are not verified, see Replay
-	decoder receipt.Decoder
+	receipts
 
-	ledger    receipt.Ledger
-	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
+	ledger    ledger
 	counts    occurrences
 	operators uint64 // effects submitted by operators
 	recalls   []recall
-	received  receipt.Receipt       // see genuine
-	emitted   journal.IntentEmitted // the last that was noted: so it needs no memory of its own
-	finished  journal.Finished      // likewise
+	finished  journal.Finished // the last that was noted: so it needs no memory of its own
+}
+
+// receipts reads receipts, and says which are genuine.
+type receipts struct {
+	*ground
+
+	keys     *receipt.Keyring // nil: receipts are not verified, see Replay
+	decoder  receipt.Decoder
+	received receipt.Receipt // see genuine
+}
+
+// ledger is the ledger of all intents, and what of it is out of memory.
+type ledger struct {
+	receipt.Ledger
+	*ground
+
+	shelf     *shelf
+	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
 }

@@ -136,9 +136,9 @@ func (f *effects) grant() {
 		case e == nil:
 			return
 		case gone != nil:
-			f.tooLate(e, gone)
+			l.tooLate(e, gone)
 			continue
-		case !f.mayStart(e):
+		case !l.mayStart(e):
 			continue
 		}
 		f.setAside(e, need)
@@ -156,9 +156,9 @@ func (f *effects) grant() {
 
 // tooLate ends an intent that was allowed, and for whose attempt what was used up since
 // leaves no room.
-func (f *effects) tooLate(e *receipt.Entry, gone *governance.Shortage) {
+func (l *line) tooLate(e *receipt.Entry, gone *governance.Shortage) {
 	code, reason := gone.Denies(e.Intent.Kind)
-	f.deny(e, journal.Seq(e.Emitted), &governance.Decision{Code: code, Reason: reason})
+	l.deny(e, journal.Seq(e.Emitted), &governance.Decision{Code: code, Reason: reason})
 }
 
 // wake returns the next tick in which an open intent may be attempted that cannot be now,

@@ -27,6 +27,7 @@ type ground struct {
 	replaying bool          // a key that is revoked now was good when its receipts came
 	weigh     func() uint64 // returns about how many bytes the kernel holds
 	scratch   []byte
+	emitted   journal.IntentEmitted // the last that was noted: so it needs no memory of its own
 }
 
 // inForce returns what proposals are measured by.

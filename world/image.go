@@ -114,7 +114,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		img.Cells = append(img.Cells, lists...)
 		slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
 	}
-	img.Intents = k.imageIntents()
+	img.Intents = k.ledger.imageIntents()
 	img.Counts = k.counts.image()
 	core.Counts = uint64(k.counts.len())
 	core.Ledger = k.ledger.Standing() // after the intents: what they have is saved
@@ -148,9 +148,9 @@ func (r *roster) imageCells() (out []journal.CellVersion, err error) {
 }
 
 // imageIntents returns the intents that changed since the last image.
-func (f *effects) imageIntents() (out []journal.IntentVersion) {
+func (l *ledger) imageIntents() (out []journal.IntentVersion) {
 	var b []byte
-	for e, first := range f.ledger.TakeDirty() {
+	for e, first := range l.TakeDirty() {
 		if cap(b)-len(b) < len(e.Intent.Params)+arenaBytes/64 {
 			b = make([]byte, 0, arenaBytes+len(e.Intent.Params))
 		}
@@ -270,7 +270,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		return core.Manifest, err
 	}
 	k.ledger.Resume(core.Ledger, k.shelf.cold())
-	k.shelvedAt = img.Head.ID
+	k.ledger.shelvedAt = img.Head.ID
 	return core.Manifest, nil
 }
 

@@ -24,16 +24,16 @@ func (f *effects) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) boo
 	return true
 }
 
-// answerable returns why data cannot be the answer that an intent waits for, and sees to
+// answerable returns why a decision cannot be the answer that an intent waits for, and sees to
 // the budget of the attempt that takes it along.
-func (f *effects) answerable(e *receipt.Entry, data journal.Data) error {
-	if !f.replaying { // what the journal holds was checked before it came there
-		if err := fitsQuestion(e, data); err != nil {
+func (d *decision) answerable() error {
+	if !d.replaying { // what the journal holds was checked before it came there
+		if err := fitsQuestion(d.e, d.Payload); err != nil {
 			return err
 		}
 	}
-	if !f.mayGoOn(e) {
-		return refuse(ErrNoBudget, "key", "%s", e.Intent.Key)
+	if !d.mayGoOn(d.e) {
+		return refuse(ErrNoBudget, "key", "%s", d.Key)
 	}
 	return nil
 }

@@ -41,57 +41,58 @@ func endedInFailure(e *receipt.Entry, b *journal.Resolved) bool {
 
 // inPlaceOf returns the intent that a decision has asked for in the place of another one, or
 // why there can be none.
-func (f *effects) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Intent, error) {
+func (d *decision) inPlaceOf() (*receipt.Intent, error) {
+	e := d.e
 	step := e.Intent.Step + stepAgain
-	if b.How == journal.Edit {
+	if d.How == journal.Edit {
 		step = e.Intent.Step + stepEdited
 	}
 	switch {
-	case len(b.Payload) == 0:
+	case len(d.Payload) == 0:
 		return nil, refuse(ErrBadData, "params", "say what is to be asked for")
 	case e.For != nil:
-		return nil, refuse(ErrNotWaiting, "key", "%s makes up for %s", b.Key, *e.For)
+		return nil, refuse(ErrNotWaiting, "key", "%s makes up for %s", d.Key, *e.For)
 	case e.Abandoned:
-		return nil, refuse(ErrNotWaiting, "key", "a rollback left %s behind", b.Key)
-	case b.How == journal.Edit && !e.Untouched():
-		return nil, refuse(ErrNotWaiting, "key", "%s was attempted", b.Key)
-	case b.How == journal.Edit && canon.Sum(b.Payload) == e.Params:
-		return nil, refuse(ErrSameParams, "params", "those are the params that %s has", b.Key)
-	case b.How != journal.Edit && canon.Sum(b.Payload) != e.Params:
-		return nil, refuse(ErrOtherParams, "params", "they are not those of %s", b.Key)
+		return nil, refuse(ErrNotWaiting, "key", "a rollback left %s behind", d.Key)
+	case d.How == journal.Edit && !e.Untouched():
+		return nil, refuse(ErrNotWaiting, "key", "%s was attempted", d.Key)
+	case d.How == journal.Edit && canon.Sum(d.Payload) == e.Params:
+		return nil, refuse(ErrSameParams, "params", "those are the params that %s has", d.Key)
+	case d.How != journal.Edit && canon.Sum(d.Payload) != e.Params:
+		return nil, refuse(ErrOtherParams, "params", "they are not those of %s", d.Key)
 	}
-	if b.How != journal.Edit {
-		if err := f.triable(e, b.How); err != nil {
+	if d.How != journal.Edit {
+		if err := d.triable(); err != nil {
 			return nil, err
 		}
 	}
-	in := f.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
-	for x := f.ledger.Entry(in.Key); x != nil && f.deniedInHistory(x); x = f.ledger.Entry(in.Key) {
-		if last := f.lastEdit(x); !f.deniedInHistory(last) {
+	in := d.intent(step, e.Intent.Cell, e.Intent.Kind, d.Payload)
+	for x := d.ledger.Entry(in.Key); x != nil && d.ledger.deniedInHistory(x); x = d.ledger.Entry(in.Key) {
+		if last := d.ledger.lastEdit(x); !d.ledger.deniedInHistory(last) {
 			return nil, refuse(ErrNotWaiting, "key", "%s was asked for in its place", last.Intent.Key)
 		}
 		step += stepAgain // each is decided about once: the next is in the place of the one that was denied
-		in = f.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
+		in = d.intent(step, e.Intent.Cell, e.Intent.Kind, d.Payload)
 	}
 	in.Tag, in.Cap = e.Intent.Tag, e.Intent.Cap
-	if b.How == journal.NotExecuted {
-		defer f.asReleased(e)()
+	if d.How == journal.NotExecuted {
+		defer d.asReleased(e)()
 	}
-	return &in, f.mayAsk(&in)
+	return &in, d.mayAsk(&in)
 }
 
 // deniedInHistory reports whether the history that goes on has asked for an intent, and it
 // was denied, or edited, before anything was attempted.
-func (f *effects) deniedInHistory(e *receipt.Entry) bool {
-	return e.State == receipt.StateDenied && f.askedIn(e, f.last)
+func (l *ledger) deniedInHistory(e *receipt.Entry) bool {
+	return e.State == receipt.StateDenied && l.askedIn(e, l.last)
 }
 
 // lastEdit returns what the editing of an intent has led to in the history that goes on: the
 // intent itself where nobody has edited it.
-func (f *effects) lastEdit(e *receipt.Entry) *receipt.Entry {
-	edits := f.ledger.Select(func(x *receipt.Entry) bool {
+func (l *ledger) lastEdit(e *receipt.Entry) *receipt.Entry {
+	edits := l.Select(func(x *receipt.Entry) bool {
 		behind, of := strings.CutPrefix(string(x.Intent.Step), string(e.Intent.Step))
-		return of && strings.HasPrefix(behind, stepEdited) && f.askedIn(x, f.last)
+		return of && strings.HasPrefix(behind, stepEdited) && l.askedIn(x, l.last)
 	})
 	for _, x := range edits { // in the order in which they were asked for
 		if x.Intent.Step == e.Intent.Step+stepEdited {
@@ -103,16 +104,16 @@ func (f *effects) lastEdit(e *receipt.Entry) *receipt.Entry {
 
 // triable returns why an intent that failed for good cannot be asked for again: what may have
 // happened takes somebody who says that it did not.
-func (f *effects) triable(e *receipt.Entry, how journal.Resolution) error {
-	key := e.Intent.Key
+func (d *decision) triable() error {
+	e, key := d.e, d.Key
 	switch {
 	case e.Outcome == receipt.OutcomeCompensated || e.Undone != 0:
 		return refuse(ErrNotWaiting, "key", "%s was made up for", key)
-	case f.cancelledByCell(e):
+	case d.cancelledByCell(e):
 		return refuse(ErrNotWaiting, "key", "its cell has cancelled %s", key)
 	case e.Held != nil:
 		return refuse(ErrNotWaiting, "key", "the compensation of %s is under way", key)
-	case how == journal.RetryAnyway && e.MayHaveHappened():
+	case d.How == journal.RetryAnyway && e.MayHaveHappened():
 		return refuse(ErrMayBeDone, "key", "%s", key)
 	}
 	return nil
@@ -120,57 +121,58 @@ func (f *effects) triable(e *receipt.Entry, how journal.Resolution) error {
 
 // mayAsk returns why an intent cannot be asked for in the place of another one: that was done
 // before, or the gate denies it.
-func (f *effects) mayAsk(in *receipt.Intent) error {
-	if x := f.ledger.Entry(in.Key); x != nil && x.State != receipt.StateDenied {
+func (d *decision) mayAsk(in *receipt.Intent) error {
+	if x := d.ledger.Entry(in.Key); x != nil && x.State != receipt.StateDenied {
 		if !x.Abandoned {
 			return refuse(ErrNotWaiting, "key", "%s was asked for in its place", in.Key)
 		}
 		return nil // the ledger has the answer
 	}
-	if _, ok := f.rules.manifest.Effects[in.Kind]; !ok {
+	if _, ok := d.rules.manifest.Effects[in.Kind]; !ok {
 		return refuse(ErrNoEffect, "kind", "%q", in.Kind)
 	}
 	asker, err := reducer.ParseCell(in.Cell)
 	if err != nil {
 		return err
 	}
-	if d := f.decide(asker, in, false); d.Verdict == governance.Deny {
-		return refuse(ErrGate, "key", "%s: %s", d.Code, d.Reason)
+	if is := d.decide(asker, in, false); is.Verdict == governance.Deny {
+		return refuse(ErrGate, "key", "%s: %s", is.Code, is.Reason)
 	}
 	return nil
 }
 
 // askInstead asks for an intent in the place of another one. A parked one ends with it, and
 // its cell is told of the other's end only.
-func (f *effects) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Resolved, cause journal.Seq) {
+func (d *decision) askInstead(in receipt.Intent, cause journal.Seq) {
+	e := d.e
 	asker, _ := reducer.ParseCell(in.Cell) // mayAsk has parsed it
-	c := f.cells.get(asker)
-	switch b.How { //nolint:exhaustive // a retry leaves it as it is
+	c := d.cells.get(asker)
+	switch d.How { //nolint:exhaustive // a retry leaves it as it is
 	case journal.Edit:
-		why := journal.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+b.Actor+": "+b.Reason)
-		id := f.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
-		f.release(e)
-		f.ledger.Cancel(e, uint64(id))
+		why := journal.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+d.Actor+": "+d.Reason)
+		id := d.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
+		d.release(e)
+		d.ledger.Cancel(e, uint64(id))
 		if c != nil {
 			c.awaited(e.Intent.Key, nil)
 		}
 	case journal.NotExecuted:
-		f.release(e)
+		d.release(e)
 		e.Uncertain = false
-		f.ledger.Change(e)
+		d.ledger.Change(e)
 	}
 	if c == nil || asker.Reducer == reducer.Operator {
-		f.judge(asker, in, cause, nil)
+		d.judge(asker, in, cause, nil)
 		return
 	}
-	f.touch(c)
-	in.Occurrence = f.counts.add(c, in.Kind, in.Params)
-	asked := f.ledger.Entry(in.Key) // in a history that a rollback has left
-	if asked != nil && f.isApart(e) {
-		f.setApart(asked, cause)
+	d.touch(c)
+	in.Occurrence = d.counts.add(c, in.Kind, in.Params)
+	asked := d.ledger.Entry(in.Key) // in a history that a rollback has left
+	if asked != nil && d.isApart(e) {
+		d.setApart(asked, cause)
 	}
-	f.put(c, in, cause)
-	if asked == nil && f.isApart(e) {
-		f.setApart(f.ledger.Entry(in.Key), cause)
+	d.put(c, in, cause)
+	if asked == nil && d.isApart(e) {
+		d.setApart(d.ledger.Entry(in.Key), cause)
 	}
 }

@@ -29,7 +29,7 @@ func (f *effects) put(c *cell, in receipt.Intent, cause journal.Seq) {
 	if f.askAgain(c, &in, cause) {
 		return
 	}
-	left := f.repeated(&in)
+	left := f.ledger.repeated(&in)
 	if left != nil && f.askRepeat(c, in, left, cause) {
 		return
 	}
@@ -100,12 +100,12 @@ func (g *gate) approvalDeadline(kind string) uint64 {
 
 // writeParked writes that an intent is parked, with what b says of why, and returns what an
 // approval is bound to.
-func (f *effects) writeParked(in *receipt.Intent, b journal.IntentParked, cause journal.Seq) (journal.Seq, *receipt.Seen) {
+func (g *ground) writeParked(in *receipt.Intent, b journal.IntentParked, cause journal.Seq) (journal.Seq, *receipt.Seen) {
 	b.Version = journal.V(journal.BodyVersion)
 	b.Key, b.Step, b.Cell, b.Kind, b.Tag = in.Key, in.Step, in.Cell, in.Kind, in.Tag
 	b.Occurrence, b.Params = in.Occurrence, in.Params
-	b.Seen = governance.Seen(f.rules.manifest, b.Kind, b.Cap, b.Rules)
-	return f.note(journal.KindParked, cause, &b), &b.Seen
+	b.Seen = governance.Seen(g.rules.manifest, b.Kind, b.Cap, b.Rules)
+	return g.note(journal.KindParked, cause, &b), &b.Seen
 }
 
 // decide asks the gate about an intent. in.Cap is the capability asked for.
@@ -146,20 +146,20 @@ func (g *gate) holds(kind string) bool { return g.onHold && !slices.Contains(g.l
 // ruleOnHold has the effects of a fork wait for a person.
 const ruleOnHold = "fork_on_hold"
 
-func (f *effects) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {
-	f.emitted = journal.IntentEmitted{
+func (g *ground) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {
+	g.emitted = journal.IntentEmitted{
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
 	}
-	return f.note(journal.KindIntent, cause, &f.emitted)
+	return g.note(journal.KindIntent, cause, &g.emitted)
 }
 
-func (f *effects) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause journal.Seq) journal.Seq {
+func (g *ground) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause journal.Seq) journal.Seq {
 	b := journal.IntentDenied{
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
 	}
-	return f.note(journal.KindDenied, cause, &b)
+	return g.note(journal.KindDenied, cause, &b)
 }
 
 // submitEffect takes an effect that a person asks for. It goes the road of any

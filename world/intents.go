@@ -12,12 +12,12 @@ import (
 // shelveIntents leaves intents that have ended, and that nobody has asked for in a while, to
 // the shelf where those in memory take more than so many bytes. All that has happened must be
 // in an image that the journal has.
-func (f *effects) shelveIntents(most int) {
-	if f.shelvedAt == 0 {
-		f.ledger.KeepCold(f.shelf.cold())
+func (l *ledger) shelveIntents(most int) {
+	if l.shelvedAt == 0 {
+		l.KeepCold(l.shelf.cold())
 	}
-	f.shelvedAt = f.last
-	f.ledger.Evict(most)
+	l.shelvedAt = l.last
+	l.Evict(most)
 }
 
 // cold reads entries of the ledger that lie on the shelf.
@@ -66,24 +66,24 @@ func (s *shelf) eachEntry(skip func(receipt.Key) bool, visit func(*receipt.Entry
 // place of the effect in the step. What is asked for otherwise is looked for everywhere: by a
 // person in the place of another intent, and to make up for one. Operators' effects are
 // numbered through all histories.
-func (f *effects) known(key receipt.Key) *receipt.Entry {
-	e := f.ledger.AtHand(key)
-	if e == nil && f.paranoid && f.ledger.Entry(key) != nil {
-		f.shelf.fail(fmt.Errorf("world: intent %s has left memory, and is asked for again", key))
+func (l *ledger) known(key receipt.Key) *receipt.Entry {
+	e := l.AtHand(key)
+	if e == nil && l.paranoid && l.Entry(key) != nil {
+		l.shelf.fail(fmt.Errorf("world: intent %s has left memory, and is asked for again", key))
 	}
 	return e
 }
 
 // bringAsked has those intents in memory that were asked for after a record: a rollback has
 // to look at them.
-func (f *effects) bringAsked(h journal.History, after journal.Seq) error {
-	if f.ledger.Away() == 0 {
+func (l *ledger) bringAsked(h journal.History, after journal.Seq) error {
+	if l.Away() == 0 {
 		return nil
 	}
-	if err := f.bringRecorded(h, after); err != nil {
-		f.ledger.Bring(func(e *receipt.Entry) bool { return e.Asked[len(e.Asked)-1] > uint64(after) })
+	if err := l.bringRecorded(h, after); err != nil {
+		l.Bring(func(e *receipt.Entry) bool { return e.Asked[len(e.Asked)-1] > uint64(after) })
 	}
-	return f.shelf.err
+	return l.shelf.err
 }
 
 // errNotRecorded says that records do not tell which intents were asked for.
@@ -91,12 +91,12 @@ var errNotRecorded = errors.New("world: the journal does not tell which intents 
 
 // bringRecorded is bringAsked by the records since: it costs as much as has happened, and
 // not as there is. What has left memory has one of them that asked for it.
-func (f *effects) bringRecorded(h journal.History, after journal.Seq) error {
+func (l *ledger) bringRecorded(h journal.History, after journal.Seq) error {
 	for s, err := range h.Scan(after) {
 		if err != nil {
 			return err
 		}
-		if s.ID > f.shelvedAt { // whatever was asked for since is in memory
+		if s.ID > l.shelvedAt { // whatever was asked for since is in memory
 			return nil
 		}
 		after = s.ID
@@ -111,9 +111,9 @@ func (f *effects) bringRecorded(h journal.History, after journal.Seq) error {
 		if !ok {
 			return errNotRecorded
 		}
-		f.ledger.Entry(receipt.Key{Hash: key})
+		l.Entry(receipt.Key{Hash: key})
 	}
-	if after < f.shelvedAt {
+	if after < l.shelvedAt {
 		return errNotRecorded // not yet
 	}
 	return nil

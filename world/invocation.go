@@ -58,8 +58,8 @@ func (f *effects) answered(r *receipt.Receipt, data []byte) (journal.Seq, error)
 }
 
 // withinLimit refuses a receipt that is too large.
-func (f *effects) withinLimit(data []byte) error {
-	if most := f.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
+func (s *receipts) withinLimit(data []byte) error {
+	if most := s.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
 		return fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
 	}
 	return nil
@@ -67,21 +67,21 @@ func (f *effects) withinLimit(data []byte) error {
 
 // genuine returns a receipt that was signed for this world, for whichever attempt. It
 // stays until the next is asked about.
-func (f *effects) genuine(data []byte) (*receipt.Receipt, error) {
-	if err := f.withinLimit(data); err != nil {
+func (s *receipts) genuine(data []byte) (*receipt.Receipt, error) {
+	if err := s.withinLimit(data); err != nil {
 		return nil, err
 	}
-	r := &f.received
-	if err := f.decoder.Decode(data, r); err != nil {
+	r := &s.received
+	if err := s.decoder.Decode(data, r); err != nil {
 		return nil, err
 	}
-	if r.World != f.id {
+	if r.World != s.id {
 		return nil, receipt.ErrWrongWorld
 	}
-	if f.keys == nil || f.keys.World() != f.id { // the parent's: the chain root that the fork names covers it
+	if s.keys == nil || s.keys.World() != s.id { // the parent's: the chain root that the fork names covers it
 		return r, nil
 	}
-	if err := f.keys.Verify(r); err != nil && (!f.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
+	if err := s.keys.Verify(r); err != nil && (!s.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
 		return nil, err
 	}
 	return r, nil
@@ -173,9 +173,9 @@ func (f *effects) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) b
 }
 
 // wait records that a receipt was not the last word on its intent.
-func (f *effects) wait(e *receipt.Entry, cause journal.Seq) {
+func (g *ground) wait(e *receipt.Entry, cause journal.Seq) {
 	b := journal.IntentWaiting{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
-	f.note(journal.KindWaiting, cause, &b)
+	g.note(journal.KindWaiting, cause, &b)
 }
 
 // attemptsLeft reports whether an intent may be attempted again. Attempts that asked
@@ -250,8 +250,8 @@ func (f *effects) end(e *receipt.Entry, cause journal.Seq, status receipt.Status
 	f.deliverReceipt(e, id, status, payload)
 }
 
-func (f *effects) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) journal.Seq {
-	return f.note(journal.KindEnded, cause, &journal.IntentEnded{
+func (g *ground) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) journal.Seq {
+	return g.note(journal.KindEnded, cause, &journal.IntentEnded{
 		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: status, Outcome: outcome, Payload: payload,
 	})
@@ -302,9 +302,9 @@ func (f *effects) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 }
 
 // awaits reports whether a cell waits for the end of its intent.
-func (f *effects) awaits(e *receipt.Entry) bool {
+func (r *roster) awaits(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := f.cells.get(asker)
+	c := r.cells.get(asker)
 	return err == nil && c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
 }
 

@@ -41,9 +41,14 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 			shelf: s, cells: cells{here: make(map[string]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell),
 		},
 		calendar: calendar{lists: newAlarmLists()},
-		effects:  effects{keys: keys, counts: occurrences{here: make(map[journal.CountKey]count), shelf: s}},
+		effects: effects{
+			receipts: receipts{keys: keys}, ledger: ledger{shelf: s},
+			counts: occurrences{here: make(map[journal.CountKey]count), shelf: s},
+		},
 	}
-	k.weigh, k.roster.ground, k.calendar.roster, k.effects.roster, k.counts.ground = k.held, &k.ground, &k.roster, &k.roster, &k.ground
+	g, r := &k.ground, &k.roster
+	k.weigh, k.roster.ground, k.calendar.roster, k.effects.roster = k.held, g, r, r
+	k.receipts.ground, k.ledger.ground, k.counts.ground = g, g, g
 	return k
 }
 

@@ -45,7 +45,7 @@ type answered struct {
 // readAnswers reads what the compensations of a rollback are computed of.
 func (p *past) readAnswers(f *effects, h journal.History) error {
 	for _, e := range p.left {
-		e = f.doneBy(e)
+		e = f.ledger.doneBy(e)
 		rule := f.rules.effects[e.Intent.Kind]
 		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || p.answers[e.Intent.Key] != nil {
 			continue
@@ -81,7 +81,7 @@ func (p *past) sideEffects(f *effects, b *journal.RolledBack) []journal.SideEffe
 		}
 	}
 	for _, e := range p.left {
-		done := f.doneBy(e)
+		done := f.ledger.doneBy(e)
 		switch {
 		case isOperators(e):
 			if e.Happens() {
@@ -93,14 +93,14 @@ func (p *past) sideEffects(f *effects, b *journal.RolledBack) []journal.SideEffe
 		case e.Untouched():
 			list(e, journal.Cancelled)
 		case !done.MayHaveHappened() || done != e && f.askedIn(done, journal.Seq(p.to.Record)):
-		case b.Compensate && done.Undone == 0 && !f.resultIn(done, journal.Seq(p.to.Record)) && p.undoing(f, done) != nil:
+		case b.Compensate && done.Undone == 0 && !f.ledger.resultIn(done, journal.Seq(p.to.Record)) && p.undoing(f, done) != nil:
 			list(done, journal.Compensated)
 		default:
 			list(done, known(b))
 		}
 	}
 	for _, e := range p.back {
-		if done := f.doneBy(e); done.IsUndone() && !f.inHistory(journal.Seq(done.Undone), journal.Seq(p.to.Record)) {
+		if done := f.ledger.doneBy(e); done.IsUndone() && !f.inHistory(journal.Seq(done.Undone), journal.Seq(p.to.Record)) {
 			list(done, journal.MadeUpFor)
 		}
 	}

@@ -101,7 +101,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	if p.codes, err = k.codesThen(h, p.core.Manifest); err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
 	}
-	if err := k.bringAsked(h, min(k.common(k.last, journal.Seq(s.Record)), p.settled)); err != nil {
+	if err := k.ledger.bringAsked(h, min(k.common(k.last, journal.Seq(s.Record)), p.settled)); err != nil {
 		return nil, err
 	}
 	p.findLeft(&k.effects)

@@ -30,7 +30,7 @@ const (
 // askAgain takes an effect of a step that was taken before: a rollback led to it
 // again. It reports whether the ledger had an answer.
 func (f *effects) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
-	e := f.known(in.Key)
+	e := f.ledger.known(in.Key)
 	if e == nil {
 		return false
 	}
@@ -96,7 +96,7 @@ func (f *effects) deliverRecalled(h journal.History) error {
 // isOnItsWayBack reports whether the result that an intent took is being made up for:
 // what that comes to decides what its cell is told.
 func (f *effects) isOnItsWayBack(e *receipt.Entry) bool {
-	return e.Reused && f.doneBy(e).IsUndone() && f.doneBy(e).Held != nil
+	return e.Reused && f.ledger.doneBy(e).IsUndone() && f.ledger.doneBy(e).Held != nil
 }
 
 // recorded reads what an ended intent's cell was told.

@@ -185,17 +185,17 @@ func (f *effects) askAgainFor(e *receipt.Entry, d *governance.Decision, why stri
 
 // mayStart reports whether the attempt of an open intent can start now: the gate is asked again
 // where the rules or the tick are not those by which it judged the intent last.
-func (f *effects) mayStart(e *receipt.Entry) bool {
-	if e.Accepted() != "" || max(e.Emitted, e.Started) > uint64(max(f.since, f.ticked, f.rests[e.Intent.Cap])) {
+func (l *line) mayStart(e *receipt.Entry) bool {
+	if e.Accepted() != "" || max(e.Emitted, e.Started) > uint64(max(l.since, l.ticked, l.rests[e.Intent.Cap])) {
 		return true
 	}
-	d := f.decideAgain(e, true) // the line has looked at its budgets
+	d := l.decideAgain(e, true) // the line has looked at its budgets
 	if d.Verdict == governance.Deny {
-		f.deny(e, journal.Seq(e.Emitted), &d)
+		l.deny(e, journal.Seq(e.Emitted), &d)
 		return false
 	}
-	if why := f.mustAsk(e, &d); why != "" {
-		f.askAgainFor(e, &d, why, journal.Seq(e.Emitted))
+	if why := l.mustAsk(e, &d); why != "" {
+		l.askAgainFor(e, &d, why, journal.Seq(e.Emitted))
 		return false
 	}
 	return true

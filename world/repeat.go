@@ -26,11 +26,11 @@ const possibleRepeat = "possible_repeat"
 
 // repeated returns the intent that was left behind and that another one repeats, or
 // nil.
-func (f *effects) repeated(in *receipt.Intent) *receipt.Entry {
-	if !f.ledger.HasLeft() {
+func (l *ledger) repeated(in *receipt.Intent) *receipt.Entry {
+	if !l.HasLeft() {
 		return nil
 	}
-	return f.ledger.Left(in, f.waived)
+	return l.Left(in, l.waived)
 }
 
 // waived reports whether the history of now has a rollback with fresh effects that
@@ -50,8 +50,8 @@ func (h *histories) askedIn(e *receipt.Entry, of journal.Seq) bool {
 
 // resultIn reports whether an intent of the history that led to a record has the
 // result of e: that history counts on it.
-func (f *effects) resultIn(e *receipt.Entry, of journal.Seq) bool {
-	return slices.ContainsFunc(f.ledger.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && f.askedIn(x, of) })
+func (l *ledger) resultIn(e *receipt.Entry, of journal.Seq) bool {
+	return slices.ContainsFunc(l.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && l.askedIn(x, of) })
 }
 
 // askRepeat takes an effect that repeats what a rollback left behind. It reports
@@ -60,7 +60,7 @@ func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, ste
 	switch onRepeat := f.rules.effects[in.Kind].OnRepeat; {
 	case onRepeat == manifest.RepeatRun:
 		return false
-	case onRepeat == manifest.RepeatReuse && f.hasResult(left):
+	case onRepeat == manifest.RepeatReuse && f.ledger.hasResult(left):
 		id := f.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
 		e := f.ledger.Emit(in, uint64(id))
 		f.ledger.Repeat(e, left)
@@ -80,17 +80,17 @@ func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, ste
 
 // hasResult reports whether what was left behind has a result that another intent
 // can get: it happened, and nobody is making up for it.
-func (f *effects) hasResult(left *receipt.Entry) bool {
+func (l *ledger) hasResult(left *receipt.Entry) bool {
 	return left.State == receipt.StateCommitted && left.Held == nil
 }
 
 // notReusable says why an intent cannot get the result of what it repeats; empty: it
 // can.
-func (f *effects) notReusable(e *receipt.Entry) string {
+func (l *ledger) notReusable(e *receipt.Entry) string {
 	if e.Repeats == nil {
 		return "it repeats nothing that a rollback left behind"
 	}
-	left := f.ledger.Entry(*e.Repeats)
+	left := l.Entry(*e.Repeats)
 	switch key := left.Intent.Key; {
 	case left.State != receipt.StateCommitted:
 		return fmt.Sprintf("%s has no result: it is %s", key, cmp.Or(string(left.Outcome), string(left.State)))
@@ -98,7 +98,7 @@ func (f *effects) notReusable(e *receipt.Entry) string {
 		return fmt.Sprintf("%s is being made up for", key)
 	case !left.Abandoned:
 		return fmt.Sprintf("%s is part of the history again", key)
-	case f.ledger.Claimed(left):
+	case l.Claimed(left):
 		return fmt.Sprintf("another intent stands for %s already", key)
 	}
 	return ""
@@ -115,9 +115,9 @@ func (f *effects) reuse(e *receipt.Entry, cause journal.Seq) {
 
 // doneBy returns the intent that did what another one stands for: itself, or the
 // one whose result it took.
-func (f *effects) doneBy(e *receipt.Entry) *receipt.Entry {
+func (l *ledger) doneBy(e *receipt.Entry) *receipt.Entry {
 	if e.Reused {
-		return f.ledger.Entry(*e.Repeats)
+		return l.Entry(*e.Repeats)
 	}
 	return e
 }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,59 +16,75 @@ import (
 // left behind: it is not executed, and gets the result of that.
 const Reuse journal.Resolution = "reuse"
 
+// decision is about an intent that waits for it: a person's, or a verifier's.
+type decision struct {
+	*effects
+	journal.Resolved
+
+	e       *receipt.Entry  // whose intent it is about
+	instead *receipt.Intent // that is asked for in the place of it; nil: none
+}
+
 // resolve takes a decision about a parked intent or one in doubt. Another
 // attempt that it allows is granted with the next tick.
 func (f *effects) resolve(b journal.Resolved) error {
 	if f.tickOpen() {
 		return errTickOpen
 	}
-	e, instead, err := f.resolvable(&b)
-	if err != nil {
+	d := decision{effects: f, Resolved: b, e: f.ledger.Entry(b.Key)}
+	if err := d.check(); err != nil {
 		return err
 	}
-	if len(b.Payload) == 0 {
-		b.Payload = journal.Data(canon.Null)
+	if len(d.Payload) == 0 {
+		d.Payload = journal.Data(canon.Null)
 	}
-	b.V, b.Params = journal.BodyVersion, e.Params
-	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
-	id := f.noteInput(journal.KindResolved, &b)
-	if instead != nil {
-		f.askInstead(e, *instead, &b, id)
-		return nil
-	}
-	switch b.How { //nolint:exhaustive // an edit asks for another
-	case journal.Approve:
-		f.approve(e, id)
-	case Reuse:
-		f.reuse(e, id)
-	case journal.Disapprove:
-		if e.Deadline == 0 {
-			f.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotConfirmed, b.Reason))
-			return nil
-		}
-		if e.NeedsInput() { // it was attempted
-			f.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInputDenied, b.Reason))
-			return nil
-		}
-		f.deny(e, id, &governance.Decision{Code: codeApprovalDenied, Reason: b.Actor + ": " + b.Reason})
-	case journal.Stop:
-		f.deny(e, id, &governance.Decision{Code: codeStopped, Reason: b.Actor + ": " + b.Reason})
-	case journal.Executed:
-		f.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
-	case journal.NotExecuted:
-		f.ledger.Disprove(e)
-		if !f.disproved(e) || f.cancelledByCell(e) || ByVerifier(b.Actor) && !f.attemptsLeft(e) {
-			f.release(e)
-			f.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
-			return nil
-		}
-		f.attemptAgain(e)
-	case journal.RetryAnyway:
-		f.attemptAgain(e)
-	case journal.Answer:
-		f.ledger.Answer(e, b.Payload)
-	}
+	d.V, d.Params = journal.BodyVersion, d.e.Params
+	d.Reason, d.Actor = journal.Text(d.Reason), journal.Text(d.Actor)
+	d.take(f.noteInput(journal.KindResolved, &d.Resolved))
 	return nil
+}
+
+// take does what a decision that was checked says, by its record.
+func (d *decision) take(id journal.Seq) {
+	e := d.e
+	if d.instead != nil {
+		d.askInstead(*d.instead, id)
+		return
+	}
+	reject := func(code string) {
+		d.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(code, d.Reason))
+	}
+	switch d.How { //nolint:exhaustive // an edit asks for another
+	case journal.Approve:
+		d.approve(e, id)
+	case Reuse:
+		d.reuse(e, id)
+	case journal.Disapprove:
+		switch {
+		case e.Deadline == 0:
+			reject(codeNotConfirmed)
+		case e.NeedsInput(): // it was attempted
+			reject(codeInputDenied)
+		default:
+			d.deny(e, id, &governance.Decision{Code: codeApprovalDenied, Reason: d.Actor + ": " + d.Reason})
+		}
+	case journal.Stop:
+		d.deny(e, id, &governance.Decision{Code: codeStopped, Reason: d.Actor + ": " + d.Reason})
+	case journal.Executed:
+		d.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, d.Payload)
+	case journal.NotExecuted:
+		d.ledger.Disprove(e)
+		if !d.disproved(e) || d.cancelledByCell(e) || ByVerifier(d.Actor) && !d.attemptsLeft(e) {
+			d.release(e)
+			reject(codeNotExecuted)
+			return
+		}
+		d.attemptAgain()
+	case journal.RetryAnyway:
+		d.attemptAgain()
+	case journal.Answer:
+		d.ledger.Answer(e, d.Payload)
+	}
 }
 
 // verifierActor begins the actor of a decision that a verifier made.
@@ -103,10 +120,78 @@ func (m *Moment) Unchanged(stood *receipt.Entry) error {
 }
 
 // attemptAgain readies an intent in doubt for its next attempt, for which
-// resolvable has seen to the budget.
-func (f *effects) attemptAgain(e *receipt.Entry) {
-	f.keep(e)
-	f.ledger.Reopen(e, false)
+// check has seen to the budget.
+func (d *decision) attemptAgain() {
+	d.keep(d.e)
+	d.ledger.Reopen(d.e, false)
+}
+
+// check returns why a decision cannot be taken. Where another intent is asked for in the place
+// of that which it is about, it finds that.
+func (d *decision) check() (err error) {
+	limits := &d.rules.manifest.Limits
+	if d.e == nil {
+		return refuse(ErrNoIntent, "key", "%s", d.Key)
+	}
+	if d.Params != d.e.Params {
+		return refuse(ErrOtherParams, "params_hash", "%s, the intent's is %s", d.Params, d.e.Params)
+	}
+	if err := cmp.Or(d.waitsFor(), reasoned(&d.Resolved)); err != nil {
+		return err
+	}
+	if err := canon.Valid(d.Payload); len(d.Payload) > 0 && err != nil {
+		return refuse(ErrBadData, "payload", "%v", err)
+	}
+	switch size := uint64(len(d.Payload)); {
+	case d.How == journal.Edit || endedInFailure(d.e, &d.Resolved):
+		if size > limits.Payload {
+			return refuse(ErrTooLarge, "params", "limits.payload is %d bytes", limits.Payload)
+		}
+		d.instead, err = d.inPlaceOf()
+		return err
+	case d.How == journal.RetryAnyway && d.cancelledByCell(d.e):
+		return refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", d.Key)
+	case d.How == journal.RetryAnyway && !d.mayRepeat(d.e):
+		return refuse(ErrNoBudget, "key", "%s", d.Key)
+	case size > limits.Receipt:
+		return refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", limits.Receipt)
+	case d.How == journal.Answer:
+		return d.answerable()
+	}
+	return nil
+}
+
+// waitsFor returns why an intent does not stand where a decision about it can be taken.
+func (d *decision) waitsFor() error {
+	want := receipt.StateInDoubt
+	switch d.How {
+	case journal.Stop:
+		if d.e.NotBegun() {
+			return nil
+		}
+		return refuse(ErrNotWaiting, "key", "%s is %s, and what is begun, or has ended, is not stopped", d.Key, standing(d.e))
+	case journal.Approve, journal.Disapprove, journal.Edit, Reuse, journal.Answer:
+		want = receipt.StateParked
+	case journal.NotExecuted, journal.RetryAnyway:
+		if endedInFailure(d.e, &d.Resolved) {
+			want = receipt.StateFailed
+		}
+	case journal.Executed:
+	default:
+		return refuse(ErrNotWaiting, "how", "%q is no decision", d.How)
+	}
+	if d.e.NeedsInput() && (want != receipt.StateParked || !d.decides()) {
+		return refuse(ErrNotWaiting, "key", "%s asks a person, and waits for the answer", d.Key)
+	}
+	if d.e.State != want || !d.decides() {
+		return refuse(ErrNotWaiting, "key", "%s is %s", d.Key, d.e.State)
+	}
+	if d.How == Reuse {
+		if why := d.ledger.notReusable(d.e); why != "" {
+			return refuse(ErrNoRepeat, "key", "%s: %s", d.Key, why)
+		}
+	}
+	return nil
 }
 
 // reasoned refuses a decision that does not say who takes it, and why.
@@ -120,81 +205,6 @@ func reasoned(b *journal.Resolved) error {
 	return nil
 }
 
-// resolvable returns the intent that a decision is about and, where another one is asked for
-// in its place, that; or why the decision cannot be taken.
-func (f *effects) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *receipt.Intent, err error) {
-	if e = f.ledger.Entry(b.Key); e == nil {
-		return nil, nil, refuse(ErrNoIntent, "key", "%s", b.Key)
-	}
-	if b.Params != e.Params {
-		return nil, nil, refuse(ErrOtherParams, "params_hash", "%s, the intent's is %s", b.Params, e.Params)
-	}
-	if err := f.waitsFor(e, b); err != nil {
-		return nil, nil, err
-	}
-	if err := reasoned(b); err != nil {
-		return nil, nil, err
-	}
-	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {
-		return nil, nil, refuse(ErrBadData, "payload", "%v", err)
-	}
-	if b.How == journal.Edit || endedInFailure(e, b) {
-		if most := f.rules.manifest.Limits.Payload; uint64(len(b.Payload)) > most {
-			return nil, nil, refuse(ErrTooLarge, "params", "limits.payload is %d bytes", most)
-		}
-		instead, err = f.inPlaceOf(e, b)
-		return e, instead, err
-	}
-	if b.How == journal.RetryAnyway && f.cancelledByCell(e) {
-		return nil, nil, refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", b.Key)
-	}
-	if b.How == journal.RetryAnyway && !f.mayRepeat(e) {
-		return nil, nil, refuse(ErrNoBudget, "key", "%s", b.Key)
-	}
-	if most := f.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
-		return nil, nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
-	}
-	if b.How == journal.Answer {
-		if err := f.answerable(e, b.Payload); err != nil {
-			return nil, nil, err
-		}
-	}
-	return e, nil, nil
-}
-
-// waitsFor returns why an intent does not stand where a decision about it can be taken.
-func (f *effects) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
-	want := receipt.StateInDoubt
-	switch b.How {
-	case journal.Stop:
-		if e.NotBegun() {
-			return nil
-		}
-		return refuse(ErrNotWaiting, "key", "%s is %s, and what is begun, or has ended, is not stopped", b.Key, standing(e))
-	case journal.Approve, journal.Disapprove, journal.Edit, Reuse, journal.Answer:
-		want = receipt.StateParked
-	case journal.NotExecuted, journal.RetryAnyway:
-		if endedInFailure(e, b) {
-			want = receipt.StateFailed
-		}
-	case journal.Executed:
-	default:
-		return refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
-	}
-	if e.NeedsInput() && (want != receipt.StateParked || !decides(b.How, e)) {
-		return refuse(ErrNotWaiting, "key", "%s asks a person, and waits for the answer", b.Key)
-	}
-	if e.State != want || !decides(b.How, e) {
-		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
-	}
-	if b.How == Reuse {
-		if why := f.notReusable(e); why != "" {
-			return refuse(ErrNoRepeat, "key", "%s: %s", b.Key, why)
-		}
-	}
-	return nil
-}
-
 // standing says where an intent stands.
 func standing(e *receipt.Entry) string {
 	if e.State == receipt.StateOpen && e.Accepted() != "" {
@@ -204,12 +214,12 @@ func standing(e *receipt.Entry) string {
 }
 
 // decides reports whether a decision is about what an intent in its state waits for.
-func decides(how journal.Resolution, e *receipt.Entry) bool {
-	switch how {
+func (d *decision) decides() bool {
+	switch d.How {
 	case journal.Approve, journal.Edit, Reuse:
-		return e.Deadline != 0 && !e.NeedsInput()
+		return d.e.Deadline != 0 && !d.e.NeedsInput()
 	case journal.Answer:
-		return e.NeedsInput()
+		return d.e.NeedsInput()
 	default:
 		return true
 	}

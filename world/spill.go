@@ -134,7 +134,7 @@ func (k *kernel) leaveToImage(most int) {
 		k.counts.drop(most / 8)
 	}
 	k.shelve(most - k.counts.bytes())
-	k.shelveIntents(max(most-k.counts.bytes()-k.cells.bytes, most/4))
+	k.ledger.shelveIntents(max(most-k.counts.bytes()-k.cells.bytes, most/4))
 }
 
 // begin returns the last image that is not after a record, nil where there is none. Where it is
