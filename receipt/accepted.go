@@ -92,9 +92,9 @@ func (e *Entry) Polls() uint64 {
 	return e.Polling.Polls
 }
 
-// Poll has an intent whose attempt is over ask, when Due says so, what came of what the
+// poll has an intent whose attempt is over ask, when Due says so, what came of what the
 // outside has accepted under an id, and until when: see Accepted.Until.
-func (l *Ledger) Poll(e *Entry, id string, until int64) {
+func (l *Ledger) poll(e *Entry, id string, until int64) {
 	if id == e.Accepted() {
 		until = e.AskUntil()
 	}

@@ -97,8 +97,35 @@ func (l *Ledger) Unhold(e *Entry) {
 // Change notes a change that the caller made to an entry's own fields.
 func (l *Ledger) Change(e *Entry) { l.touch(e) }
 
-// Close forgets an ended intent's params.
+// GoOn readies an intent whose attempt is over, and whose receipt is not the last word, for
+// what comes next: another attempt, also one that asks what the outside has accepted, or the
+// answer of a person.
+func (l *Ledger) GoOn(e *Entry, r *Receipt) {
+	switch {
+	case r.GivenBack():
+		e.Unused++
+		l.Reopen(e, false)
+	case e.Outcome == OutcomeInputRequired:
+		l.ask(e, r.Payload)
+	case e.Outcome == OutcomeAccepted:
+		if a, err := DecodeAccepted(r.Payload); err == nil { // else the caller has closed it
+			l.poll(e, a.ID, a.Until)
+		}
+	case e.Accepted() != "":
+		l.poll(e, e.Accepted(), e.AskUntil())
+	default:
+		l.Reopen(e, true)
+	}
+}
+
+// Close ends an intent for good whose attempt is over: it is not attempted again, and its
+// params are forgotten.
 func (l *Ledger) Close(e *Entry) {
+	switch e.Outcome {
+	case OutcomeRetryableFailure, OutcomeInputRequired, OutcomeAccepted:
+		e.Outcome = OutcomePermanentFailure
+	default:
+	}
 	e.forget()
 	l.touch(e)
 }

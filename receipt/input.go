@@ -107,9 +107,9 @@ func (e *Entry) NeedsInput() bool {
 	return e.State == StateParked && len(e.Inputs) > 0 && e.Inputs[len(e.Inputs)-1].Answer == nil
 }
 
-// Ask has an intent whose last attempt asks a person wait for the answer, for as
+// ask has an intent whose last attempt asks a person wait for the answer, for as
 // long as it takes.
-func (l *Ledger) Ask(e *Entry, question Data) {
+func (l *Ledger) ask(e *Entry, question Data) {
 	e.Inputs = append(slices.Clone(e.Inputs), Input{Question: question})
 	e.unaccept() // the attempt with the answer begins anew
 	l.park(e, NoDeadline)

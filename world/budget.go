@@ -4,7 +4,6 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // budgets are the accounts of the budgets that are not a cell's. An account is
@@ -17,9 +16,8 @@ type budgets struct {
 // accounts returns the accounts that an intent draws on; false: no budget bounds
 // it. Those of operators' cells are nobody's: an operator has no cell.
 func (g *gate) accounts(e *receipt.Entry) (governance.Accounts, bool) {
-	asker, _ := reducer.ParseCell(e.Intent.Cell) // names in the ledger have been parsed before
 	var a governance.Accounts
-	ofCap, ofCell, ofWorld := g.rules.gate.Budgeted(e.Intent.Cap, asker.Reducer)
+	ofCap, ofCell, ofWorld := g.rules.gate.Budgeted(e.Intent.Cap, reducerOf(e.Intent.Cell))
 	if ofCap {
 		if g.budgets.Caps == nil {
 			g.budgets.Caps = make(map[string]*governance.Account)
@@ -29,7 +27,7 @@ func (g *gate) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 		}
 		a.Cap = g.budgets.Caps[e.Intent.Cap]
 	}
-	if c := g.cells.get(asker); ofCell && c != nil {
+	if c := g.cells.named(e.Intent.Cell); ofCell && c != nil {
 		of := c.toAsk()
 		if of.account == nil {
 			of.account = new(governance.Account)
@@ -54,10 +52,8 @@ func (g *gate) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 // has been drawn yet.
 func (g *gate) drawn(e *receipt.Entry) governance.Accounts {
 	a := governance.Accounts{Cap: g.budgets.Caps[e.Intent.Cap], World: g.budgets.World}
-	if asker, err := reducer.ParseCell(e.Intent.Cell); err == nil {
-		if cell := g.cells.get(asker); cell != nil {
-			a.Cell = cell.asked().account
-		}
+	if c := g.cells.named(e.Intent.Cell); c != nil {
+		a.Cell = c.asked().account
 	}
 	return a
 }

@@ -80,9 +80,8 @@ func (p *past) carryOutAgain(f *effects, id journal.Seq) {
 // cancelledByCell reports whether the cell that asked for an intent, and waits for it, has
 // cancelled it: no attempt of it begins any more.
 func (r *roster) cancelledByCell(e *receipt.Entry) bool {
-	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := r.cells.get(asker)
-	return err == nil && c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
+	c := r.cells.named(e.Intent.Cell)
+	return c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
 }
 
 // setApart has the cell of an intent told its end apart, from a record on.

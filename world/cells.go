@@ -49,13 +49,30 @@ type cells struct {
 func (x *cells) get(id reducer.Cell) *cell {
 	x.name = append(append(append(x.name[:0], id.Reducer...), '/'), id.Key...)
 	c := x.here[string(x.name)]
-	if c == nil && x.shelved > 0 {
-		c = x.fetch(id)
+	if c == nil && x.wasLeft(hashOf(id)) {
+		c = x.fetch(string(x.name))
 	}
 	if c != nil {
 		c.used = true
 	}
 	return c
+}
+
+// named is get for who has the cell's name.
+func (x *cells) named(name string) *cell {
+	c := x.here[name]
+	if c == nil && x.wasLeft(hashOfText(name)) {
+		c = x.fetch(name)
+	}
+	if c != nil {
+		c.used = true
+	}
+	return c
+}
+
+// wasLeft reports whether a cell with the hash of its name may be on the shelf.
+func (x *cells) wasLeft(hash uint64) bool {
+	return x.shelved > 0 && (x.left == nil || x.left.Has(hash))
 }
 
 // len returns how many cells there are, and born how many of them something has reached.
@@ -64,11 +81,8 @@ func (x *cells) len() int { return len(x.here) + x.shelved }
 func (x *cells) born() int { return x.len() - x.unborn }
 
 // fetch takes a cell from the shelf, nil where it is not there.
-func (x *cells) fetch(id reducer.Cell) *cell {
-	if x.left != nil && !x.left.Has(hashOf(id)) {
-		return nil
-	}
-	c := x.peek(id.String())
+func (x *cells) fetch(name string) *cell {
+	c := x.peek(name)
 	if c != nil {
 		x.unshelve(c)
 	}

@@ -196,11 +196,7 @@ func (f *effects) unconfirmed(e *receipt.Entry) bool {
 // told returns the cell of an intent and the place in its mailbox of what ended
 // the intent, or -1.
 func (r *roster) told(e *receipt.Entry) (*cell, int) {
-	asker, err := reducer.ParseCell(e.Intent.Cell)
-	if err != nil {
-		return nil, -1
-	}
-	c := r.cells.get(asker)
+	c := r.cells.named(e.Intent.Cell)
 	if c == nil {
 		return nil, -1
 	}

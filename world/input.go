@@ -12,18 +12,6 @@ import (
 // An attempt that asks a person: its intent waits for the answer, which the next
 // attempt takes along.
 
-// asks has an intent wait for a person's answer. It reports whether it may: the
-// receipt asks something, the intent has not asked too often, and its cell still wants it.
-func (f *effects) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
-	if _, err := receipt.DecodeQuestion(r.Payload); err != nil || len(e.Inputs) >= receipt.MaxInputs || f.cancelledByCell(e) {
-		return false
-	}
-	f.wait(e, id)
-	f.ledger.Ask(e, r.Payload)
-	f.bindAnswer(e)
-	return true
-}
-
 // answerable returns why a decision cannot be the answer that an intent waits for, and sees to
 // the budget of the attempt that takes it along.
 func (d *decision) answerable() error {

@@ -108,74 +108,69 @@ func taskOf(work receipt.Work, e *receipt.Entry, attempt uint64) receipt.Task {
 	}}
 }
 
-// follows does what follows from the receipt of an attempt.
-func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
-	f.charge(e, r, id)
+// next is what follows from the receipt of an attempt. The zero value says that it is the last
+// word on its intent.
+type next struct {
+	goesOn   bool
+	unwanted bool            // nothing was attempted, and nobody waits for the intent any more
+	byCell   bool            // the cell that waits for it has cancelled it
+	makesUp  *receipt.Intent // nil: none does
+}
+
+// next decides what follows from the receipt of an attempt, and changes nothing. What was
+// given back counts as never attempted. What its cell has cancelled is not attempted again.
+func (f *effects) next(e *receipt.Entry, r *receipt.Receipt) (n next) {
+	var err error
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
 		if e.Accepted() != "" {
-			f.asksOn(e, r, id)
-			return nil
+			return next{goesOn: true}
 		}
-		if f.goesOn(e, r, id) {
-			return nil
-		}
-		e.Outcome = receipt.OutcomePermanentFailure
+		givenBack := r.GivenBack()
+		n.byCell, n.unwanted = f.cancelledByCell(e), givenBack && e.Abandoned && e.Attempt == e.Unused+1
+		n.goesOn = (givenBack || !n.byCell && f.attemptsLeft(e)) && (n.unwanted || n.byCell || f.mayGoOn(e))
 	case receipt.OutcomeCompensatable:
-		in, err := f.compensation(e, r)
-		if err != nil || in == nil {
-			break // it stays as it is: there is nothing to make up for it with
-		}
-		f.wait(e, id)
+		n.makesUp, err = f.compensation(e, r)
+		n.goesOn = err == nil && n.makesUp != nil // else it stays as it is
+	case receipt.OutcomeInputRequired:
+		_, err = receipt.DecodeQuestion(r.Payload)
+		n.goesOn = err == nil && len(e.Inputs) < receipt.MaxInputs && !f.cancelledByCell(e)
+	case receipt.OutcomeAccepted:
+		_, err = receipt.DecodeAccepted(r.Payload)
+		n.goesOn = err == nil
+	default:
+	}
+	return n
+}
+
+// follows does what follows from the receipt of an attempt.
+func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
+	f.charge(e, r, id)
+	n := f.next(e, r)
+	if !n.goesOn {
+		f.ledger.Close(e)
+		f.deliverReceipt(e, id, r.Status, r.Payload)
+		return nil
+	}
+	b := journal.IntentWaiting{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
+	f.note(journal.KindWaiting, id, &b)
+	if n.makesUp != nil {
 		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, r.Status, r.Payload)
 		f.ledger.Close(e)
-		return f.compensate(e, *in, id)
-	case receipt.OutcomeInputRequired:
-		if f.asks(e, r, id) {
-			return nil
-		}
-		e.Outcome = receipt.OutcomePermanentFailure
-	case receipt.OutcomeAccepted:
-		if f.accepts(e, r, id) {
-			return nil
-		}
-		e.Outcome = receipt.OutcomePermanentFailure
-	default: // it is the last word
+		return f.compensate(e, *n.makesUp, id)
 	}
-	f.ledger.Close(e)
-	f.deliverReceipt(e, id, r.Status, r.Payload)
-	return nil
-}
-
-// goesOn readies an intent for its next attempt, if it may have one. What was given
-// back counts as never attempted: where nothing else was, and nobody waits for the
-// intent any more, it is cancelled. What its cell has cancelled is not attempted again.
-func (f *effects) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
-	givenBack, byCell := r.GivenBack(), f.cancelledByCell(e)
-	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1
-	if !givenBack && (byCell || !f.attemptsLeft(e)) || !unwanted && !byCell && !f.mayGoOn(e) {
-		return false
-	}
-	f.wait(e, id)
-	if givenBack {
-		e.Unused++
-	}
-	f.ledger.Reopen(e, !givenBack)
+	f.ledger.GoOn(e, r)
 	switch {
-	case unwanted:
+	case e.NeedsInput():
+		f.bindAnswer(e)
+	case n.unwanted:
 		f.cancel(e, id)
-	case byCell:
+	case n.byCell:
 		f.endCancelled(e, id)
-	case !givenBack:
+	case !r.GivenBack():
 		f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	}
-	return true
-}
-
-// wait records that a receipt was not the last word on its intent.
-func (g *ground) wait(e *receipt.Entry, cause journal.Seq) {
-	b := journal.IntentWaiting{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
-	g.note(journal.KindWaiting, cause, &b)
+	return nil
 }
 
 // attemptsLeft reports whether an intent may be attempted again. Attempts that asked
@@ -270,11 +265,13 @@ func (f *effects) deliverReceipt(e *receipt.Entry, record journal.Seq, status re
 // bring delivers a receipt to the cell of an intent, if that waits for it: a
 // rollback may have led away. Operators have no cell.
 func (f *effects) bring(e *receipt.Entry, record journal.Seq, data journal.Data) {
-	asker, err := reducer.ParseCell(e.Intent.Cell)
-	if err != nil || asker.Reducer == reducer.Operator || e.Abandoned {
+	if isOperators(e) || e.Abandoned {
 		return
 	}
-	c := f.cellFor(asker)
+	c := f.cells.named(e.Intent.Cell)
+	if c == nil {
+		c = &cell{name: e.Intent.Cell, history: f.lineage}
+	}
 	if data = c.awaited(e.Intent.Key, data); f.isApart(e) {
 		data = cancelled(data)
 	}
@@ -303,9 +300,8 @@ func (f *effects) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 
 // awaits reports whether a cell waits for the end of its intent.
 func (r *roster) awaits(e *receipt.Entry) bool {
-	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := r.cells.get(asker)
-	return err == nil && c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
+	c := r.cells.named(e.Intent.Cell)
+	return c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
 }
 
 // receiptEvent returns the data of the event that brings a cell its receipt.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -127,8 +128,13 @@ func isOperators(e *receipt.Entry) bool {
 }
 
 func operatorsCell(name string) bool {
-	cell, err := reducer.ParseCell(name)
-	return err != nil || cell.Reducer == reducer.Operator
+	return reducerOf(name) == reducer.Operator
+}
+
+// reducerOf returns the name of the reducer of a cell with a name that has been parsed before.
+func reducerOf(name string) string {
+	of, _, _ := strings.Cut(name, "/")
+	return of
 }
 
 // undoing returns the intent that makes up for one that is left behind, or nil.
@@ -210,8 +216,7 @@ func (f *effects) cancel(e *receipt.Entry, cause journal.Seq) {
 // they waited for.
 func (p *past) repeatAnswers(f *effects, id journal.Seq) {
 	f.recalls = slices.DeleteFunc(f.recalls, func(r recall) bool {
-		asker, _ := reducer.ParseCell(f.ledger.Entry(r.Key).Intent.Cell)
-		c := f.cells.get(asker)
+		c := f.cells.named(f.ledger.Entry(r.Key).Intent.Cell)
 		return c == nil || c.changed > id
 	})
 	var ended []*receipt.Entry

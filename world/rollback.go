@@ -10,7 +10,6 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
@@ -248,10 +247,8 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 		k.settleTree() // checkRoot has put them there
 	}
 	for _, name := range p.core.Ready {
-		if cell, err := reducer.ParseCell(name); err == nil {
-			if c := k.cells.get(cell); c != nil {
-				k.scheduler.push(c)
-			}
+		if c := k.cells.named(name); c != nil {
+			k.scheduler.push(c)
 		}
 	}
 	k.rollbacks = append(k.rollbacks, turning{Record: id, To: journal.Seq(p.to.Record)})
