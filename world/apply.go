@@ -110,9 +110,6 @@ func (k *kernel) fits(next *rules) error {
 // apply writes a manifest.applied: next is in force from here on, nothing bounds it but its
 // own limits, and it takes over the states of the cells whose code changes.
 func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, Outcome, error) {
-	if k.tickOpen() {
-		return 0, Outcome{}, errTickOpen
-	}
 	p, err := k.proposals.Ready(b.Proposal, k.inForce())
 	if err != nil {
 		return 0, Outcome{}, fmt.Errorf("world: %w", err)
@@ -184,14 +181,4 @@ func (r *roster) otherCode(next *rules) []*cell {
 		was, is := r.rules.reducers[c.id().Reducer], next.reducers[c.id().Reducer]
 		return c.born && was != nil && is != nil && was.hash != is.hash
 	})
-}
-
-// unfinished returns the first effect of a kind that is under way; nil: none is.
-func (l *ledger) unfinished(kind string) *receipt.Entry {
-	for _, e := range l.Unfinished() {
-		if e.Intent.Kind == kind {
-			return e
-		}
-	}
-	return nil
 }

@@ -64,12 +64,3 @@ func (m *Moment) Budgets() []BudgetView {
 	}
 	return out
 }
-
-// holders returns the intents that something is reserved for, in their order.
-func (l *ledger) holders() []receipt.Entry {
-	var out []receipt.Entry
-	for _, e := range l.Holders() {
-		out = append(out, *e)
-	}
-	return out
-}

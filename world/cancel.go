@@ -77,13 +77,6 @@ func (p *past) carryOutAgain(f *effects, id journal.Seq) {
 	}
 }
 
-// cancelledByCell reports whether the cell that asked for an intent, and waits for it, has
-// cancelled it: no attempt of it begins any more.
-func (r *roster) cancelledByCell(e *receipt.Entry) bool {
-	c := r.cells.named(e.Intent.Cell)
-	return c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
-}
-
 // setApart has the cell of an intent told its end apart, from a record on.
 func (f *effects) setApart(e *receipt.Entry, since journal.Seq) {
 	e.Apart = append(e.Apart, uint64(since))
@@ -107,21 +100,6 @@ func (m *Moment) Cancelled(e *receipt.Entry, at journal.Seq) bool {
 	return m.k.isApartAt(e, at)
 }
 
-// endCancelled ends an intent that its cell has cancelled and that is not under way.
-func (f *effects) endCancelled(e *receipt.Entry, cause journal.Seq) {
-	status, code, why := receipt.StatusRejected, codeCancelled, "its cell cancelled it before the next attempt"
-	switch {
-	case e.Untouched():
-		status, why = receipt.StatusCancelled, "its cell cancelled it before anything was attempted"
-	case e.Uncertain:
-		code, why = codeInDoubt, "its cell cancelled it, and nobody can tell whether an attempt before happened"
-	}
-	payload := journal.Explanation(code, why)
-	id := f.writeEnded(e, cause, status, receipt.OutcomePermanentFailure, payload)
-	f.ledger.Withdraw(e, uint64(id))
-	f.deliverReceipt(e, id, status, payload)
-}
-
 // cancel has the receipts of some tags that wait, and are not told apart yet, be told
 // apart. It returns what brought them, by tag.
 func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
@@ -140,19 +118,6 @@ func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
 		}
 	}
 	return records
-}
-
-// takeBack takes a receipt out of the mailbox again, whose end the cell then waits for
-// as before, and returns what it would have been told.
-func (c *cell) takeBack(key receipt.Key, at int) journal.Data {
-	data := c.mail.all()[at].data
-	c.mail.remove(at)
-	c.await(key)
-	if isCancelled(data) {
-		c.asks.cancelled = append(c.asks.cancelled, key)
-		data = append(journal.Data{receiptHead}, data[1:len(data)-len(cancelledPair())]...)
-	}
-	return data
 }
 
 // tagOf returns the tag of a receipt event.

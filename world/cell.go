@@ -183,3 +183,35 @@ func askedFor(kind string, params journal.Data) asked {
 	h := canon.Sum(append(b, params...))
 	return asked(h[:16])
 }
+
+// await puts an intent on the list of those whose end a cell waits for.
+func (c *cell) await(key receipt.Key) {
+	of := c.toAsk()
+	of.awaits = append(of.awaits, key)
+}
+
+// awaited takes an intent off the list of those whose end a cell waits for, and returns
+// what the cell is told of it.
+func (c *cell) awaited(key receipt.Key, data journal.Data) journal.Data {
+	same := func(k receipt.Key) bool { return k == key }
+	of := c.toAsk()
+	of.awaits = slices.DeleteFunc(of.awaits, same)
+	if slices.Contains(of.cancelled, key) {
+		of.cancelled = slices.DeleteFunc(of.cancelled, same)
+		return cancelled(data)
+	}
+	return data
+}
+
+// takeBack takes a receipt out of the mailbox again, whose end the cell then waits for
+// as before, and returns what it would have been told.
+func (c *cell) takeBack(key receipt.Key, at int) journal.Data {
+	data := c.mail.all()[at].data
+	c.mail.remove(at)
+	c.await(key)
+	if isCancelled(data) {
+		c.asks.cancelled = append(c.asks.cancelled, key)
+		data = append(journal.Data{receiptHead}, data[1:len(data)-len(cancelledPair())]...)
+	}
+	return data
+}

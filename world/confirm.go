@@ -193,18 +193,6 @@ func (f *effects) unconfirmed(e *receipt.Entry) bool {
 	return at >= 0
 }
 
-// told returns the cell of an intent and the place in its mailbox of what ended
-// the intent, or -1.
-func (r *roster) told(e *receipt.Entry) (*cell, int) {
-	c := r.cells.named(e.Intent.Cell)
-	if c == nil {
-		return nil, -1
-	}
-	return c, slices.IndexFunc(c.mail.all(), func(x mail) bool {
-		return x.record == journal.Seq(e.Finished) && x.name == reducer.ReceiptEvent
-	})
-}
-
 // confirm takes what a verifier or a person says about a recorded result. It
 // may come inside a tick: a result has to be confirmed before it is handled.
 func (f *effects) confirm(b journal.Confirmed) error {
@@ -286,9 +274,6 @@ func (f *effects) endUnconfirmed(e *receipt.Entry, reason string, cause journal.
 
 // rotated notes that receipts are signed with another key.
 func (k *kernel) rotated(b journal.KeysRotated) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	b.V = journal.BodyVersion
 	k.noteInput(journal.KindRotated, &b)
 	return nil

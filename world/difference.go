@@ -114,15 +114,6 @@ func (c *cell) looksLike(o *cell) bool {
 		slices.EqualFunc(c.mail.all(), o.mail.all(), sameMail)
 }
 
-// standing returns the intents that somebody waits for or was told of, sorted by
-// what they ask for, but for those of cells that are left out; of those that ask for the same
-// the older first.
-func (l *ledger) standing(left map[string]bool) []*receipt.Entry {
-	out := l.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !left[e.Intent.Cell] }) // in the order of their intents
-	slices.SortStableFunc(out, byRequest)
-	return out
-}
-
 func byRequest(a, b *receipt.Entry) int {
 	return cmp.Or(
 		strings.Compare(a.Intent.Cell, b.Intent.Cell),

@@ -140,6 +140,13 @@ func (k *folding) follow(s journal.Scanned) error {
 // apply gives a recorded input to the kernel. The frequent kinds are read
 // straight from the payload, which is known to be canonical.
 func (k *folding) apply(rec *journal.Record) error {
+	switch rec.Kind {
+	case journal.KindFinished, journal.KindLate, journal.KindExpired, journal.KindDue, journal.KindConfirmed: // they come at barriers
+	default:
+		if k.tickOpen() {
+			return errTickOpen
+		}
+	}
 	r := canon.NewReader(rec.Payload)
 	switch rec.Kind {
 	case journal.KindSubmitted:

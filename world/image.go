@@ -147,20 +147,6 @@ func (r *roster) imageCells() (out []journal.CellVersion, err error) {
 	return out, nil
 }
 
-// imageIntents returns the intents that changed since the last image.
-func (l *ledger) imageIntents() (out []journal.IntentVersion) {
-	var b []byte
-	for e, first := range l.TakeDirty() {
-		if cap(b)-len(b) < len(e.Intent.Params)+arenaBytes/64 {
-			b = make([]byte, 0, arenaBytes+len(e.Intent.Params))
-		}
-		start := len(b)
-		b = e.Append(b)
-		out = append(out, journal.IntentVersion{Key: e.Intent.Key.Hash, First: first, Bytes: b[start:len(b):len(b)]})
-	}
-	return out
-}
-
 // appendImage appends the canonical bytes of an imageCell, whose keys are in
 // canonical order: the shorter first. By hand, because a checkpoint writes every
 // cell that changed; a test holds it equal to the library's.

@@ -81,27 +81,6 @@ func (d *decision) inPlaceOf() (*receipt.Intent, error) {
 	return &in, d.mayAsk(&in)
 }
 
-// deniedInHistory reports whether the history that goes on has asked for an intent, and it
-// was denied, or edited, before anything was attempted.
-func (l *ledger) deniedInHistory(e *receipt.Entry) bool {
-	return e.State == receipt.StateDenied && l.askedIn(e, l.last)
-}
-
-// lastEdit returns what the editing of an intent has led to in the history that goes on: the
-// intent itself where nobody has edited it.
-func (l *ledger) lastEdit(e *receipt.Entry) *receipt.Entry {
-	edits := l.Select(func(x *receipt.Entry) bool {
-		behind, of := strings.CutPrefix(string(x.Intent.Step), string(e.Intent.Step))
-		return of && strings.HasPrefix(behind, stepEdited) && l.askedIn(x, l.last)
-	})
-	for _, x := range edits { // in the order in which they were asked for
-		if x.Intent.Step == e.Intent.Step+stepEdited {
-			e = x
-		}
-	}
-	return e
-}
-
 // triable returns why an intent that failed for good cannot be asked for again: what may have
 // happened takes somebody who says that it did not.
 func (d *decision) triable() error {

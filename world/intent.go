@@ -3,7 +3,6 @@ package world
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -90,14 +89,6 @@ func (f *effects) park(in receipt.Intent, rules []string, why string, cause jour
 	return e
 }
 
-// approvalDeadline returns the tick at which what is parked now is denied; of what a fork holds, none.
-func (g *gate) approvalDeadline(kind string) uint64 {
-	if g.holds(kind) {
-		return receipt.NoDeadline
-	}
-	return uint64(g.now.Plus(g.rules.manifest.Defaults.ApprovalTTL))
-}
-
 // writeParked writes that an intent is parked, with what b says of why, and returns what an
 // approval is bound to.
 func (g *ground) writeParked(in *receipt.Intent, b journal.IntentParked, cause journal.Seq) (journal.Seq, *receipt.Seen) {
@@ -107,44 +98,6 @@ func (g *ground) writeParked(in *receipt.Intent, b journal.IntentParked, cause j
 	b.Seen = governance.Seen(g.rules.manifest, b.Kind, b.Cap, b.Rules)
 	return g.note(journal.KindParked, cause, &b), &b.Seen
 }
-
-// decide asks the gate about an intent. in.Cap is the capability asked for.
-func (g *gate) decide(asker reducer.Cell, in *receipt.Intent, approved bool) governance.Decision {
-	return g.decideOn(asker, in, governance.Request{Cap: in.Cap, Approved: approved})
-}
-
-// decideOn asks the gate. asked is what only whoever asks for the intent knows of it.
-func (g *gate) decideOn(asker reducer.Cell, in *receipt.Intent, asked governance.Request) governance.Decision {
-	req := &g.request
-	*req = asked
-	req.World, req.Cell, req.Time = g.rules.manifest.World, asker, g.now
-	req.Kind, req.Params, req.Tag = in.Kind, in.Params, in.Tag
-	req.Context, req.Caps, req.Accounts = g.rules.guard.context(), g.budgets.Caps, governance.Accounts{World: g.budgets.World}
-	if c := g.cells.get(asker); c != nil {
-		req.Accounts.Cell = c.asked().account
-		if req.Step == 0 {
-			req.Step = c.n
-		}
-	}
-	g.rules.guard.item(len(in.Params), "params of", in.Kind, g.last)
-	if g.over() {
-		return governance.Decision{} // of which nothing will be left
-	}
-	if d, denied := g.paramsBreak(in.Kind, in.Params); denied {
-		return d
-	}
-	d := g.rules.gate.Decide(req)
-	if d.Verdict == governance.Allow && !req.Approved && g.holds(in.Kind) {
-		d.Verdict, d.Rules = governance.RequireApproval, append(d.Rules, ruleOnHold)
-	}
-	return d
-}
-
-// holds reports whether effects of a kind wait for a person, whatever the rules say: in a fork.
-func (g *gate) holds(kind string) bool { return g.onHold && !slices.Contains(g.live, kind) }
-
-// ruleOnHold has the effects of a fork wait for a person.
-const ruleOnHold = "fork_on_hold"
 
 func (g *ground) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {
 	g.emitted = journal.IntentEmitted{
@@ -165,9 +118,6 @@ func (g *ground) writeDenied(in *receipt.Intent, code governance.Code, reason st
 // submitEffect takes an effect that a person asks for. It goes the road of any
 // other; its receipt reaches no cell.
 func (f *effects) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
-	if f.tickOpen() {
-		return receipt.Key{}, errTickOpen
-	}
 	if err := manifest.CheckKey(b.Actor); err != nil {
 		return receipt.Key{}, refuse(ErrBadKey, "actor", "%v", err)
 	}

@@ -61,9 +61,6 @@ func (k *kernel) create(c journal.Created) {
 // submit takes an event from outside. It goes into mailboxes at once, or at
 // the tick due if that is still to come.
 func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, due manifest.Tick, key *SubmitKey) (journal.Seq, error) {
-	if k.tickOpen() {
-		return 0, errTickOpen
-	}
 	rule, err := k.rules.event(name)
 	if err != nil {
 		return 0, err
@@ -183,9 +180,6 @@ func (k *kernel) begin(to manifest.Tick, still bool) {
 
 // resume lets a parked cell go on, with the event that failed or without it.
 func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	c := k.cells.get(id)
 	if c == nil {
 		return refuse(ErrNoCell, "cell", "%s", id)

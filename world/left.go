@@ -203,15 +203,6 @@ func (p *past) settleHistory(f *effects) {
 	}
 }
 
-// cancel ends an intent of which nothing was attempted. Nobody is told: nobody
-// waits.
-func (f *effects) cancel(e *receipt.Entry, cause journal.Seq) {
-	f.release(e)
-	why := journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted")
-	id := f.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
-	f.ledger.Cancel(e, uint64(id))
-}
-
 // repeatAnswers has cells hear what became, since the snapshot, of the intents that
 // they waited for.
 func (p *past) repeatAnswers(f *effects, id journal.Seq) {

@@ -214,9 +214,6 @@ func (m *Moment) ReportOf(proposal uint64) (*governance.Report, error) {
 }
 
 func (k *kernel) propose(b journal.ManifestProposed) (uint64, error) {
-	if k.tickOpen() {
-		return 0, errTickOpen
-	}
 	if b.Actor == "" {
 		return 0, refuse(ErrNoReason, "actor", "say who proposes it")
 	}
@@ -233,9 +230,6 @@ func (k *kernel) propose(b journal.ManifestProposed) (uint64, error) {
 }
 
 func (k *kernel) shadowed(b journal.ManifestShadowed) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	if b.Actor == "" {
 		return refuse(ErrNoReason, "actor", "say who had it shadowed")
 	}
@@ -266,9 +260,6 @@ func (k *kernel) shadowed(b journal.ManifestShadowed) error {
 }
 
 func (k *kernel) approveProposal(b journal.ManifestApproved) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	if b.Actor == "" {
 		return refuse(ErrNoReason, "actor", "say who approves it")
 	}
@@ -297,9 +288,6 @@ func (k *kernel) withdraw(b journal.ManifestWithdrawn) error {
 }
 
 func (k *kernel) endProposal(kind journal.Kind, n uint64, stage governance.Stage, actor, reason string, b journal.Body) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	if actor == "" {
 		return refuse(ErrNoReason, "actor", "say who does it")
 	}

@@ -131,22 +131,3 @@ func (f *effects) recorded(h journal.History, e *receipt.Entry) (receipt.Status,
 func madeUpFor() journal.Data {
 	return journal.Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
 }
-
-// await puts an intent on the list of those whose end a cell waits for.
-func (c *cell) await(key receipt.Key) {
-	of := c.toAsk()
-	of.awaits = append(of.awaits, key)
-}
-
-// awaited takes an intent off the list of those whose end a cell waits for, and returns
-// what the cell is told of it.
-func (c *cell) awaited(key receipt.Key, data journal.Data) journal.Data {
-	same := func(k receipt.Key) bool { return k == key }
-	of := c.toAsk()
-	of.awaits = slices.DeleteFunc(of.awaits, same)
-	if slices.Contains(of.cancelled, key) {
-		of.cancelled = slices.DeleteFunc(of.cancelled, same)
-		return cancelled(data)
-	}
-	return data
-}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -147,20 +146,6 @@ func (g *gate) mustAsk(e *receipt.Entry, d *governance.Decision) string {
 		return "the policies that require approval are not those of when a person was asked"
 	}
 	return ""
-}
-
-// bindAnswer binds the answer to a question to what has asked it, where no approval does. It
-// approves nothing: no policies have this digest.
-func (f *effects) bindAnswer(e *receipt.Entry) {
-	if e.Seen != nil {
-		return
-	}
-	seen := governance.Seen(f.rules.manifest, e.Intent.Kind, e.Intent.Cap, nil)
-	seen.Rules = canon.Sum(nil)
-	if e.Started < uint64(f.since) { // it was asked under rules that are gone
-		seen.Effect = seen.Rules
-	}
-	e.Seen = &seen
 }
 
 // parkedAt returns the record by which an intent is parked, 0 of one that is not.

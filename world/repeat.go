@@ -1,8 +1,6 @@
 package world
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -24,15 +22,6 @@ import (
 // that a rollback left behind.
 const possibleRepeat = "possible_repeat"
 
-// repeated returns the intent that was left behind and that another one repeats, or
-// nil.
-func (l *ledger) repeated(in *receipt.Intent) *receipt.Entry {
-	if !l.HasLeft() {
-		return nil
-	}
-	return l.Left(in, l.waived)
-}
-
 // waived reports whether the history of now has a rollback with fresh effects that
 // left an intent behind: what follows is meant anew. What was cancelled then and let
 // go by a later history was not left by it.
@@ -46,12 +35,6 @@ func (g *ground) waived(e *receipt.Entry) bool {
 // to a record.
 func (h *histories) askedIn(e *receipt.Entry, of journal.Seq) bool {
 	return slices.ContainsFunc(e.AskedNow(), func(record uint64) bool { return h.inHistory(journal.Seq(record), of) })
-}
-
-// resultIn reports whether an intent of the history that led to a record has the
-// result of e: that history counts on it.
-func (l *ledger) resultIn(e *receipt.Entry, of journal.Seq) bool {
-	return slices.ContainsFunc(l.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && l.askedIn(x, of) })
 }
 
 // askRepeat takes an effect that repeats what a rollback left behind. It reports
@@ -78,32 +61,6 @@ func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, ste
 	return true
 }
 
-// hasResult reports whether what was left behind has a result that another intent
-// can get: it happened, and nobody is making up for it.
-func (l *ledger) hasResult(left *receipt.Entry) bool {
-	return left.State == receipt.StateCommitted && left.Held == nil
-}
-
-// notReusable says why an intent cannot get the result of what it repeats; empty: it
-// can.
-func (l *ledger) notReusable(e *receipt.Entry) string {
-	if e.Repeats == nil {
-		return "it repeats nothing that a rollback left behind"
-	}
-	left := l.Entry(*e.Repeats)
-	switch key := left.Intent.Key; {
-	case left.State != receipt.StateCommitted:
-		return fmt.Sprintf("%s has no result: it is %s", key, cmp.Or(string(left.Outcome), string(left.State)))
-	case left.Held != nil:
-		return fmt.Sprintf("%s is being made up for", key)
-	case !left.Abandoned:
-		return fmt.Sprintf("%s is part of the history again", key)
-	case l.Claimed(left):
-		return fmt.Sprintf("another intent stands for %s already", key)
-	}
-	return ""
-}
-
 // reuse ends an intent with what the one that it repeats came to.
 func (f *effects) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := f.ledger.Entry(*e.Repeats)
@@ -111,13 +68,4 @@ func (f *effects) reuse(e *receipt.Entry, cause journal.Seq) {
 	id := f.writeEnded(e, cause, receipt.StatusOK, left.Outcome, why)
 	f.ledger.Reuse(e, left.Outcome, uint64(id))
 	f.recall(e, id)
-}
-
-// doneBy returns the intent that did what another one stands for: itself, or the
-// one whose result it took.
-func (l *ledger) doneBy(e *receipt.Entry) *receipt.Entry {
-	if e.Reused {
-		return l.Entry(*e.Repeats)
-	}
-	return e
 }

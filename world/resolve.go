@@ -28,9 +28,6 @@ type decision struct {
 // resolve takes a decision about a parked intent or one in doubt. Another
 // attempt that it allows is granted with the next tick.
 func (f *effects) resolve(b journal.Resolved) error {
-	if f.tickOpen() {
-		return errTickOpen
-	}
 	d := decision{effects: f, Resolved: b, e: f.ledger.Entry(b.Key)}
 	if err := d.check(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -139,4 +140,29 @@ func (r *roster) touch(c *cell) {
 func (r *roster) tickOpen() bool {
 	return r.scheduler.left > 0 ||
 		r.inTick && r.scheduler.ready() > 0 && r.handled < r.rules.manifest.Limits.EventsPerTick
+}
+
+// cancelledByCell reports whether the cell that asked for an intent, and waits for it, has
+// cancelled it: no attempt of it begins any more.
+func (r *roster) cancelledByCell(e *receipt.Entry) bool {
+	c := r.cells.named(e.Intent.Cell)
+	return c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
+}
+
+// awaits reports whether a cell waits for the end of its intent.
+func (r *roster) awaits(e *receipt.Entry) bool {
+	c := r.cells.named(e.Intent.Cell)
+	return c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
+}
+
+// told returns the cell of an intent and the place in its mailbox of what ended
+// the intent, or -1.
+func (r *roster) told(e *receipt.Entry) (*cell, int) {
+	c := r.cells.named(e.Intent.Cell)
+	if c == nil {
+		return nil, -1
+	}
+	return c, slices.IndexFunc(c.mail.all(), func(x mail) bool {
+		return x.record == journal.Seq(e.Finished) && x.name == reducer.ReceiptEvent
+	})
 }

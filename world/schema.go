@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/schema"
 	"github.com/worldkernel/worldkernel/journal"
@@ -70,18 +69,4 @@ func (r *rules) compileParams(effect string, def *manifest.Effect, blobs journal
 		return nil, nil, fmt.Errorf("world: effect %s: %w", effect, err)
 	}
 	return s, source, nil
-}
-
-// paramsBreak returns the denial of params that break their kind's schema.
-func (g *gate) paramsBreak(effect string, params journal.Data) (governance.Decision, bool) {
-	rule := g.rules.effects[effect]
-	if rule == nil || rule.params == nil {
-		return governance.Decision{}, false
-	}
-	field, what, ok := rule.params.check(params)
-	if ok {
-		return governance.Decision{}, false
-	}
-	at := "params" + strings.TrimPrefix(field, "data")
-	return governance.Decision{Code: governance.CodeBadParams, Reason: fmt.Sprintf("%s: %s", at, what)}, true
 }

@@ -95,9 +95,6 @@ func (w *World) input(ctx context.Context, f func() error) (journal.Seq, error) 
 
 // snapshot writes a snapshot.created. Its image is the kernel right after it.
 func (k *kernel) snapshot(b journal.SnapshotCreated) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	if b.Name == "" {
 		b.Name = k.catalog.NextName()
 	}
@@ -127,9 +124,6 @@ func (k *kernel) maxSnapshots() uint64 {
 }
 
 func (k *kernel) pin(b journal.SnapshotPinned) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	if err := k.catalog.Pin(b.Name, b.Pinned); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
@@ -139,9 +133,6 @@ func (k *kernel) pin(b journal.SnapshotPinned) error {
 }
 
 func (k *kernel) prune(b journal.SnapshotPruned) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
 	if err := k.catalog.Prune(b.Name); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
@@ -151,9 +142,6 @@ func (k *kernel) prune(b journal.SnapshotPruned) error {
 }
 
 func (k *kernel) retain(b journal.SnapshotRetention) ([]string, error) {
-	if k.tickOpen() {
-		return nil, errTickOpen
-	}
 	if b.Max == 0 {
 		return nil, refuse(ErrRetention, "max", "0")
 	}

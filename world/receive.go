@@ -1,0 +1,194 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// receipts reads receipts, and says which are genuine.
+type receipts struct {
+	*ground
+
+	keys     *receipt.Keyring // nil: receipts are not verified, see Replay
+	decoder  receipt.Decoder
+	received receipt.Receipt // see genuine
+}
+
+// receive takes a receipt: it ends the attempt that it answers, and the intent
+// unless another attempt or a compensation follows.
+func (f *effects) receive(data []byte) (journal.Seq, error) {
+	r, err := f.genuine(data)
+	if err != nil {
+		return 0, err
+	}
+	return f.answered(r, data)
+}
+
+// receiveChecked is receive for a receipt that the kernel's own keyring has found genuine.
+func (f *effects) receiveChecked(c *receipt.Checked) (journal.Seq, error) {
+	if err := f.withinLimit(c.Bytes()); err != nil {
+		return 0, err
+	}
+	if c.Receipt().World != f.id { // the parent's
+		return f.receive(c.Bytes())
+	}
+	return f.answered(c.Receipt(), c.Bytes())
+}
+
+// answered takes a genuine receipt.
+func (f *effects) answered(r *receipt.Receipt, data []byte) (journal.Seq, error) {
+	switch err := f.ledger.Check(r); {
+	case errors.Is(err, receipt.ErrLate):
+		b := journal.Late{Version: journal.V(journal.BodyVersion), Receipt: data}
+		id := f.note(journal.KindLate, 0, &b)
+		f.ledger.Late(r)
+		f.tasks = append(f.tasks, taskOf(receipt.Forget, f.ledger.Entry(r.Key), r.Attempt))
+		return id, nil
+	case err != nil:
+		return 0, err
+	}
+	return f.finish(r, data)
+}
+
+// withinLimit refuses a receipt that is too large.
+func (s *receipts) withinLimit(data []byte) error {
+	if most := s.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
+		return fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
+	}
+	return nil
+}
+
+// genuine returns a receipt that was signed for this world, for whichever attempt. It
+// stays until the next is asked about.
+func (s *receipts) genuine(data []byte) (*receipt.Receipt, error) {
+	if err := s.withinLimit(data); err != nil {
+		return nil, err
+	}
+	r := &s.received
+	if err := s.decoder.Decode(data, r); err != nil {
+		return nil, err
+	}
+	if r.World != s.id {
+		return nil, receipt.ErrWrongWorld
+	}
+	if s.keys == nil || s.keys.World() != s.id { // the parent's: the chain root that the fork names covers it
+		return r, nil
+	}
+	if err := s.keys.Verify(r); err != nil && (!s.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
+		return nil, err
+	}
+	return r, nil
+}
+
+// finish ends the attempt in flight that a receipt answers. data is what the
+// journal is to hold of it.
+func (f *effects) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
+	f.finished = journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
+	id := f.note(journal.KindFinished, 0, &f.finished)
+	e := f.ledger.Finish(r, uint64(id))
+	f.tasks = append(f.tasks, taskOf(receipt.Forget, e, e.Attempt))
+	if err := f.follows(e, r, id); err != nil {
+		return 0, err
+	}
+	f.grantAtBarrier()
+	return id, nil
+}
+
+// next is what follows from the receipt of an attempt. The zero value says that it is the last
+// word on its intent.
+type next struct {
+	goesOn   bool
+	unwanted bool            // nothing was attempted, and nobody waits for the intent any more
+	byCell   bool            // the cell that waits for it has cancelled it
+	makesUp  *receipt.Intent // nil: none does
+}
+
+// nextOf decides what follows from the receipt of an attempt, and changes nothing. What was
+// given back counts as never attempted. What its cell has cancelled is not attempted again.
+// Attempts that ask the outside about what it has accepted do nothing else, so they need
+// nothing of budgets, and go on until there is an answer.
+func (f *effects) nextOf(e *receipt.Entry, r *receipt.Receipt) (n next) {
+	var err error
+	switch e.Outcome {
+	case receipt.OutcomeRetryableFailure:
+		if e.Accepted() != "" {
+			return next{goesOn: true}
+		}
+		givenBack := r.GivenBack()
+		n.byCell, n.unwanted = f.cancelledByCell(e), givenBack && e.Abandoned && e.Attempt == e.Unused+1
+		n.goesOn = (givenBack || !n.byCell && f.attemptsLeft(e)) && (n.unwanted || n.byCell || f.mayGoOn(e))
+	case receipt.OutcomeCompensatable:
+		n.makesUp, err = f.compensation(e, r)
+		n.goesOn = err == nil && n.makesUp != nil // else it stays as it is
+	case receipt.OutcomeInputRequired:
+		_, err = receipt.DecodeQuestion(r.Payload)
+		n.goesOn = err == nil && len(e.Inputs) < receipt.MaxInputs && !f.cancelledByCell(e)
+	case receipt.OutcomeAccepted:
+		_, err = receipt.DecodeAccepted(r.Payload)
+		n.goesOn = err == nil
+	default:
+	}
+	return n
+}
+
+// follows does what follows from the receipt of an attempt.
+func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
+	f.charge(e, r, id)
+	n := f.nextOf(e, r)
+	if !n.goesOn {
+		f.ledger.Close(e)
+		f.deliverReceipt(e, id, r.Status, r.Payload)
+		return nil
+	}
+	b := journal.IntentWaiting{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
+	f.note(journal.KindWaiting, id, &b)
+	if n.makesUp != nil {
+		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, r.Status, r.Payload)
+		f.ledger.Close(e)
+		return f.compensate(e, *n.makesUp, id)
+	}
+	f.ledger.GoOn(e, r)
+	switch {
+	case e.NeedsInput():
+		f.bindAnswer(e)
+	case n.unwanted:
+		f.cancel(e, id)
+	case n.byCell:
+		f.endCancelled(e, id)
+	case !r.GivenBack():
+		f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
+	}
+	return nil
+}
+
+// attemptsLeft reports whether an intent may be attempted again. Attempts that asked
+// a person, or the outside about what it has accepted, do not count.
+func (f *effects) attemptsLeft(e *receipt.Entry) bool {
+	return e.Attempt-e.Unused-e.Polls()-uint64(len(e.Inputs)) < f.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
+}
+
+// bindAnswer binds the answer to a question to what has asked it, where no approval does. It
+// approves nothing: no policies have this digest.
+func (f *effects) bindAnswer(e *receipt.Entry) {
+	if e.Seen != nil {
+		return
+	}
+	seen := governance.Seen(f.rules.manifest, e.Intent.Kind, e.Intent.Cap, nil)
+	seen.Rules = canon.Sum(nil)
+	if e.Started < uint64(f.since) { // it was asked under rules that are gone
+		seen.Effect = seen.Rules
+	}
+	e.Seen = &seen
+}
+
+// taskOf is a task about an attempt that takes no more than its key and kind.
+func taskOf(work receipt.Work, e *receipt.Entry, attempt uint64) receipt.Task {
+	return receipt.Task{Work: work, Permit: receipt.Permit{
+		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: attempt,
+	}}
+}
