@@ -27,12 +27,11 @@ type holder struct {
 // holds every capability. The name of a grant that the manifest does not define
 // is a capability that covers nothing.
 func holdersOf(m *manifest.Manifest) map[string]*holder {
-	parsers := parsers()
 	grantsOf := func(names []string) []grant {
 		out := make([]grant, len(names))
 		for i, name := range names {
 			c := m.Caps[name]
-			out[i] = grant{name: name, Cap: c, parse: parsers[c.Type]}
+			out[i] = grant{name: name, Cap: c, parse: adapterOf(c.Type).parse}
 		}
 		return out
 	}

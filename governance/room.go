@@ -119,7 +119,7 @@ func room(scopes *[3]scope, e *manifest.Effect, has receipt.Cost) (need receipt.
 				continue
 			}
 			ask, known := most(e, u)
-			known = known || !uses(e.Adapter, u)
+			known = known || !canUse(e.Adapter, u)
 			*u.Of(&need) = satSub(ask, *u.Of(&has))
 			if !known || ask > s.rest(u) {
 				short = append(short, Shortage{Of: s.of, Unit: u, Left: s.rest(u), Ask: ask, Unknown: !known, Gone: true, Renews: s.renews})
@@ -131,16 +131,10 @@ func room(scopes *[3]scope, e *manifest.Effect, has receipt.Cost) (need receipt.
 	return need, short
 }
 
-// uses reports whether effects of an adapter can use a unit, as far as that is known.
-func uses(adapter string, u Unit) bool {
-	switch adapter {
-	case manifest.CapFile:
-		return u == UnitCalls || u == UnitBytes
-	case manifest.CapHTTP, manifest.CapExec, manifest.CapMCP: // what they reach may cost money
-		return u != UnitTokens
-	default:
-		return true
-	}
+// canUse reports whether effects of an adapter can use a unit, as far as that is known.
+func canUse(adapter string, u Unit) bool {
+	uses := adapterOf(adapter).uses
+	return uses == nil || uses(u)
 }
 
 func firstGone(all []Shortage) *Shortage {

@@ -18,41 +18,6 @@ type target interface {
 // capability can allow.
 type parser func(config, params canon.Raw) (target, error)
 
-// parsers returns the parser of each type of capability but CapAny.
-func parsers() map[string]parser {
-	return map[string]parser{
-		manifest.CapHTTP: parserOf(ParseHTTP),
-		manifest.CapFile: parserOf(ParseFile),
-		manifest.CapExec: parserOf(ParseExec),
-		manifest.CapLLM:  parserOf(ParseLLM),
-		manifest.CapMCP:  parserOf(ParseMCP),
-	}
-}
-
-// Reads reports whether an effect only reads, so that nothing outside is other than
-// before: as its class says or, without one, as the method of the http effect or the
-// operation of the file effect does. What declares a compensation leaves something
-// behind. Where it is not sure the answer is no.
-func Reads(e *manifest.Effect, params canon.Raw) bool {
-	if e.Compensate != nil || e.Class != "" {
-		return e.Compensate == nil && e.Class == manifest.ClassRead
-	}
-	switch e.Adapter {
-	case manifest.CapHTTP:
-		t, err := ParseHTTP(e.Config, params)
-		return err == nil && (t.Method == "GET" || t.Method == "HEAD" || t.Method == "OPTIONS")
-	case manifest.CapFile:
-		t, err := ParseFile(e.Config, params)
-		return err == nil && (t.Op == FileRead || t.Op == FileList)
-	default:
-		return false
-	}
-}
-
-func parserOf[T target](parse func(config, params canon.Raw) (T, error)) parser {
-	return func(config, params canon.Raw) (target, error) { return parse(config, params) }
-}
-
 // touched is the target of one request, worked out for the first grant that
 // asks: none of type any does.
 type touched struct {

@@ -186,3 +186,25 @@ func matchArg(pattern, arg string) bool {
 	}
 	return strings.HasSuffix(arg, last)
 }
+
+func execAdapter() adapter {
+	return adapter{
+		parse: func(config, params canon.Raw) (target, error) { return ParseExec(config, params) },
+		uses:  butTokens,
+		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+			t, err := ParseExec(config, nil)
+			if err != nil {
+				return nil, nil
+			}
+			t.Args = t.Args[:t.Fixed]
+			return t.Allowed(p), []Code{CodeProgramNotAllowed, CodeArgNotAllowed}
+		},
+		needs: func(config canon.Raw) (Needs, error) {
+			t, err := ParseExec(config, nil)
+			if err != nil {
+				return Needs{}, err
+			}
+			return Needs{Program: append([]string{t.Program}, t.Args[:t.Fixed]...), Env: t.Env, Open: t.Fixed < len(t.Args)}, nil
+		},
+	}
+}

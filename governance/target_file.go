@@ -260,3 +260,28 @@ func deviceName(segment string) bool {
 	}
 	return found && (len(port) == 1 && port >= "0" && port <= "9" || port == "¹" || port == "²" || port == "³")
 }
+
+func fileAdapter() adapter {
+	return adapter{
+		parse: func(config, params canon.Raw) (target, error) { return ParseFile(config, params) },
+		uses:  func(u Unit) bool { return u == UnitCalls || u == UnitBytes },
+		reads: func(config, params canon.Raw) bool {
+			t, err := ParseFile(config, params)
+			return err == nil && (t.Op == FileRead || t.Op == FileList)
+		},
+		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+			t, err := parseFileConfig(config)
+			if err != nil {
+				return nil, nil
+			}
+			if t.Op == "" && !slices.Contains(p.Access, "read") {
+				t.Op = FileWrite
+			}
+			return t.Allowed(p), []Code{CodeRootNotAllowed, CodeAccessNotAllowed}
+		},
+		needs: func(config canon.Raw) (Needs, error) {
+			root, _, err := textOf(config, "root")
+			return Needs{Root: path.Clean(root)}, err
+		},
+	}
+}

@@ -367,3 +367,58 @@ func (t *HTTPTarget) below(pattern string) bool {
 	name, err := canonicalHost(name)
 	return err == nil && strings.HasSuffix(t.Host, "."+name)
 }
+
+func httpAdapter() adapter {
+	return adapter{
+		parse: func(config, params canon.Raw) (target, error) { return ParseHTTP(config, params) },
+		uses:  butTokens,
+		reads: func(config, params canon.Raw) bool {
+			t, err := ParseHTTP(config, params)
+			return err == nil && (t.Method == "GET" || t.Method == "HEAD" || t.Method == "OPTIONS")
+		},
+		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+			t, err := ParseHTTP(config, nil)
+			if err != nil {
+				return nil, nil
+			}
+			t.leave(p, config)
+			return t.Allowed(p), []Code{CodeSchemeNotAllowed, CodeHostNotAllowed, CodePortNotAllowed, CodeMethodNotAllowed, CodePathNotAllowed}
+		},
+		needs: func(config canon.Raw) (Needs, error) {
+			address, fixed, err := textOf(config, "url")
+			if err != nil || !fixed {
+				return Needs{Roaming: true}, err
+			}
+			return goesTo(address)
+		},
+	}
+}
+
+// ParseAddress returns the target of a request to an address, in canonical form.
+func ParseAddress(address string) (*HTTPTarget, error) {
+	params, err := canon.Marshal(map[string]string{"url": address})
+	if err != nil {
+		return nil, err
+	}
+	return ParseHTTP(nil, params)
+}
+
+// goesTo returns the needs of an effect that goes to an address.
+func goesTo(address string) (Needs, error) {
+	t, err := ParseAddress(address)
+	if err != nil {
+		return Needs{}, err
+	}
+	return Needs{To: t.URL}, nil
+}
+
+// textOf returns a text of a config, and whether it is there.
+func textOf(config canon.Raw, key string) (string, bool, error) {
+	item, err := canon.Lookup(config, key)
+	if err != nil {
+		return "", false, nil // it is not
+	}
+	r := canon.NewReader(item)
+	s := r.Text()
+	return s, true, r.Close()
+}

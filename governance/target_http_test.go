@@ -253,7 +253,7 @@ func TestHeadersAreComparedAsServersDo(t *testing.T) {
 		_, err := parseHTTP(t, config, params)
 		t.Log(name)
 		requireCode(t, CodeParamNotAllowed, err)
-		_, denied := parsers()[manifest.CapHTTP].target(&manifest.Effect{Config: rawJSON(t, config)}, rawJSON(t, params))
+		_, denied := adapterOf(manifest.CapHTTP).parse.target(&manifest.Effect{Config: rawJSON(t, config)}, rawJSON(t, params))
 		require.NotNil(t, denied)
 		require.Equal(t, CodeParamNotAllowed, denied.Code)
 	}

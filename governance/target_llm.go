@@ -257,3 +257,27 @@ func serverURL(key, address string) (*url.URL, error) {
 	}
 	return u, nil
 }
+
+func llmAdapter() adapter {
+	return adapter{
+		parse: func(config, params canon.Raw) (target, error) { return ParseLLM(config, params) },
+		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+			t, err := ParseLLM(config, nil)
+			switch {
+			case err != nil:
+				return nil, nil
+			case t.Model == "":
+				return t.Allowed(p), []Code{CodeProviderNotAllowed}
+			default:
+				return t.Allowed(p), []Code{CodeProviderNotAllowed, CodeModelNotAllowed}
+			}
+		},
+		needs: func(config canon.Raw) (Needs, error) {
+			t, err := ParseLLM(config, nil)
+			if err != nil {
+				return Needs{}, err
+			}
+			return goesTo(t.BaseURL)
+		},
+	}
+}

@@ -166,3 +166,32 @@ func (t *MCPTarget) CheckHeaders() error {
 	}
 	return nil
 }
+
+func mcpAdapter() adapter {
+	return adapter{
+		parse: func(config, params canon.Raw) (target, error) { return ParseMCP(config, params) },
+		uses:  butTokens,
+		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+			t, err := ParseMCPConfig(config)
+			switch {
+			case err != nil:
+				return nil, nil
+			case t.Tool == "":
+				return t.Allowed(p), []Code{CodeServerNotAllowed}
+			default:
+				return t.Allowed(p), []Code{CodeServerNotAllowed, CodeToolNotAllowed}
+			}
+		},
+		needs: func(config canon.Raw) (Needs, error) {
+			t, err := ParseMCPConfig(config)
+			switch {
+			case err != nil:
+				return Needs{}, err
+			case t.URL != nil:
+				return goesTo(t.URL.String())
+			default:
+				return Needs{Program: t.Command, Env: t.Env}, nil
+			}
+		},
+	}
+}

@@ -46,7 +46,7 @@ func Ungranted(m *manifest.Manifest) []Gap {
 const mostPairs = 1 << 21
 
 func grantOf(m *manifest.Manifest, name string) grant {
-	return grant{name: name, Cap: m.Caps[name], parse: parsers()[m.Caps[name].Type]}
+	return grant{name: name, Cap: m.Caps[name], parse: adapterOf(m.Caps[name].Type).parse}
 }
 
 // deniedBy says why no capability that is granted holds an effect; "": one does.
@@ -73,41 +73,11 @@ func deniedBy(caps []grant, granted map[string]bool, kind string, e *manifest.Ef
 
 // fixedBound returns the bound that an effect exceeds by its config alone; nil: none.
 func fixedBound(e *manifest.Effect, p *manifest.CapParams, capType string) *CapError {
-	var exceeded *CapError
-	var codes []Code
-	switch capType {
-	case manifest.CapLLM:
-		if t, err := ParseLLM(e.Config, nil); err == nil {
-			exceeded, codes = t.Allowed(p), []Code{CodeProviderNotAllowed}
-			if t.Model != "" {
-				codes = append(codes, CodeModelNotAllowed)
-			}
-		}
-	case manifest.CapMCP:
-		if t, err := ParseMCPConfig(e.Config); err == nil {
-			exceeded, codes = t.Allowed(p), []Code{CodeServerNotAllowed}
-			if t.Tool != "" {
-				codes = append(codes, CodeToolNotAllowed)
-			}
-		}
-	case manifest.CapExec:
-		if t, err := ParseExec(e.Config, nil); err == nil {
-			t.Args = t.Args[:t.Fixed]
-			exceeded, codes = t.Allowed(p), []Code{CodeProgramNotAllowed, CodeArgNotAllowed}
-		}
-	case manifest.CapHTTP:
-		if t, err := ParseHTTP(e.Config, nil); err == nil {
-			t.leave(p, e.Config)
-			exceeded, codes = t.Allowed(p), []Code{CodeSchemeNotAllowed, CodeHostNotAllowed, CodePortNotAllowed, CodeMethodNotAllowed, CodePathNotAllowed}
-		}
-	case manifest.CapFile:
-		if t, err := parseFileConfig(e.Config); err == nil {
-			if t.Op == "" && !slices.Contains(p.Access, "read") {
-				t.Op = FileWrite
-			}
-			exceeded, codes = t.Allowed(p), []Code{CodeRootNotAllowed, CodeAccessNotAllowed}
-		}
+	fixed := adapterOf(capType).fixed
+	if fixed == nil {
+		return nil
 	}
+	exceeded, codes := fixed(e.Config, p)
 	if exceeded == nil || !slices.Contains(codes, exceeded.Code) {
 		return nil
 	}
@@ -153,7 +123,7 @@ func Unmeasured(m *manifest.Manifest) []Gap {
 			{UnitMicros, func(b manifest.Budget) uint64 { return b.Micros }, e.MaxCost.Micros},
 		} {
 			i := slices.IndexFunc(of, func(b budgetOf) bool { return x.bound(b.Budget) != 0 })
-			if i >= 0 && x.most == nil && uses(e.Adapter, x.unit) {
+			if i >= 0 && x.most == nil && canUse(e.Adapter, x.unit) {
 				out = append(out, Gap{kind, fmt.Sprintf("the budget of %s counts %s, and max_cost does not say how many an attempt takes: it is denied", of[i].of, x.unit)})
 			}
 		}

@@ -195,6 +195,10 @@ const (
 	CapExec = "exec"
 )
 
+// Adapters returns the names of the adapters that are built in and touch the outside. Each is
+// a type of capability, too.
+func Adapters() []string { return []string{CapHTTP, CapLLM, CapMCP, CapFile, CapExec} }
+
 // Cap is a capability: a right to effects, given to reducers by their grants.
 type Cap struct {
 	Type    string    `cbor:"type" json:"type"`

@@ -16,7 +16,7 @@ const (
 
 func (v *validator) cap(path, name string, c Cap) {
 	v.check(path, checkIdentifier(name))
-	types := []string{CapAny, CapHTTP, CapLLM, CapMCP, CapFile, CapExec}
+	types := append([]string{CapAny}, Adapters()...)
 	if v.oneOf(path+"/type", c.Type, types...); slices.Contains(types, c.Type) {
 		v.capParams(path+"/params/", c)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/worldkernel/worldkernel/governance"
 )
 
 // Parse parses the content of a trust file. The error names the line. A byte order mark at the beginning is no
@@ -58,7 +60,7 @@ func (t *Trust) addHosts(rest []string) error {
 		if strings.Contains(name, ":") && !strings.HasPrefix(name, "[") {
 			name = "[" + name + "]"
 		}
-		if target, err := targetOf("https://" + name + "/"); host != "*" && (err != nil || target.URL.Path != "/" || target.Port != 443) {
+		if target, err := governance.ParseAddress("https://" + name + "/"); host != "*" && (err != nil || target.URL.Path != "/" || target.Port != 443) {
 			return fmt.Errorf("%q is not the name or address of a host: want api.example.com, *.example.com or *", host)
 		}
 	}
@@ -120,7 +122,7 @@ func (t *Trust) addSecret(rest []string) error {
 	}
 	for _, destination := range to {
 		if strings.Contains(destination, "://") {
-			target, err := targetOf(destination)
+			target, err := governance.ParseAddress(destination)
 			if err != nil || target.URL.Path != "/" || target.URL.RawQuery != "" {
 				return fmt.Errorf("%q is not the origin of a server: want https://HOST or https://HOST:PORT", destination)
 			}

@@ -212,7 +212,7 @@ func (t *Trust) reaches(to *url.URL) bool {
 	if slices.Contains(t.hosts, "*") {
 		return true
 	}
-	target, err := targetOf(to.String())
+	target, err := governance.ParseAddress(to.String())
 	return err == nil && target.Allowed(&manifest.CapParams{
 		Schemes: []string{to.Scheme}, Hosts: t.hosts, Ports: []uint64{target.Port}, Methods: []string{target.Method}, Paths: []string{"/"},
 	}) == nil
@@ -235,50 +235,12 @@ func (t *Trust) Lookup(secret func(name string) (string, error)) func(name strin
 func needsOf(e *manifest.Effect) (*needs, error) {
 	n := &needs{self: "adapter:" + e.Adapter}
 	collectSecrets(e.Config, n)
-	switch e.Adapter {
-	case manifest.CapHTTP:
-		address, fixed, err := text(e.Config, "url")
-		if err != nil || !fixed {
-			n.roaming = true
-			return n, err
-		}
-		return n, n.goes(address)
-	case manifest.CapLLM:
-		t, err := governance.ParseLLM(e.Config, nil)
-		if err != nil {
-			return nil, err
-		}
-		return n, n.goes(t.BaseURL)
-	case manifest.CapMCP:
-		t, err := governance.ParseMCPConfig(e.Config)
-		if err != nil {
-			return nil, err
-		}
-		if t.URL != nil {
-			return n, n.goes(t.URL.String())
-		}
-		n.runs(t.Command, t.Env)
-	case manifest.CapExec:
-		t, err := governance.ParseExec(e.Config, nil)
-		if err != nil {
-			return nil, err
-		}
-		n.runs(append([]string{t.Program}, t.Args[:t.Fixed]...), t.Env)
-		n.open = t.Fixed < len(t.Args)
-	case manifest.CapFile:
-		root, _, err := text(e.Config, "root")
-		n.root = path.Clean(root)
-		return n, err
+	is, err := governance.NeedsOf(e)
+	n.to, n.roaming, n.program, n.open, n.root = is.To, is.Roaming, is.Program, is.Open, is.Root
+	if len(n.program) > 0 {
+		n.self, n.env = n.program[0], slices.Sorted(maps.Keys(is.Env))
 	}
-	return n, nil
-}
-
-func (n *needs) goes(address string) error {
-	t, err := targetOf(address)
-	if err == nil {
-		n.to = t.URL
-	}
-	return err
+	return n, err
 }
 
 // further is what follows the program in what is said of it.
@@ -287,30 +249,6 @@ func (n *needs) further() string {
 		return " *"
 	}
 	return ""
-}
-
-func (n *needs) runs(command []string, env map[string]string) {
-	n.program, n.self, n.env = command, command[0], slices.Sorted(maps.Keys(env))
-}
-
-// targetOf returns a request to an address in canonical form.
-func targetOf(address string) (*governance.HTTPTarget, error) {
-	params, err := canon.Marshal(map[string]string{"url": address})
-	if err != nil {
-		return nil, err
-	}
-	return governance.ParseHTTP(nil, params)
-}
-
-// text returns a text of a config, and whether it is there.
-func text(config canon.Raw, key string) (string, bool, error) {
-	item, err := canon.Lookup(config, key)
-	if err != nil {
-		return "", false, nil // it is not
-	}
-	r := canon.NewReader(item)
-	s := r.Text()
-	return s, true, r.Close()
 }
 
 // collectSecrets notes each secret://NAME in a config, wherever it is.

@@ -125,24 +125,15 @@ func (w *warner) finding(f *world.Finding) {
 
 // program warns of an effect whose program is not there.
 func (w *warner) program(kind string, e manifest.Effect) {
-	name := ""
-	switch e.Adapter {
-	case manifest.CapExec:
-		if t, err := governance.ParseExec(e.Config, nil); err == nil {
-			name = t.Program
-		}
-	case manifest.CapMCP:
-		if t, err := governance.ParseMCPConfig(e.Config); err == nil && len(t.Command) > 0 {
-			name = t.Command[0]
-		}
-	}
-	if name == "" || strings.ContainsRune(name, 0) {
+	needs, err := governance.NeedsOf(&e)
+	if err != nil || len(needs.Program) == 0 || needs.Program[0] == "" || strings.ContainsRune(needs.Program[0], 0) {
 		return
 	}
 	dir, err := filepath.Abs(w.home)
 	if err != nil {
 		return
 	}
+	name := needs.Program[0]
 	path, err := host.FindProgram(dir, name)
 	var is os.FileInfo
 	if err == nil {

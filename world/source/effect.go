@@ -19,15 +19,11 @@ const scriptKey = "script"
 // that name files, of which exactly one is needed. Nil: any config, which is
 // the adapter's own business.
 func builtIn() map[string][]string {
-	return map[string][]string{
-		"recorded": {"cassette"},
-		"stub":     {"answers", scriptKey},
-		"http":     nil,
-		"file":     nil,
-		"exec":     nil,
-		"llm":      nil,
-		"mcp":      nil,
+	out := map[string][]string{"recorded": {"cassette"}, "stub": {"answers", scriptKey}}
+	for _, name := range manifest.Adapters() {
+		out[name] = nil
 	}
+	return out
 }
 
 func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {

@@ -1,0 +1,76 @@
+package governance
+
+import (
+	"net/url"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// adapter is what is known of the effects of an adapter that is built in: one row for each,
+// beside the parser of its targets. The zero value knows nothing.
+type adapter struct {
+	parse parser // works out what an effect is about to touch; nil: only a capability of type any holds it
+
+	// reads reports whether a call changes nothing outside; nil: that is not known.
+	reads func(config, params canon.Raw) bool
+	// uses reports whether effects can use a unit; nil: they can use any.
+	uses func(u Unit) bool
+	// fixed returns the bound that an effect exceeds, and the codes of those that its config
+	// alone decides.
+	fixed func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code)
+	// needs works out what an effect needs of the machine, from its config alone.
+	needs func(config canon.Raw) (Needs, error)
+}
+
+// adapterOf returns the row of an adapter, and of the capabilities of the same name.
+func adapterOf(name string) adapter {
+	switch name {
+	case manifest.CapHTTP:
+		return httpAdapter()
+	case manifest.CapFile:
+		return fileAdapter()
+	case manifest.CapExec:
+		return execAdapter()
+	case manifest.CapLLM:
+		return llmAdapter()
+	case manifest.CapMCP:
+		return mcpAdapter()
+	default:
+		return adapter{}
+	}
+}
+
+// butTokens reports whether a unit is another than tokens: what an effect reaches may cost money.
+func butTokens(u Unit) bool { return u != UnitTokens }
+
+// Needs is what an effect needs of the machine that performs it.
+type Needs struct {
+	To      *url.URL          // where it goes; nil: nowhere, or each call says
+	Roaming bool              // each call says where it goes
+	Program []string          // with its arguments; empty: none
+	Open    bool              // params decide about more arguments
+	Env     map[string]string // of the program
+	Root    string            // of files; empty: none
+}
+
+// NeedsOf works out what an effect needs from its config, as its adapter reads it. Of an
+// adapter that is not built in nothing is known.
+func NeedsOf(e *manifest.Effect) (Needs, error) {
+	if needs := adapterOf(e.Adapter).needs; needs != nil {
+		return needs(e.Config)
+	}
+	return Needs{}, nil
+}
+
+// Reads reports whether an effect only reads, so that nothing outside is other than
+// before: as its class says or, without one, as the method of the http effect or the
+// operation of the file effect does. What declares a compensation leaves something
+// behind. Where it is not sure the answer is no.
+func Reads(e *manifest.Effect, params canon.Raw) bool {
+	if e.Compensate != nil || e.Class != "" {
+		return e.Compensate == nil && e.Class == manifest.ClassRead
+	}
+	reads := adapterOf(e.Adapter).reads
+	return reads != nil && reads(e.Config, params)
+}
