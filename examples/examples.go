@@ -20,7 +20,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 )
 
-//go:embed agent commons counter elfarol go research schelling sir support town ville wealth
+//go:embed agent commons counter elfarol gateway go research schelling sir support town ville wealth
 var worlds embed.FS
 
 // ErrUnknown says that there is no example of a name.

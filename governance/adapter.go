@@ -16,6 +16,9 @@ type adapter struct {
 	reads func(config, params canon.Raw) bool
 	// uses reports whether effects can use a unit; nil: they can use any.
 	uses func(u Unit) bool
+	// costs returns the most that a call can cost of a unit, and whether that is known; nil: the
+	// effect's max_cost alone says it.
+	costs func(config, params canon.Raw, u Unit) (uint64, bool)
 	// fixed returns the bound that an effect exceeds, and the codes of those that its config
 	// alone decides.
 	fixed func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code)
@@ -36,6 +39,8 @@ func adapterOf(name string) adapter {
 		return llmAdapter()
 	case manifest.CapMCP:
 		return mcpAdapter()
+	case manifest.AdapterRelay:
+		return relayAdapter()
 	default:
 		return adapter{}
 	}

@@ -163,23 +163,27 @@ func unbounded(scopes *[3]scope) bool {
 }
 
 // most returns how much of a unit an attempt of an effect costs at most, and whether the
-// effect says so.
-func most(e *manifest.Effect, u Unit) (uint64, bool) {
+// effect says so, or for a model call its params and the prices in its config.
+func most(e *manifest.Effect, params receipt.Data, u Unit) (uint64, bool) {
 	if u == UnitCalls {
 		return 1, true
 	}
 	n := [unitCount]*uint64{UnitTokens: e.MaxCost.Tokens, UnitBytes: e.MaxCost.Bytes, UnitMicros: e.MaxCost.Micros}[u]
-	if n == nil {
+	if n != nil {
+		return *n, true
+	}
+	costs := adapterOf(e.Adapter).costs
+	if costs == nil {
 		return 0, false
 	}
-	return *n, true
+	return costs(e.Config, params, u)
 }
 
 // budget turns an Allow into a denial where one of the three budgets has not
 // enough left.
 func (a *activation) budget(allowed Decision) Decision {
 	scopes, e := a.scopes(), a.gate.effect(a.req.Kind)
-	_, all := room(&scopes, e, receipt.Cost{})
+	_, all := room(&scopes, e, a.req.Params, receipt.Cost{})
 	short := firstGone(all)
 	if short == nil {
 		return allowed

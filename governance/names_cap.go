@@ -77,6 +77,8 @@ func fixedNames(m *manifest.Manifest) (tools, models []string) {
 			if openTool = openTool || err != nil || t.Tool == ""; !openTool {
 				tools = append(tools, t.Tool)
 			}
+		case manifest.AdapterRelay:
+			openModel = true
 		case manifest.CapLLM:
 			t, err := ParseLLM(e.Config, nil)
 			if openModel = openModel || err != nil || t.Model == ""; !openModel {

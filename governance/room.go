@@ -90,7 +90,7 @@ func (g *Gate) Room(
 		return receipt.Cost{}, nil, nil
 	}
 	scopes := g.scopesOf(in, a, now)
-	need, short = room(&scopes, g.effect(in.Kind), has)
+	need, short = room(&scopes, g.effect(in.Kind), in.Params, has)
 	if len(claims) == 0 {
 		return need, short, nil
 	}
@@ -106,7 +106,7 @@ func (g *Gate) Room(
 	return need, short, behind
 }
 
-func room(scopes *[3]scope, e *manifest.Effect, has receipt.Cost) (need receipt.Cost, short []Shortage) {
+func room(scopes *[3]scope, e *manifest.Effect, params receipt.Data, has receipt.Cost) (need receipt.Cost, short []Shortage) {
 	if unbounded(scopes) {
 		return receipt.Cost{}, nil
 	}
@@ -118,7 +118,7 @@ func room(scopes *[3]scope, e *manifest.Effect, has receipt.Cost) (need receipt.
 			if !bounded {
 				continue
 			}
-			ask, known := most(e, u)
+			ask, known := most(e, params, u)
 			known = known || !canUse(e.Adapter, u)
 			*u.Of(&need) = satSub(ask, *u.Of(&has))
 			if !known || ask > s.rest(u) {
@@ -160,7 +160,7 @@ func (g *Gate) CanRepeat(in *receipt.Intent, a Accounts, has receipt.Cost, now m
 	for i := range scopes {
 		scopes[i].account.Kept = Sum(scopes[i].account.Kept, has)
 	}
-	_, short := room(&scopes, g.effect(in.Kind), receipt.Cost{})
+	_, short := room(&scopes, g.effect(in.Kind), in.Params, receipt.Cost{})
 	return firstGone(short) == nil
 }
 
@@ -187,7 +187,7 @@ func (g *Gate) Charged(in *receipt.Intent, has receipt.Cost, r *receipt.Receipt)
 		}
 		said, limit := *u.Of(&r.Cost), *u.Of(&has)
 		if limit == 0 {
-			limit, _ = most(e, u)
+			limit, _ = most(e, in.Params, u)
 		}
 		*u.Of(&charged) = min(said, limit)
 		beyond = beyond || said > limit

@@ -31,7 +31,7 @@ func (t *touched) exceeds(c *grant, effect *manifest.Effect, params canon.Raw) *
 		return nil
 	}
 	if t.target == nil && t.denied == nil {
-		t.target, t.denied = c.parse.target(effect, params)
+		t.target, t.denied = adapterOf(effect.Adapter).parse.target(effect, params)
 	}
 	if t.denied != nil {
 		return t.denied

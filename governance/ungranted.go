@@ -73,6 +73,9 @@ func deniedBy(caps []grant, granted map[string]bool, kind string, e *manifest.Ef
 
 // fixedBound returns the bound that an effect exceeds by its config alone; nil: none.
 func fixedBound(e *manifest.Effect, p *manifest.CapParams, capType string) *CapError {
+	if e.Adapter == manifest.AdapterRelay {
+		return nil // the call says where it goes
+	}
 	fixed := adapterOf(capType).fixed
 	if fixed == nil {
 		return nil
@@ -116,14 +119,13 @@ func Unmeasured(m *manifest.Manifest) []Gap {
 		for _, x := range []struct {
 			unit  Unit
 			bound func(manifest.Budget) uint64
-			most  *uint64
 		}{
-			{UnitTokens, func(b manifest.Budget) uint64 { return b.Tokens }, e.MaxCost.Tokens},
-			{UnitBytes, func(b manifest.Budget) uint64 { return b.Bytes }, e.MaxCost.Bytes},
-			{UnitMicros, func(b manifest.Budget) uint64 { return b.Micros }, e.MaxCost.Micros},
+			{UnitTokens, func(b manifest.Budget) uint64 { return b.Tokens }},
+			{UnitBytes, func(b manifest.Budget) uint64 { return b.Bytes }},
+			{UnitMicros, func(b manifest.Budget) uint64 { return b.Micros }},
 		} {
 			i := slices.IndexFunc(of, func(b budgetOf) bool { return x.bound(b.Budget) != 0 })
-			if i >= 0 && x.most == nil && canUse(e.Adapter, x.unit) {
+			if _, says := most(&e, nil, x.unit); i >= 0 && !says && canUse(e.Adapter, x.unit) {
 				out = append(out, Gap{kind, fmt.Sprintf("the budget of %s counts %s, and max_cost does not say how many an attempt takes: it is denied", of[i].of, x.unit)})
 			}
 		}

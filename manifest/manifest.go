@@ -195,9 +195,13 @@ const (
 	CapExec = "exec"
 )
 
-// Adapters returns the names of the adapters that are built in and touch the outside. Each is
-// a type of capability, too.
-func Adapters() []string { return []string{CapHTTP, CapLLM, CapMCP, CapFile, CapExec} }
+// AdapterRelay is the adapter that passes on the model calls of agents: a capability of type
+// CapLLM fits its effects.
+const AdapterRelay = "relay"
+
+// Adapters returns the names of the adapters that are built in and touch the outside. Each but
+// AdapterRelay is a type of capability, too.
+func Adapters() []string { return []string{CapHTTP, CapLLM, CapMCP, CapFile, CapExec, AdapterRelay} }
 
 // Cap is a capability: a right to effects, given to reducers by their grants.
 type Cap struct {

@@ -1,0 +1,167 @@
+// Package recorder is the reducer of agents' sessions: programs that run beside a world, and
+// whose model calls go through it (package serve/gateway).
+//
+// A session is a cell, recorder/NAME. Each start of the agent is an incarnation. Each request
+// that the agent makes is an event, [Asked], and the step that handles it asks for one
+// [Call]: the gate judges it, and the adapter relay performs it. A request that the
+// gateway answers from the record asks for nothing, and is an event, [Served]. The state counts;
+// what was asked and answered is in the journal.
+package recorder
+
+import (
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// Name and Version name the reducer in a manifest: {engine: go, name: recorder, version: "1"}.
+const (
+	Name    = "recorder"
+	Version = "1"
+)
+
+// The events of a session.
+const (
+	Began  = "agent.began"  // data: Beginning
+	Asked  = "agent.asked"  // data: Request
+	Served = "agent.served" // data: Answered
+	Ended  = "agent.ended"  // data: Ending
+)
+
+// Call is the kind of the effect that a request asks for. Its params are the Request.
+const Call = "model.call"
+
+// Beginning is the data of Began.
+type Beginning struct {
+	Incarnation uint64   `cbor:"incarnation"` // from 1
+	Principal   string   `cbor:"principal"`   // who has started the agent
+	Command     []string `cbor:"command"`     // with its arguments; empty: the agent was started by somebody else
+	Dir         string   `cbor:"dir"`         // the agent's working directory
+}
+
+// Request is the data of Asked and the params of Call: what policies see of a request, and
+// the request itself.
+type Request struct {
+	Ask         string   `cbor:"ask"`          // the tag of the intent, unique in the session
+	Incarnation uint64   `cbor:"incarnation"`  // in which it was asked
+	Principal   string   `cbor:"principal"`    // who has started the agent
+	Dialect     string   `cbor:"dialect"`      // openai or anthropic
+	Method      string   `cbor:"method"`       // of HTTP
+	Path        string   `cbor:"path"`         // with the query
+	Model       string   `cbor:"model"`        // empty: none is named
+	Tools       []string `cbor:"tools"`        // that the model may ask for; empty: none
+	ServerTools []string `cbor:"server_tools"` // types of tools that the provider runs; empty: none
+	MaxTokens   uint64   `cbor:"max_tokens"`   // of the answer; 0: not bounded by the request
+	InputTokens uint64   `cbor:"input_tokens"` // estimated
+	Stream      bool     `cbor:"stream"`       // the answer is to be a stream of events
+	Prompt      string   `cbor:"prompt"`       // the last text of the user's, shortened
+	Body        []byte   `cbor:"body"`         // as the agent sent it
+}
+
+// Answered is the data of Served.
+type Answered struct {
+	Ask         string `cbor:"ask"`         // the intent whose answer was given
+	Incarnation uint64 `cbor:"incarnation"` // in which it was given
+}
+
+// Ending is the data of Ended.
+type Ending struct {
+	Incarnation uint64 `cbor:"incarnation"`
+	Code        int64  `cbor:"code"` // exit code of the agent; -1: it is not known
+}
+
+// Answer is the payload of a receipt of Call.
+type Answer struct {
+	Status int               `cbor:"status"` // of HTTP
+	Header map[string]string `cbor:"header"` // what the agent gets of it
+	Body   []byte            `cbor:"body"`   // as the provider sent it, compressed where it was
+	Cut    bool              `cbor:"cut"`    // the connection ended before the answer did
+	Model  string            `cbor:"model"`  // as the provider names it; empty: it does not
+	Text   string            `cbor:"text"`   // what the model says, shortened
+	Calls  []ToolCall        `cbor:"calls"`  // the tools that it asks for
+	Usage  Usage             `cbor:"usage"`  // what it used
+}
+
+// ToolCall is a tool that a model asks for.
+type ToolCall struct {
+	ID    string `cbor:"id"`
+	Name  string `cbor:"name"`
+	Input string `cbor:"input"` // JSON or text, shortened
+}
+
+// Usage is what a call used, in tokens.
+type Usage struct {
+	Input      uint64 `cbor:"input"`       // but for what the two below count
+	CacheRead  uint64 `cbor:"cache_read"`  // input that the provider had in its cache
+	CacheWrite uint64 `cbor:"cache_write"` // input that it has put there
+	Output     uint64 `cbor:"output"`
+	Estimated  bool   `cbor:"estimated"` // the provider did not say: counted from the bytes
+}
+
+// Tokens returns all of them.
+func (u Usage) Tokens() uint64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+
+// Session is the state of a session's cell.
+type Session struct {
+	Incarnation uint64   `cbor:"incarnation"`
+	Running     bool     `cbor:"running"` // the incarnation has not ended
+	Code        int64    `cbor:"code"`    // exit code of the last that has ended
+	Principal   string   `cbor:"principal"`
+	Command     []string `cbor:"command"`
+	Dir         string   `cbor:"dir"`
+	Asked       uint64   `cbor:"asked"`    // requests that went to the gate
+	Served      uint64   `cbor:"served"`   // requests that were answered from the record
+	Answered    uint64   `cbor:"answered"` // calls that the provider answered well
+	Failed      uint64   `cbor:"failed"`   // that it refused, that were denied, or in doubt
+	Tokens      uint64   `cbor:"tokens"`
+	Tools       uint64   `cbor:"tools"` // that answers asked for
+}
+
+// New makes the reducer.
+func New() reducer.Reducer { return reducer.Typed(1, handle)() }
+
+func handle(ctx *reducer.Context, s Session, e reducer.Event) (Session, error) {
+	switch e.Name {
+	case Began:
+		b, err := reducer.Decode[Beginning](e.Data)
+		if err == nil && b.Incarnation != s.Incarnation+1 {
+			err = fmt.Errorf("incarnation %d follows %d", b.Incarnation, s.Incarnation)
+		}
+		s.Incarnation, s.Running, s.Principal, s.Command, s.Dir = b.Incarnation, true, b.Principal, b.Command, b.Dir
+		return s, err
+	case Asked:
+		r, err := reducer.Decode[Request](e.Data)
+		ctx.Effect(Call, e.Data, r.Ask)
+		s.Asked++
+		return s, err
+	case Served:
+		s.Served++
+		return s, nil
+	case Ended:
+		end, err := reducer.Decode[Ending](e.Data)
+		if end.Incarnation == s.Incarnation {
+			s.Running, s.Code = false, end.Code
+		}
+		return s, err
+	case reducer.ReceiptEvent:
+		return received(s, e.Data)
+	}
+	return s, fmt.Errorf("a session knows no event %q", e.Name)
+}
+
+// received counts what an answer says that it used.
+func received(s Session, data reducer.Data) (Session, error) {
+	r, err := reducer.Decode[reducer.Receipt](data)
+	if err != nil {
+		return s, err
+	}
+	if r.Status != "ok" {
+		s.Failed++
+		return s, nil
+	}
+	a, err := reducer.Decode[Answer](r.Payload)
+	s.Answered++
+	s.Tokens += a.Usage.Tokens()
+	s.Tools += uint64(len(a.Calls))
+	return s, err
+}

@@ -1,0 +1,290 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+)
+
+// conversation is one request of the agent, until it is answered.
+type conversation struct {
+	g       *Gateway
+	dialect string
+	header  http.Header
+	asked   *relay.Asked
+}
+
+// asking is what the gateway knows of a request of this incarnation. Gateway.mu guards it.
+type asking struct {
+	tag       string      // of the intent; of an earlier incarnation where it is served
+	key       receipt.Key // likewise; known once served, or the journal has it
+	served    bool        // from the record
+	failed    bool        // what it came to is no answer: the next request of the lineage is not a twin
+	attended  bool        // a client waits for it
+	delivered bool        // a client got all of it
+}
+
+// serve answers a request.
+func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		c.refuse(w, refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes", MaxBody), true})
+		return
+	}
+	c.asked, err = relay.Read(c.dialect, r.Method, path, r.Header, body)
+	if err != nil {
+		c.refuse(w, refusal{http.StatusBadRequest, err.Error(), true})
+		return
+	}
+	a, no := c.find(r.Context())
+	if no != nil {
+		c.refuse(w, *no)
+		return
+	}
+	out := newReply(w, c.asked.Stream)
+	defer out.detach() // the provider's answer may come later
+	if a.tag == "" {
+		err = c.ask(r.Context(), a, out)
+	} else if a.served {
+		err = c.g.submitServed(r.Context(), a)
+	}
+	if err != nil {
+		c.leave(a, false)
+		c.refuse(w, refusal{http.StatusServiceUnavailable, "the world does not take it: " + err.Error(), false})
+		return
+	}
+	c.await(r.Context(), a, out)
+}
+
+// find returns what a request is: one that waits for its answer already, one that the record
+// answers, or a new one, which has no tag yet.
+func (c *conversation) find(ctx context.Context) (*asking, *refusal) {
+	g := c.g
+	late := time.NewTimer(lateTime)
+	defer late.Stop()
+	g.mu.Lock()
+	g.summary.Requests++
+	number := g.summary.Requests
+	for waited := false; ; {
+		a, missed := g.match(c.asked)
+		if !missed || g.cfg.Diverge {
+			g.mu.Unlock()
+			return a, nil
+		}
+		if waited || g.cfg.Offline {
+			g.mu.Unlock()
+			return nil, c.diverge(number)
+		}
+		news := g.news
+		g.mu.Unlock()
+		select {
+		case <-news: // others may have taken what is left
+		case <-late.C:
+			waited = true
+		case <-ctx.Done():
+			waited = true
+		}
+		g.mu.Lock()
+	}
+}
+
+// match is called with mu held. missed says that the request was never asked, and something is
+// left that was.
+func (g *Gateway) match(r *relay.Asked) (a *asking, missed bool) {
+	answered := 0 // twins of this incarnation that were not asked again since they failed
+	for _, a := range g.now[r.Key] {
+		retries := !a.attended || r.Header.Get("X-Stainless-Retry-Count") > "0"
+		if !a.delivered && !a.failed && retries {
+			a.attended = true
+			return a, false
+		}
+		if !a.failed {
+			answered++
+		}
+	}
+	if past := g.past[r.Key]; answered < len(past) {
+		a = &asking{tag: past[answered].tag, key: past[answered].key, served: true, attended: true}
+		g.left--
+		g.summary.Served++
+		g.wake()
+	} else {
+		if missed = g.cfg.Offline || r.Asks() && g.left > 0 && !g.ever[r.Key]; missed && !g.cfg.Diverge {
+			return nil, true
+		}
+		a = &asking{attended: true}
+	}
+	g.now[r.Key] = append(g.now[r.Key], a)
+	return a, false
+}
+
+// wake tells all that wait that something is other than before. It is called with mu held.
+func (g *Gateway) wake() {
+	close(g.news)
+	g.news = make(chan struct{})
+}
+
+func (g *Gateway) submitServed(ctx context.Context, a *asking) error {
+	if g.cfg.Offline {
+		return nil
+	}
+	return g.submit(ctx, recorder.Served, recorder.Answered{Ask: a.tag, Incarnation: g.incarnation})
+}
+
+// ask makes an event of the request.
+func (c *conversation) ask(ctx context.Context, a *asking, out *reply) error {
+	g := c.g
+	g.mu.Lock()
+	g.numbered++
+	a.tag = fmt.Sprintf("%d.%d %s", g.incarnation, g.numbered, c.asked.Key)
+	g.summary.Calls++
+	g.mu.Unlock()
+	request := c.asked.Request
+	request.Ask, request.Incarnation, request.Principal = a.tag, g.incarnation, g.cfg.Principal
+	g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: g.cfg.Upstream[c.dialect], Begin: out.begin, Flow: out.flow})
+	err := g.submit(context.WithoutCancel(ctx), recorder.Asked, request)
+	if err != nil {
+		g.cfg.Desk.Take(a.tag)
+	}
+	return err
+}
+
+// await waits until the request has come to its end, and gives the agent what it came to. It goes when the agent does: then
+// the call goes on.
+func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
+	begun := time.Now()
+	pings := time.NewTicker(pingTime)
+	defer pings.Stop()
+	for {
+		e, news, err := c.g.standing(a)
+		switch {
+		case err != nil:
+			c.end(a, out, refusal{http.StatusServiceUnavailable, "the journal cannot be read: " + err.Error(), false}, true)
+			return
+		case over(&e):
+			c.finish(a, out, &e)
+			return
+		case e.State == receipt.StateParked && time.Since(begun) > holdTime:
+			c.g.count(func(s *Summary) { s.Waiting++ })
+			c.end(a, out, c.ticket(&e), false)
+			return
+		}
+		select {
+		case <-news:
+		case <-pings.C:
+			out.ping(c.dialect, e.State == receipt.StateParked)
+		case <-ctx.Done():
+			c.leave(a, false)
+			return
+		}
+	}
+}
+
+// over reports whether nothing more comes of an intent by itself.
+func over(e *receipt.Entry) bool {
+	switch e.State {
+	case receipt.StateCommitted, receipt.StateFailed, receipt.StateDenied, receipt.StateCancelled, receipt.StateInDoubt:
+		return true
+	}
+	return false
+}
+
+// standing returns how the intent of a request stands, and what is closed when that may be
+// otherwise.
+func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, err error) {
+	g.mu.Lock()
+	news, err = g.news, g.failed
+	known := a.served
+	if in, ok := g.intents[a.tag]; ok {
+		a.key, known = in.key, true
+	}
+	key := a.key
+	g.mu.Unlock()
+	if known {
+		e = g.entry(key)
+	}
+	return e, news, err
+}
+
+// finish gives the agent what an intent came to.
+func (c *conversation) finish(a *asking, out *reply, e *receipt.Entry) {
+	answer, reason, err := c.g.answerOf(e)
+	switch {
+	case err != nil:
+		c.end(a, out, refusal{http.StatusServiceUnavailable, err.Error(), false}, true)
+	case e.State == receipt.StateDenied:
+		c.g.count(func(s *Summary) { s.Denied++ })
+		c.end(a, out, refusal{c.finalStatus(), "worldkernel denied it: " + reason, true}, true)
+	case answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain):
+		c.g.count(func(s *Summary) { s.InDoubt++ })
+		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: nobody can tell whether the provider has made the call: " + reason, false}, true)
+	case answer == nil:
+		c.g.count(func(s *Summary) { s.Failed++ })
+		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: the call was not made: " + reason, false}, true)
+	default:
+		if e.State != receipt.StateCommitted {
+			c.g.count(func(s *Summary) { s.Failed++ })
+		}
+		c.g.used(a, answer)
+		c.leave(a, out.finish(answer), e.State != receipt.StateCommitted)
+		if answer.Cut {
+			panic(http.ErrAbortHandler) // it ends as it came: the connection is reset
+		}
+	}
+}
+
+// used adds what an answer used to the summary.
+func (g *Gateway) used(a *asking, answer *recorder.Answer) {
+	g.count(func(s *Summary) {
+		s.Tools += len(answer.Calls)
+		if !a.served {
+			s.Tokens += answer.Usage.Tokens()
+		}
+	})
+}
+
+func (g *Gateway) count(change func(s *Summary)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change(&g.summary)
+}
+
+// end answers with a refusal, where nothing was answered yet.
+func (c *conversation) end(a *asking, out *reply, no refusal, failed bool) {
+	out.refuse(c, no)
+	c.leave(a, true, failed)
+}
+
+// leave notes that nobody waits for a request any more.
+func (c *conversation) leave(a *asking, delivered bool, failed ...bool) {
+	c.g.mu.Lock()
+	defer c.g.mu.Unlock()
+	a.attended, a.delivered = false, delivered
+	a.failed = a.failed || len(failed) > 0 && failed[0]
+}
+
+// ticket says that a person has to decide, which takes longer than the client waits. The agent
+// asks again, and joins what waits.
+func (c *conversation) ticket(e *receipt.Entry) refusal {
+	key := e.Intent.Key.String()[:12]
+	return refusal{c.finalStatus(), "worldkernel: a person has to approve this call: worldctl intent approve " + key + "; then ask again", true}
+}
+
+// diverge notes that nobody has asked for a request before.
+func (c *conversation) diverge(number int) *refusal {
+	d := &Divergence{Request: number, Path: c.asked.Path, Model: c.asked.Model, Prompt: c.asked.Prompt}
+	c.g.nearest(c.asked, d)
+	c.g.count(func(s *Summary) {
+		if s.Divergence == nil {
+			s.Divergence = d
+		}
+	})
+	return &refusal{c.finalStatus(), "worldkernel: request " + strconv.Itoa(number) + " was never asked before, and recorded answers are left: " +
+		"the agent does something else than what is on record", true}
+}

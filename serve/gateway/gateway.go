@@ -1,0 +1,236 @@
+// Package gateway is what an agent that runs beside a world talks to in the place of its
+// model's provider.
+//
+// A session is a cell of the reducer recorder, and a Gateway serves one incarnation of it: one
+// start of the agent. Each request becomes an event of the cell; the cell asks for a model call;
+// the gate judges it; the adapter relay makes it. What the provider answers flows to the agent
+// as it comes, but for what asks for a tool, and for the end: these are held until the
+// answer is durable, since the agent acts on them at once.
+//
+// Requests are known by their lineage (package host/relay). A request that an earlier incarnation
+// has asked, and got an answer to, is answered from the record: nothing is paid, and nothing
+// changes. A request that no incarnation has asked, while recorded answers are left, is a
+// divergence, and stops the agent.
+//
+// The address of the gateway has a secret in it: /a/TOKEN/DIALECT/…. It is to be served on
+// loopback only.
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// Limits of a gateway.
+const (
+	MaxBody  = 6 << 20           // bytes of a request
+	maxOpen  = 128               // requests at once
+	holdTime = 240 * time.Second // how long a request waits for a person: below what clients allow
+	pingTime = 5 * time.Second   // between two signs of life of a stream that is held
+	lateTime = 5 * time.Second   // how long what nobody has asked waits for recorded answers to be taken
+)
+
+// Config says which session a gateway serves.
+type Config struct {
+	World     *local.World // is driven by the caller
+	Desk      *relay.Desk  // of the adapter relay of World
+	Session   string       // the key of the session's cell
+	Principal string       // who has started the agent
+	Command   []string     // the agent; empty: it was started by somebody else
+	Dir       string       // where it runs
+
+	Upstream map[string]string // by dialect: where the agent's provider is, unless the manifest says it
+	Offline  bool              // only the record answers, and the world stays as it is
+	Diverge  bool              // what was not asked before goes to the provider
+}
+
+// Gateway serves one incarnation of a session. It is safe for concurrent use.
+type Gateway struct {
+	cfg         Config
+	cell        reducer.Cell
+	incarnation uint64
+	token       string
+	open        chan struct{} // holds one for each request
+	end         context.CancelFunc
+	following   sync.WaitGroup
+
+	mu       sync.Mutex
+	news     chan struct{}        // closed when intents have changed
+	intents  map[string]asked     // by tag: what the journal says was asked for
+	past     map[string][]asked   // by lineage: what earlier incarnations were answered, in order
+	ever     map[string]bool      // lineages that were asked before
+	now      map[string][]*asking // by lineage: the requests of this incarnation, in order
+	left     int                  // answers of past that were not given yet
+	numbered uint64               // requests of this incarnation
+	summary  Summary
+	failed   error // of the journal
+}
+
+// Summary says what an incarnation came to.
+type Summary struct {
+	Requests   int         // that reached the gateway
+	Calls      int         // that were made of the provider
+	Served     int         // answered from the record
+	Denied     int         // by the gate
+	Waiting    int         // for a person
+	InDoubt    int         // nobody can tell what became of them
+	Failed     int         // that the provider refused, or did not answer whole
+	Left       int         // recorded answers that were not asked for
+	Tokens     uint64      // of the calls
+	Micros     uint64      // likewise
+	Tools      int         // that the answers asked for
+	Divergence *Divergence // the first; nil: there was none
+}
+
+// Divergence is a request that no earlier incarnation has made.
+type Divergence struct {
+	Request int    // which of the incarnation, from 1
+	Path    string // of HTTP
+	Model   string
+	Prompt  string // the last text of the user's, shortened
+	Nearest string // the key of the recorded call that is most like it; empty: there is none
+	Place   string // the JSON path of the first difference to that
+}
+
+// Open begins an incarnation of a session, with an event unless it is offline. Close ends it.
+func Open(ctx context.Context, cfg Config) (*Gateway, error) {
+	secret := make([]byte, 24)
+	_, _ = rand.Read(secret) // it never fails
+	g := &Gateway{
+		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
+		news: make(chan struct{}), intents: make(map[string]asked), past: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking),
+	}
+	if err := g.recall(); err != nil {
+		return nil, err
+	}
+	after := cfg.World.Head().ID
+	if !cfg.Offline {
+		begins := recorder.Beginning{Incarnation: g.incarnation, Principal: cfg.Principal, Command: cfg.Command, Dir: cfg.Dir}
+		if err := g.submit(ctx, recorder.Began, begins); err != nil {
+			return nil, err
+		}
+	}
+	following, end := context.WithCancel(context.WithoutCancel(ctx))
+	g.end = end
+	g.following.Go(func() { g.follow(following, after) })
+	return g, nil
+}
+
+// Close ends the incarnation, of an agent that ended with an exit code, and says what it came to. Requests
+// that are under way are not waited for.
+func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
+	var err error
+	if !g.cfg.Offline {
+		err = g.submit(ctx, recorder.Ended, recorder.Ending{Incarnation: g.incarnation, Code: int64(code)})
+	}
+	g.end()
+	g.following.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.summary
+	s.Left = g.left
+	return s, errors.Join(err, g.failed)
+}
+
+// Incarnation returns the number of the incarnation, from 1.
+func (g *Gateway) Incarnation() uint64 { return g.incarnation }
+
+// Recorded returns how many answers of earlier incarnations there are.
+func (g *Gateway) Recorded() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.left
+}
+
+// URL returns where the agent finds a dialect, on a server at an address.
+func (g *Gateway) URL(address, dialect string) string {
+	return "http://" + address + "/a/" + g.token + "/" + dialect
+}
+
+func (g *Gateway) submit(ctx context.Context, name string, data any) error {
+	b, err := canon.Marshal(data)
+	if err == nil {
+		_, err = g.cfg.World.SubmitEvent(ctx, world.Submission{Name: name, Data: b, To: &g.cell})
+	}
+	return err
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/a/"), "/")
+	dialect, path, _ := strings.Cut(rest, "/")
+	switch {
+	case !loopback(r.Host) || subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) != 1:
+		http.Error(w, "no such session", http.StatusNotFound)
+		return
+	case dialect != relay.OpenAI && dialect != relay.Anthropic:
+		http.Error(w, "want /a/TOKEN/openai/… or /a/TOKEN/anthropic/…", http.StatusNotFound)
+		return
+	case r.Header.Get("Upgrade") != "":
+		w.WriteHeader(http.StatusUpgradeRequired) // Codex goes on with POST at once
+		return
+	case r.Method == http.MethodHead: // somebody looks whether there is a server
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	c := &conversation{g: g, dialect: dialect, header: r.Header}
+	select {
+	case g.open <- struct{}{}:
+		defer func() { <-g.open }()
+	default:
+		c.refuse(w, busy)
+		return
+	}
+	path = "/" + path
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	c.serve(w, r, path)
+}
+
+// loopback reports whether a request is for this machine by name: a page that a browser has
+// loaded elsewhere names another host.
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// follow tells requests what the journal says about their intents.
+func (g *Gateway) follow(ctx context.Context, after journal.Seq) {
+	for {
+		err := g.cfg.World.Await(ctx, after)
+		if err == nil {
+			after, err = g.read(after)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		g.mu.Lock()
+		g.failed = err
+		close(g.news)
+		g.news = make(chan struct{})
+		g.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// asked is an intent of the session.
+type asked struct {
+	tag string
+	key receipt.Key
+}
+
+// lineage returns that of the request whose intent has a tag; see conversation.tag.
+func lineage(tag string) string {
+	_, key, _ := strings.Cut(tag, " ")
+	return key
+}
+
+// recall finds what earlier incarnations of the session have asked.
+func (g *Gateway) recall() error {
+	var failed error
+	g.cfg.World.View(func(m *world.Moment) {
+		if c, ok := m.Cell(g.cell); ok {
+			s, err := reducer.Decode[recorder.Session](c.State)
+			g.incarnation, failed = s.Incarnation, err
+		}
+		for _, e := range m.Intents() {
+			if e.Intent.Cell != g.cell.String() || e.Intent.Kind != recorder.Call {
+				continue
+			}
+			key := lineage(e.Intent.Tag)
+			g.ever[key] = true
+			if e.State == receipt.StateCommitted && !e.Abandoned {
+				g.past[key] = append(g.past[key], asked{e.Intent.Tag, e.Intent.Key})
+				g.left++
+			}
+		}
+	})
+	g.incarnation++
+	return failed
+}
+
+// read notes the intents of records after one, and returns the last of them.
+func (g *Gateway) read(after journal.Seq) (journal.Seq, error) {
+	j := view.Journal{Local: g.cfg.World}
+	for s, err := range g.cfg.World.Scan(after) {
+		if err != nil {
+			return after, err
+		}
+		after = s.ID
+		switch s.Record.Kind {
+		case journal.KindIntent, journal.KindParked, journal.KindDenied:
+		default:
+			continue
+		}
+		e, err := j.Load(s.Record, s.Bytes)
+		if err != nil {
+			return after, err
+		}
+		var tag, cell string
+		var key receipt.Key
+		switch b := e.Body.(type) {
+		case *journal.IntentEmitted:
+			tag, cell, key = b.Tag, b.Cell, b.Key
+		case *journal.IntentParked:
+			tag, cell, key = b.Tag, b.Cell, b.Key
+		case *journal.IntentDenied:
+			tag, cell, key = b.Tag, b.Cell, b.Key
+		}
+		if cell == g.cell.String() {
+			g.mu.Lock()
+			g.intents[tag] = asked{tag, key}
+			g.mu.Unlock()
+		}
+	}
+	return after, nil
+}
+
+// entry returns how an intent stands.
+func (g *Gateway) entry(key receipt.Key) (e receipt.Entry) {
+	g.cfg.World.View(func(m *world.Moment) { e, _ = m.Intent(key) })
+	return e
+}
+
+// answerOf returns what the provider has answered to an intent that has ended. Where nothing of
+// that is on record it is nil, and the reason says why.
+func (g *Gateway) answerOf(e *receipt.Entry) (a *recorder.Answer, reason string, err error) {
+	j := view.Journal{Local: g.cfg.World}
+	at, err := j.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := j.Answer(at)
+	if err != nil || found == nil {
+		return nil, "what came of it was redacted", err
+	}
+	a = new(recorder.Answer)
+	if err := canon.UnmarshalTrusted(found.Payload, a); err == nil && a.Status != 0 {
+		return a, "", nil
+	}
+	var why struct {
+		Code   string `cbor:"code"`
+		Reason string `cbor:"reason"`
+		Error  string `cbor:"error"`
+	}
+	if canon.UnmarshalTrusted(found.Payload, &why) != nil {
+		return nil, "the answer is of another kind", nil
+	}
+	return nil, why.Reason + why.Error, nil
+}

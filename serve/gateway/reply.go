@@ -1,0 +1,178 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+)
+
+// reply is what goes to the agent. It is safe for concurrent use: the provider's answer flows from another goroutine
+// than that of the request.
+type reply struct {
+	mu     sync.Mutex
+	w      http.ResponseWriter // nil: the agent has gone
+	stream bool                // the agent has asked for one
+	begun  bool                // the header was sent
+	flowed int                 // bytes of the answer that were sent
+	broken bool                // it cannot be written any more
+}
+
+func newReply(w http.ResponseWriter, stream bool) *reply { return &reply{w: w, stream: stream} }
+
+// begin is told how the provider answers. A stream begins at once.
+func (o *reply) begin(status int, header http.Header) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil || o.begun || status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") {
+		return
+	}
+	for name, values := range header {
+		if name != "Content-Length" && name != "Connection" && name != "Transfer-Encoding" && name != "Set-Cookie" {
+			o.w.Header()[name] = values
+		}
+	}
+	o.start(status)
+}
+
+func (o *reply) start(status int) {
+	o.begun = true
+	o.w.WriteHeader(status)
+	o.push()
+}
+
+func (o *reply) push() {
+	if f, ok := o.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// flow sends what the agent may have at once.
+func (o *reply) flow(p []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w != nil && o.begun {
+		o.send(p)
+		o.flowed += len(p)
+	}
+}
+
+func (o *reply) send(p []byte) {
+	if _, err := o.w.Write(p); err != nil {
+		o.broken = true
+	}
+	o.push()
+}
+
+// ping shows that a stream lives while it is held. One that has not begun does so where it waits for a person.
+func (o *reply) ping(dialect string, begin bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil || !o.stream || !o.begun && !begin {
+		return
+	}
+	if !o.begun {
+		o.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		o.start(http.StatusOK)
+	}
+	if dialect == relay.Anthropic {
+		o.send([]byte("event: ping\ndata: {\"type\": \"ping\"}\n\n"))
+	} else {
+		o.send([]byte(": held\n\n"))
+	}
+}
+
+// detach lets the agent go.
+func (o *reply) detach() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.w = nil
+}
+
+// finish sends the rest of a recorded answer, and reports whether the agent got all of it. An answer that was cut
+// off ends as it came: without an end.
+func (o *reply) finish(a *recorder.Answer) (delivered bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil || a.Cut {
+		return false
+	}
+	if !o.begun {
+		for name, value := range a.Header {
+			o.w.Header().Set(name, value)
+		}
+		o.start(a.Status)
+	}
+	o.send(a.Body[min(o.flowed, len(a.Body)):])
+	return !o.broken
+}
+
+// refusal is an answer of the gateway's own.
+type refusal struct {
+	status int
+	text   string
+	final  bool // asking again changes nothing
+}
+
+var busy = refusal{http.StatusServiceUnavailable, "too many requests at once", false} //nolint:gochecknoglobals // a constant
+
+// refuse answers with a refusal in the shape of the dialect.
+func (c *conversation) refuse(w http.ResponseWriter, no refusal) {
+	newReply(w, false).refuse(c, no)
+}
+
+func (o *reply) refuse(c *conversation, no refusal) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil {
+		return
+	}
+	body := c.errorBody(no)
+	if o.begun { // as a stream: its status was sent
+		if c.dialect == relay.Anthropic {
+			body = append([]byte("event: error\n"), "data: "+string(body)+"\n\n"...)
+		} else {
+			body = []byte("data: " + string(body) + "\n\n")
+		}
+		o.send(body)
+		return
+	}
+	o.w.Header().Set("Content-Type", "application/json")
+	if no.final {
+		o.w.Header().Set("X-Should-Retry", "false")
+	}
+	o.start(no.status)
+	o.send(body)
+}
+
+// errorBody returns an error as the dialect has it.
+func (c *conversation) errorBody(no refusal) []byte {
+	kind := "api_error"
+	if no.final {
+		kind = "billing_error"
+	}
+	var v any = map[string]any{"error": map[string]any{"message": no.text, "type": kind, "code": "worldkernel", "param": nil}}
+	if c.dialect == relay.Anthropic {
+		v = map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": no.text}}
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of texts alone
+	}
+	return body
+}
+
+// finalStatus returns the status after which an agent does not ask again
+// (docs/gateway.md has what each does).
+func (c *conversation) finalStatus() int {
+	switch {
+	case c.dialect == relay.Anthropic:
+		return http.StatusTooManyRequests // Claude Code asks six times after 400, and takes 403 for a bad key
+	case strings.HasPrefix(c.header.Get("Originator"), "codex"):
+		return http.StatusBadRequest // Codex asks six times after 403
+	}
+	return http.StatusForbidden
+}

@@ -1,0 +1,127 @@
+package worldctl
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+func newAgentListCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the sessions of agents",
+		Example: `  worldctl agent list`,
+		Args:    args(0, 0),
+		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			all, err := sessions(lw)
+			if err != nil {
+				return err
+			}
+			return list(c, "agent-list", "sessions", each(all, func(s session) (session, error) { return s, nil }), columns[session]{
+				header: table.Row{"session", "starts", "state", "calls", "served", "failed", "tokens", "command"},
+				row: func(s session) table.Row {
+					state := "running, or killed"
+					if !s.Running {
+						state = endedBy(int(s.Code))
+					}
+					return table.Row{s.Name, s.Incarnation, state, s.Answered, s.Served, s.Failed, s.Tokens, strings.Join(s.Command, " ")}
+				},
+				none: "no agent has run in this world yet",
+			})
+		}),
+	}
+}
+
+// agentCall is a model call of a session, as a list has it.
+type agentCall struct {
+	Key    receipt.Key    `json:"key"`
+	State  receipt.State  `json:"state"`
+	Model  string         `json:"model"`
+	Prompt string         `json:"prompt"`
+	Answer string         `json:"answer"`
+	Tools  []string       `json:"tools"`
+	Usage  recorder.Usage `json:"usage"`
+	Cost   receipt.Cost   `json:"cost"`
+	Reason string         `json:"reason"`
+}
+
+func newAgentCallsCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "calls [NAME]",
+		Short: "List the model calls of a session, and what each came to",
+		Example: `  worldctl agent calls
+  worldctl agent calls triage -o jsonl`,
+		Args:    args(0, 1),
+		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			s, err := findSession(lw, args)
+			if err != nil {
+				return err
+			}
+			j := recordsOf(lw)
+			var calls []receipt.Entry
+			for _, e := range j.Ledger() {
+				if e.Intent.Kind == recorder.Call && e.Intent.Cell == recorder.Name+"/"+s.Name {
+					calls = append(calls, e)
+				}
+			}
+			return list(c, "agent-calls", "calls", each(calls, func(e receipt.Entry) (agentCall, error) { return callOf(j, &e) }), columns[agentCall]{
+				header: table.Row{"key", "state", "model", "tokens", "micros", "asked", "answered"},
+				row: func(a agentCall) table.Row {
+					said := a.Answer
+					if len(a.Tools) > 0 {
+						said = strings.TrimSpace(said + " → " + strings.Join(a.Tools, ", "))
+					}
+					return table.Row{
+						view.Short(a.Key), a.State, a.Model, strconv.FormatUint(a.Usage.Tokens(), 10), a.Cost.Micros,
+						short(a.Prompt), short(said + a.Reason),
+					}
+				},
+				none: "the session has made no call yet",
+			})
+		}),
+	}
+}
+
+// short cuts a text for a row of a list.
+func short(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > 60 {
+		text = string(runes[:59]) + "…"
+	}
+	return text
+}
+
+func callOf(j view.Journal, e *receipt.Entry) (a agentCall, err error) {
+	in, err := j.Intent(e)
+	if err != nil {
+		return a, err
+	}
+	a = agentCall{Key: in.Key, State: in.State, Cost: in.Cost, Reason: in.Reason}
+	var asked recorder.Request
+	if err := canon.UnmarshalTrusted(in.Params, &asked); err == nil {
+		a.Model, a.Prompt = asked.Model, asked.Prompt
+	}
+	found, err := j.AnswerTo(e, 0)
+	if err != nil || found == nil {
+		return a, err
+	}
+	var answer recorder.Answer
+	if canon.UnmarshalTrusted(found.Payload, &answer) == nil {
+		a.Answer, a.Usage = answer.Text, answer.Usage
+		for _, t := range answer.Calls {
+			a.Tools = append(a.Tools, t.Name)
+		}
+	}
+	return a, nil
+}

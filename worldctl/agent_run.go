@@ -1,0 +1,343 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/serve/gateway"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// agentRun is what a run of an agent was asked for.
+type agentRun struct {
+	name     string
+	as       string
+	upstream map[string]string // by dialect
+	offline  bool
+	diverge  bool
+	command  []string
+	dir      string // where it runs
+	again    bool   // the session is to be there
+}
+
+func newAgentRunCommand(c *cli) *cobra.Command {
+	var x agentRun
+	cmd := &cobra.Command{
+		Use:   "run [--name NAME] -- COMMAND [ARGUMENT...]",
+		Short: "Run an agent, with its model calls through this world",
+		Long: `Run an agent as it is, with its environment pointed at a gateway on this machine. Each call
+that it makes of a model is judged by the policies of the world, paid within its budgets, passed on
+to the provider as it came, and recorded with the answer. The agent keeps its own key, which is
+recorded nowhere.
+
+In a directory without a world one is made in ` + gatewayDir + `/, from the template ` + gatewayTemplate + `. Its
+world.yaml says what agents may do.
+
+The command is recorded, so that agent resume can start it again. The exit code is that of the
+agent; 1 where it ended well and nothing of it reached the gateway.`,
+		Example: `  worldctl agent run -- claude -p "fix the failing test"
+  worldctl agent run --name triage -- python agent.py
+  worldctl agent run --upstream openai=http://localhost:11434 -- ./agent`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("such as worldctl agent run -- claude -p \"fix the failing test\"", "agent run needs the command of an agent, after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x.command = args
+			return c.runAgent(cmd.Context(), &x)
+		},
+	}
+	cmd.Flags().StringVar(&x.name, "name", "", "the session's `NAME`; that of the program if not given")
+	x.bind(cmd)
+	return cmd
+}
+
+func (x *agentRun) bind(cmd *cobra.Command) {
+	cmd.Flags().StringToStringVar(&x.upstream, "upstream", nil, "where a provider is: `DIALECT=URL`, of openai or anthropic; where the agent would have gone if not given")
+	cmd.Flags().StringVar(&x.as, "as", "", "who starts it: `NAME`; your login if not given")
+}
+
+func newAgentResumeCommand(c *cli) *cobra.Command {
+	x := agentRun{again: true}
+	cmd := &cobra.Command{
+		Use:   "resume [NAME]",
+		Short: "Start an agent again, answered from the record as far as that goes",
+		Long: `Start the recorded command of a session again, where it was started. What the agent has asked
+before is answered from the record, byte for byte: nothing is paid, and it gets the answers that it
+got. From there on its calls go to the provider.
+
+A call that it has never made, while recorded answers are left, stops it: --diverge has it made.`,
+		Example: `  worldctl agent resume
+  worldctl agent resume triage --diverge`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x.name = strings.Join(args, "")
+			return c.runAgent(cmd.Context(), &x)
+		},
+	}
+	cmd.Flags().BoolVar(&x.diverge, "diverge", false, "make calls that were never made, though recorded answers are left")
+	x.bind(cmd)
+	return cmd
+}
+
+func newAgentReplayCommand(c *cli) *cobra.Command {
+	x := agentRun{again: true, offline: true}
+	return &cobra.Command{
+		Use:   "replay [NAME] [-- COMMAND [ARGUMENT...]]",
+		Short: "Run an agent against the record, and say where it differs",
+		Long: `Start the command of a session again, or another one, and answer it from the record only: no
+provider is asked, and the world stays as it is. Its tools run as they do.
+
+Exit code 0 if the agent asks what it has asked, 3 if it asks anything else, with the call.`,
+		Example: `  worldctl agent replay
+  worldctl agent replay triage -- python agent_v2.py`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args, x.command = args[:at], args[at:]
+			}
+			if len(args) > 1 {
+				return usagef("such as worldctl agent replay triage -- python agent.py", "agent replay takes one NAME, and a command after --")
+			}
+			x.name = strings.Join(args, "")
+			return c.runAgent(cmd.Context(), &x)
+		},
+	}
+}
+
+// runAgent runs an agent beside the world, which this process owns meanwhile.
+func (c *cli) runAgent(ctx context.Context, x *agentRun) error {
+	if err := c.agentWorld(!x.again); err != nil {
+		return err
+	}
+	for dialect := range x.upstream {
+		if dialect != relay.OpenAI && dialect != relay.Anthropic {
+			return usagef("such as --upstream openai=http://localhost:11434", "--upstream: there is no dialect %q: openai, anthropic", dialect)
+		}
+	}
+	desk := new(relay.Desk)
+	adapters := maps.Clone(c.opts.Adapters)
+	if adapters == nil {
+		adapters = make(map[string]host.Factory)
+	}
+	adapters["relay"] = relay.New(desk)
+	c.opts.Adapters = adapters
+	return c.own(ctx, func(lw *local.World) error {
+		if err := x.find(lw); err != nil {
+			return err
+		}
+		actor, err := c.actor(x.as)
+		if err != nil {
+			return err
+		}
+		c.noteEdited(lw)
+		return c.beside(ctx, lw, x, gateway.Config{
+			World: lw, Desk: desk, Session: x.name, Principal: actor, Command: x.command, Dir: x.dir,
+			Upstream: upstreams(x.upstream, os.Getenv), Offline: x.offline, Diverge: x.diverge,
+		})
+	})
+}
+
+// find completes what was asked for by what the world knows of the session.
+func (x *agentRun) find(lw *local.World) error {
+	if !x.again {
+		var err error
+		if x.name == "" {
+			if x.name, err = newSession(lw, x.command[0]); err != nil {
+				return err
+			}
+		} else if s, found := findSession(lw, []string{x.name}); found == nil && s.Incarnation > 0 {
+			return usagef("worldctl agent resume "+shellWord(x.name), "there is a session %q already", x.name)
+		}
+		x.dir, err = os.Getwd()
+		return err
+	}
+	s, err := findSession(lw, strings.Fields(x.name))
+	if err != nil {
+		return err
+	}
+	x.name, x.dir = s.Name, s.Dir
+	if len(x.command) == 0 {
+		x.command = s.Command
+	}
+	return nil
+}
+
+// beside serves the gateway and drives the world while the agent runs, and says what came of it.
+func (c *cli) beside(ctx context.Context, lw *local.World, x *agentRun, cfg gateway.Config) error {
+	g, err := gateway.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10}
+	driving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var beside sync.WaitGroup
+	var drove error
+	beside.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
+	beside.Go(func() {
+		if !x.offline {
+			_, drove = lw.Drive(driving, local.Course{Stay: true})
+		}
+	})
+	if x.again {
+		c.note("%s: incarnation %d, %s on record", x.name, g.Incarnation(), view.Number(uint64(g.Recorded()), "answer"))
+	}
+	code, err := c.startAgent(ctx, x, g, listener.Addr().String())
+	summary, closed := g.Close(context.WithoutCancel(ctx), code)
+	_ = server.Close()
+	stop()
+	beside.Wait()
+	if errors.Is(drove, context.Canceled) {
+		drove = nil
+	}
+	if err = errors.Join(err, drove, closed); err != nil {
+		return err
+	}
+	return c.showAgentRun(x, code, &summary)
+}
+
+// startAgent runs the agent to its end, and returns its exit code.
+func (c *cli) startAgent(ctx context.Context, x *agentRun, g *gateway.Gateway, address string) (code int, err error) {
+	argv := pointed(x.command, g.URL(address, relay.OpenAI))
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = x.dir, c.stdin, os.Stdout, os.Stderr
+	cmd.Env = agentEnv(os.Environ(), g, address)
+	cmd.SysProcAttr = dyingWithParent()
+	c.opts.interrupts.leave(os.Interrupt) // a terminal sends it to the agent as well, which may go on
+	runtime.LockOSThread()                // dying with its parent is dying with this thread
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return 0, hinted(err, "the command of the agent is %s, started in %s", shellWord(argv[0]), shellWord(x.dir))
+	}
+	ended := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	defer ended()
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if code = exit.ExitCode(); code < 0 {
+			code = 128 + int(exit.Sys().(syscall.WaitStatus).Signal()) //nolint:forcetypeassert // of this system
+		}
+		return code, nil
+	}
+	return 0, err
+}
+
+// families are the variables of the environment that say where models are. Those of the agent's parents
+// would lead around the gateway.
+var families = []string{ //nolint:gochecknoglobals // a table
+	"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST", "OPENAI_BASE_PATH", "ANTHROPIC_BASE_URL", "ANTHROPIC_HOST", "ANTHROPIC_API_URL",
+	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "AZURE_OPENAI_ENDPOINT", "HTTP_PROXY", "http_proxy",
+}
+
+// agentEnv returns the environment of an agent: that of this process, pointed at the gateway.
+func agentEnv(inherited []string, g *gateway.Gateway, address string) []string {
+	var out []string
+	for _, pair := range inherited {
+		name, _, _ := strings.Cut(pair, "=")
+		scrubbed := false
+		for _, family := range families {
+			scrubbed = scrubbed || name == family
+		}
+		if !scrubbed {
+			out = append(out, pair)
+		}
+	}
+	openai := g.URL(address, relay.OpenAI) + "/v1"
+	return append(out,
+		"OPENAI_BASE_URL="+openai, "OPENAI_API_BASE="+openai, "ANTHROPIC_BASE_URL="+g.URL(address, relay.Anthropic),
+		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", // sub-agents that end in their turn can be resumed
+		"NO_PROXY=127.0.0.1,localhost", "WORLDKERNEL_AGENT=1")
+}
+
+// pointed returns a command line that leads to the gateway where the environment does not: that of Codex.
+func pointed(argv []string, openai string) []string {
+	if filepath.Base(argv[0]) != "codex" {
+		return argv
+	}
+	const provider = "model_providers.worldkernel."
+	return append([]string{
+		argv[0], "-c", "model_provider=worldkernel", "-c", provider + "name=worldkernel", "-c", provider + "base_url=" + openai + "/v1",
+		"-c", provider + "wire_api=responses", "-c", provider + "env_key=OPENAI_API_KEY",
+	}, argv[1:]...)
+}
+
+// upstreams returns where the agent would have gone, by dialect, without the version that its paths begin with.
+func upstreams(given map[string]string, getenv func(string) string) map[string]string {
+	out := map[string]string{relay.OpenAI: "https://api.openai.com", relay.Anthropic: "https://api.anthropic.com"}
+	for dialect, names := range map[string][]string{relay.OpenAI: {"OPENAI_BASE_URL", "OPENAI_API_BASE"}, relay.Anthropic: {"ANTHROPIC_BASE_URL"}} {
+		for _, name := range names {
+			if url := getenv(name); url != "" {
+				out[dialect] = url
+				break
+			}
+		}
+	}
+	maps.Copy(out, given)
+	for dialect, url := range out {
+		out[dialect] = strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/v1")
+	}
+	return out
+}
+
+// agentSummary is what a run of an agent came to.
+type agentSummary struct {
+	Session string `json:"session"`
+	Code    int    `json:"code"`
+	gateway.Summary
+}
+
+// showAgentRun says what a run of an agent came to, on stderr: stdout is the agent's.
+func (c *cli) showAgentRun(x *agentRun, code int, s *gateway.Summary) error {
+	c.note("")
+	c.note("%s %s: %s, %d made, %d from the record; %d tokens, %d tools asked for", x.name, endedBy(code),
+		view.Number(uint64(s.Requests), "request"), s.Calls, s.Served, s.Tokens, s.Tools)
+	for _, of := range []struct {
+		n    int
+		what string
+	}{
+		{s.Denied, "denied: worldctl intent list --state denied"},
+		{s.Waiting, "waiting for a person: worldctl intent list --state parked"},
+		{s.InDoubt, "of which nobody can tell what became"},
+		{s.Failed, "that the provider refused or did not answer whole"},
+		{s.Left, "recorded and not asked for"},
+	} {
+		if of.n > 0 {
+			c.note("%8d %s", of.n, of.what)
+		}
+	}
+	if d := s.Divergence; d != nil {
+		c.note("request %d was never made before: %s, model %s: %q", d.Request, d.Path, d.Model, d.Prompt)
+		return &fault{err: errDifferent, code: exitVerify}
+	}
+	c.note("next: worldctl agent calls %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(x.name))
+	if code == 0 && s.Requests == 0 {
+		return hinted(errors.New("nothing of the agent reached the gateway"),
+			"an agent that does not heed OPENAI_BASE_URL or ANTHROPIC_BASE_URL has to be pointed at it: docs/gateway.md says how")
+	}
+	if code != 0 {
+		return (&agentError{code}).fault()
+	}
+	return nil
+}
+
