@@ -60,7 +60,7 @@ func ParseRelay(config, params canon.Raw) (*RelayTarget, error) {
 	if err := decodeConfig(config, t); err != nil {
 		return nil, err
 	}
-	for dialect, address := range t.Upstream { // order cannot show: which fault is told first is no matter
+	for dialect, address := range t.Upstream { // order cannot show: which of two faults is told first is no matter
 		if relayHost(dialect) == "" {
 			return nil, capErrorf(CodeBadConfig, "upstream: there is no dialect %q: openai, anthropic", shortened(dialect))
 		}
@@ -68,7 +68,7 @@ func ParseRelay(config, params canon.Raw) (*RelayTarget, error) {
 			return nil, err
 		}
 	}
-	for dialect, key := range t.Keys { // likewise
+	for dialect, key := range t.Keys { // order cannot show: likewise
 		if relayHost(dialect) == "" || !strings.HasPrefix(key, "secret://") {
 			return nil, capErrorf(CodeBadConfig, "keys: want references by dialect, as {anthropic: secret://NAME}")
 		}

@@ -54,7 +54,7 @@ agent; 1 where it ended well and nothing of it reached the gateway.`,
 		Example: `  worldctl agent run -- claude -p "fix the failing test"
   worldctl agent run --name triage -- python agent.py
   worldctl agent run --upstream openai=http://localhost:11434 -- ./agent`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("such as worldctl agent run -- claude -p \"fix the failing test\"", "agent run needs the command of an agent, after --")
 			}
@@ -300,13 +300,6 @@ func upstreams(given map[string]string, getenv func(string) string) map[string]s
 	return out
 }
 
-// agentSummary is what a run of an agent came to.
-type agentSummary struct {
-	Session string `json:"session"`
-	Code    int    `json:"code"`
-	gateway.Summary
-}
-
 // showAgentRun says what a run of an agent came to, on stderr: stdout is the agent's.
 func (c *cli) showAgentRun(x *agentRun, code int, s *gateway.Summary) error {
 	c.note("")
@@ -328,6 +321,9 @@ func (c *cli) showAgentRun(x *agentRun, code int, s *gateway.Summary) error {
 	}
 	if d := s.Divergence; d != nil {
 		c.note("request %d was never made before: %s, model %s: %q", d.Request, d.Path, d.Model, d.Prompt)
+		if d.Nearest != "" {
+			c.note("the nearest on record is %s; they differ at %s", d.Nearest, d.Place)
+		}
 		return &fault{err: errDifferent, code: exitVerify}
 	}
 	c.note("next: worldctl agent calls %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(x.name))

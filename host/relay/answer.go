@@ -30,7 +30,6 @@ type reading struct {
 	past  int    // bytes of the answer before it
 	hold  int    // from where on the answer is held; -1: nothing is
 	ended bool   // the model has said its last
-	text  int    // bytes of text so far
 
 	inputs map[int]int // by index of a block or item: its place in answer.Calls
 }
@@ -106,6 +105,7 @@ func (r *reading) event(data []byte) (hold bool) {
 		return r.responsesEvent(data)
 	case formMessages:
 		return r.messagesEvent(data)
+	case formOther:
 	}
 	return false
 }
@@ -120,6 +120,7 @@ func (r *reading) end(a *Asked, body []byte) recorder.Answer {
 			r.responsesWhole(body)
 		case formMessages:
 			r.messagesWhole(body)
+		case formOther:
 		}
 	}
 	if r.form != formOther && r.answer.Usage.Tokens() == 0 {

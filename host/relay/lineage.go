@@ -9,7 +9,7 @@ import (
 // The lineage of a request is what it has in common with itself when the agent is started
 // again: texts of the user's, what the model has said, and the ids of results. Results
 // themselves, git status, dates and reminders are other ones then
-// (docs/adr/0090-requests-are-known-by-their-lineage.md).
+// (docs/adr/0079-requests-are-known-by-their-lineage.md).
 
 // kind of agent whose volatile texts are known.
 type profile int

@@ -40,7 +40,7 @@ import (
 )
 
 // MaxAnswer is how many bytes of an answer are recorded, and so how long one may be.
-const MaxAnswer = 3 << 20
+const MaxAnswer = 16 << 20
 
 // Desk is where requests wait for their permits. It is safe for concurrent use. The zero value
 // is one.

@@ -124,12 +124,12 @@ func (a *Asked) readTools(raw json.RawMessage) {
 		if name == "" {
 			name = t.Function.Name
 		}
-		switch {
-		case t.Type == "namespace":
+		switch t.Type {
+		case "namespace":
 			for _, of := range t.Tools {
 				a.Tools = append(a.Tools, name+"."+of.Name)
 			}
-		case t.Type == "" || t.Type == "function" || t.Type == "custom" || t.Type == "local_shell":
+		case "", "function", "custom", "local_shell":
 			a.Tools = append(a.Tools, name)
 		default:
 			a.ServerTools = append(a.ServerTools, t.Type)

@@ -28,7 +28,7 @@ var ours = house{
 		{"internal/canon", "internal/chunk", "internal/schema"}, // 0
 		{"receipt", "manifest", "snapshot", "checkpoint"},       // 1
 		{"reducer"}, // between 1 and 2: what engines implement
-		{"reducer/star", "reducer/kit", "governance", "journal"}, // 2
+		{"reducer/star", "reducer/kit", "reducer/recorder", "governance", "journal"}, // 2
 		{"world"},                // 3
 		{"internal/file"},        // between 3 and 4: not pure, and above nothing
 		{"internal/testrace"},    // likewise: which tests the race detector looks on
@@ -52,6 +52,7 @@ var ours = house{
 		{"experiment"},                     // likewise: one world many times
 		{"world/notify"},                   // likewise: who is told of what waits
 		{"world/api"},                      // likewise: worlds over HTTP
+		{"serve/gateway"},                  // likewise: what agents talk to in the place of their model's provider
 		{"world/ui"},                       // likewise: the page that people look at them with
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere
 		{"world/node"},                     // likewise: who owns worlds of a store together with others

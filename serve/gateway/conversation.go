@@ -191,6 +191,7 @@ func over(e *receipt.Entry) bool {
 	switch e.State {
 	case receipt.StateCommitted, receipt.StateFailed, receipt.StateDenied, receipt.StateCancelled, receipt.StateInDoubt:
 		return true
+	case receipt.StateOpen, receipt.StateInFlight, receipt.StateParked:
 	}
 	return false
 }

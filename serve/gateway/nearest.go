@@ -1,6 +1,104 @@
 package gateway
 
-import "github.com/worldkernel/worldkernel/host/relay"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 
-// nearest finds the recorded call that is most like a request, and where it differs first.
-func (g *Gateway) nearest(r *relay.Asked, d *Divergence) {}
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// nearest finds, among the recorded calls whose answers are left, the one that has the most in
+// common with a request from its beginning on, and where they differ first.
+func (g *Gateway) nearest(r *relay.Asked, d *Divergence) {
+	g.mu.Lock()
+	var left []asked
+	for key, past := range g.past { // order cannot show: sorted below
+		given := 0
+		for _, a := range g.now[key] {
+			if a.served {
+				given++
+			}
+		}
+		left = append(left, past[min(given, len(past)):]...)
+	}
+	g.mu.Unlock()
+	slices.SortFunc(left, func(a, b asked) int { return bytes.Compare(a.key.Hash[:], b.key.Hash[:]) })
+	most := -1
+	for _, of := range left {
+		body := g.bodyOf(of)
+		if n := common(body, r.Body); n > most {
+			most = n
+			d.Nearest, d.Place = view.Short(of.key), difference(decoded(body), decoded(r.Body), "$")
+		}
+	}
+}
+
+// bodyOf returns the recorded request of an intent; nil: it cannot be read.
+func (g *Gateway) bodyOf(of asked) []byte {
+	e := g.entry(of.key)
+	at, err := view.Journal{Local: g.cfg.World}.Entry(journal.Seq(e.Emitted))
+	if err != nil {
+		return nil
+	}
+	var request recorder.Request
+	if b, ok := at.Body.(*journal.IntentEmitted); ok && canon.UnmarshalTrusted(b.Params, &request) == nil {
+		return request.Body
+	}
+	return nil
+}
+
+// common returns how many bytes two requests have in common from their beginning on.
+func common(a, b []byte) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func decoded(body []byte) (v any) {
+	_ = json.Unmarshal(body, &v)
+	return v
+}
+
+// difference returns the path of the first place at which two values differ; empty: there is none.
+func difference(a, b any, path string) string {
+	switch was := a.(type) {
+	case map[string]any:
+		is, ok := b.(map[string]any)
+		if !ok {
+			return path
+		}
+		names := slices.Sorted(maps.Keys(was))
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(append(names, slices.Collect(maps.Keys(is))...)))) {
+			if at := difference(was[name], is[name], path+"."+name); at != "" {
+				return at
+			}
+		}
+	case []any:
+		is, ok := b.([]any)
+		if !ok {
+			return path
+		}
+		for i := range max(len(was), len(is)) {
+			if i >= len(was) || i >= len(is) {
+				return fmt.Sprintf("%s[%d]", path, i)
+			}
+			if at := difference(was[i], is[i], fmt.Sprintf("%s[%d]", path, i)); at != "" {
+				return at
+			}
+		}
+	default:
+		if !reflect.DeepEqual(a, b) {
+			return path
+		}
+	}
+	return ""
+}
