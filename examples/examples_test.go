@@ -16,11 +16,14 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/llm"
 	"github.com/worldkernel/worldkernel/host/mcp"
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 func TestEveryExampleIsDescribedAndValid(t *testing.T) {
-	require.Equal(t, []string{"agent", "commons", "counter", "elfarol", "go", "research", "schelling", "sir", "support", "town", "ville", "wealth"}, examples.Names())
+	require.Equal(t, []string{"agent", "commons", "counter", "elfarol", "gateway", "go", "research", "schelling", "sir", "support", "town", "ville", "wealth"}, examples.Names())
 	for _, name := range examples.Names() {
 		t.Run(name, func(t *testing.T) {
 			require.NotEmpty(t, examples.Describe(name))
@@ -30,7 +33,8 @@ func TestEveryExampleIsDescribedAndValid(t *testing.T) {
 				return
 			}
 			_, err := local.Validate(filepath.Join(dir, local.ManifestFile), local.Options{
-				Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New},
+				Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New, "relay": relay.New(nil)},
+				Reducers: reducer.Registry{"recorder@1": recorder.New},
 			})
 			require.NoError(t, err)
 		})

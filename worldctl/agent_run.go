@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -133,12 +133,8 @@ func (c *cli) runAgent(ctx context.Context, x *agentRun) error {
 		}
 	}
 	desk := new(relay.Desk)
-	adapters := maps.Clone(c.opts.Adapters)
-	if adapters == nil {
-		adapters = make(map[string]host.Factory)
-	}
-	adapters["relay"] = relay.New(desk)
-	c.opts.Adapters = adapters
+	c.opts.Adapters = maps.Clone(c.opts.Adapters)
+	c.opts.Adapters[manifest.AdapterRelay] = relay.New(desk)
 	return c.own(ctx, func(lw *local.World) error {
 		if err := x.find(lw); err != nil {
 			return err
@@ -336,4 +332,3 @@ func (c *cli) showAgentRun(x *agentRun, code int, s *gateway.Summary) error {
 	}
 	return nil
 }
-

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -16,8 +17,11 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/internal/file"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
@@ -35,6 +39,16 @@ type Options struct {
 	interrupts *interrupts // nil: the process has none, as in a test
 
 	program string // as hints and --help name it; empty: worldctl
+}
+
+// complete returns the options with what every program has for agents that run beside a world.
+func (o Options) complete() Options {
+	reducers := reducer.Registry{recorder.Name + "@" + recorder.Version: recorder.New}
+	maps.Copy(reducers, o.Reducers)
+	adapters := map[string]host.Factory{manifest.AdapterRelay: relay.New(nil)}
+	maps.Copy(adapters, o.Adapters)
+	o.Reducers, o.Adapters = reducers, adapters
+	return o
 }
 
 // Main carries out the command line of this process, and ends it with the exit
@@ -70,7 +84,7 @@ func run(ctx context.Context, opts Options, args []string, stdin io.Reader, stdo
 		return exitFailed
 	}
 	c := &cli{
-		opts: opts, args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
+		opts: opts.complete(), args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
 		origin: owner.Origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != "", Program: opts.program},
 	}
 	return c.execute(ctx)

@@ -1,0 +1,103 @@
+package worldctl
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// askerEnv has this program be an agent: it asks a model for each of the texts, and writes the last answer to
+// the file.
+const askerEnv = "WORLDKERNEL_TEST_ASKER"
+
+func asker(texts, file string) int {
+	var answer []byte
+	for text := range strings.SplitSeq(texts, ",") {
+		resp, err := http.Post(os.Getenv("OPENAI_BASE_URL")+"/chat/completions", "application/json",
+			strings.NewReader(fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%q}]}`, text)))
+		if err != nil {
+			return 7
+		}
+		answer, _ = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return 8
+		}
+	}
+	if err := os.WriteFile(file, answer, 0o600); err != nil {
+		return 9
+	}
+	return 0
+}
+
+// An agent runs as it is: a world is made for it, its calls are recorded, its exit code is that of worldctl. Started again it
+// is answered from the record; run offline, what it has never asked is named, with the code of what does not verify.
+func TestAnAgentRunsBesideAWorld(t *testing.T) {
+	var paid atomic.Int64
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"choices":[{"message":{"content":"answer %d"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, paid.Add(1))
+	}))
+	t.Cleanup(provider.Close)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("OPENAI_BASE_URL", provider.URL+"/v1")
+	file := filepath.Join(dir, "answer")
+	typed := func(texts string, args ...string) (code int, out, errs string) {
+		t.Helper()
+		t.Setenv(askerEnv, texts+" "+file)
+		var stdout, stderr bytes.Buffer
+		code = run(t.Context(), released(), append([]string{"agent"}, args...), strings.NewReader(""), &stdout, &stderr)
+		return code, stdout.String(), stderr.String()
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+
+	code, _, errs := typed("one,two", "run", "--name", "a", "--", self)
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "made a world in")
+	require.Contains(t, errs, "2 requests, 2 made, 0 from the record; 14 tokens")
+	require.EqualValues(t, 2, paid.Load())
+	first, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	code, _, errs = typed("one,two", "resume")
+	require.Zero(t, code, errs)
+	again, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(again))
+	require.EqualValues(t, 2, paid.Load())
+
+	code, _, errs = typed("one,other", "replay", "a")
+	require.Equal(t, exitVerify, code)
+	require.Contains(t, errs, `request 2 was never made before: /v1/chat/completions, model m: "other"`)
+	require.Contains(t, errs, "they differ at $.messages[0].content")
+	require.EqualValues(t, 2, paid.Load())
+
+	code, out, errs := typed("", "calls", "-o", "jsonl")
+	require.Zero(t, code, errs)
+	require.Equal(t, 2, strings.Count(out, `"state":"committed"`))
+	code, out, errs = typed("", "list")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "ended well")
+
+	code, _, errs = typed("", "run", "--name", "none", "--", "true")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "nothing of the agent reached the gateway")
+	code, _, _ = typed("", "run", "--name", "fails", "--", "sh", "-c", "exit 5")
+	require.Equal(t, 5, code)
+	code, _, errs = typed("", "run", "--name", "a", "--", self)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "agent resume a")
+	code, _, errs = typed("", "resume", "b")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "there is no session")
+}
