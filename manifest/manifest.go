@@ -199,9 +199,9 @@ const (
 // CapLLM fits its effects.
 const AdapterRelay = "relay"
 
-// Adapters returns the names of the adapters that are built in and touch the outside. Each but
-// AdapterRelay is a type of capability, too.
-func Adapters() []string { return []string{CapHTTP, CapLLM, CapMCP, CapFile, CapExec, AdapterRelay} }
+// Adapters returns the names of the adapters that are built in and touch the outside, of which each is
+// a type of capability, too.
+func Adapters() []string { return []string{CapHTTP, CapLLM, CapMCP, CapFile, CapExec} }
 
 // Cap is a capability: a right to effects, given to reducers by their grants.
 type Cap struct {
