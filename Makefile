@@ -18,7 +18,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo demo-postgres test test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor page pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
+.PHONY: help docs build demo demo-postgres quick test nightly test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor page pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,24 +43,27 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "  bin/worldctl -w $(DEMO_DIR) replay                  compute it all again, without I/O"
 	@echo "  bin/worldctl ui $(DEMO_DIR)                         look at it in a browser"
 
-# The race detector makes tests take several times as long. Where the packages start no goroutines,
-# which internal/lint sees to in the pure floors, and worlds run in tests without any, it would find
-# nothing: PLAIN run without it, and without C; worldctl/kill starts worldctl as it is released. So do
-# all tests of BOTH, and with it those that say that they do things side by side (internal/testrace),
-# and of the lives in world/worldtest/twice a few.
-PLAIN := internal/canon internal/chunk internal/lint internal/sshkey receipt manifest snapshot checkpoint reducer reducer/kit reducer/star governance journal journal/bundle world world/chat world/export world/memory world/source world/ui world/view world/worldtest world/worldtest/disk worldctl/kill examples
-BOTH  := worldctl journal/store world/local world/verify world/worldtest/twice
 # What tests build is built alike, so by GOFLAGS.
 UNRACED := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test
+CHANGED  = $(shell { git diff --name-only HEAD; git diff --name-only @{upstream}...; git ls-files -o --exclude-standard; } 2>/dev/null | grep '[.]go$$' | grep -v '^tools/' | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 
-# What takes longest, one test after another, comes first, beside all others. Many tests wait, for
-# disks, clocks and processes: so three packages at once.
-test: ## run all tests in random order, with the race detector where there are goroutines
-	$(GO) test -race -p 3 -shuffle=on -timeout 25m ./world/api $(filter-out $(addprefix %/worldkernel/,world/api $(PLAIN)),$(shell $(GO) list ./...))
-	$(UNRACED) -p 3 -shuffle=on -timeout 25m $(BOTH:%=./%) $(PLAIN:%=./%)
-	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
+quick: ## look over what was changed, in a minute: vet, the house rules, the tests of these packages
+	$(GO) vet ./...
+	$(UNRACED) -timeout 5m ./internal/lint $(CHANGED)
+
+# Many tests wait, for disks, clocks and processes: so three packages at once. Those that do things side by side
+# run again with the race detector, which finds nothing in the others: tools/raced finds them.
+test: ## run all tests in random order, and with the race detector those that do things side by side
+	$(UNRACED) -p 3 -shuffle=on -timeout 25m ./...
+	$(GO) run -C tools ./raced -p 3 -shuffle=on -timeout 25m
+	$(GO) test -C tools/bench -shuffle=on -vet=all ./...
 	$(GO) test -C tools/browser -shuffle=on -vet=all ./...
 	@test -d ../shared/data || echo "SKIPPED: tests that need the recordings of ../shared/data, which are not here"
+
+nightly: ## what takes hours: the race detector on all tests, random lives, kills, damage, attacks, fuzzing led by coverage
+	$(GO) test -race -p 2 -shuffle=on -timeout 120m ./...
+	$(MAKE) sim twice kill copies attack test-postgres mutants
+	$(MAKE) fuzz FUZZTIME=2m
 
 test-recordings: ## run the tests that run on recordings, which make test does as well
 	$(UNRACED) -shuffle=on -timeout 25m -run 'Airline|Ville|Recording' \

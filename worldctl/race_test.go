@@ -12,8 +12,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // processes lets the tests start a worldctl without the race detector: they start
@@ -33,9 +31,6 @@ func (p plain) Run() int {
 	}
 	if err == nil {
 		err = os.Setenv("PATH", pathFrom(dir))
-	}
-	if err == nil {
-		err = testrace.Only()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

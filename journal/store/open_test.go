@@ -45,10 +45,6 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(fillWorldEnv); dir != "" {
 		fillWorld(dir)
 	}
-	if err := testrace.Only(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	os.Exit(m.Run())
 }
 

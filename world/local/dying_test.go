@@ -11,7 +11,6 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/testlog"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -44,10 +43,6 @@ func TestMain(m *testing.M) {
 	testlog.Begin()
 	if dir := os.Getenv(dyingWorld); dir != "" {
 		fmt.Fprintln(os.Stderr, "it lived:", runAndDie(dir, moment(os.Getenv(dyingMoment))))
-		os.Exit(1)
-	}
-	if err := testrace.Only(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
