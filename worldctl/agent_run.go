@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +11,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/host/relay"
-	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -26,14 +23,14 @@ import (
 
 // agentRun is what a run of an agent was asked for.
 type agentRun struct {
-	name     string
-	as       string
-	upstream map[string]string // by dialect
-	offline  bool
-	diverge  bool
-	command  []string
-	dir      string // where it runs
-	again    bool   // the session is to be there
+	Name     string
+	As       string
+	Upstream map[string]string // by dialect
+	Offline  bool
+	Diverge  bool
+	Command  []string
+	Here     string // where it was typed
+	Again    bool   // the session is to be there
 }
 
 func newAgentRunCommand(c *cli) *cobra.Command {
@@ -61,22 +58,22 @@ agent; 1 where it ended well and nothing of it reached the gateway.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x.command = args
+			x.Command = args
 			return c.runAgent(cmd.Context(), &x)
 		},
 	}
-	cmd.Flags().StringVar(&x.name, "name", "", "the session's `NAME`; that of the program if not given")
+	cmd.Flags().StringVar(&x.Name, "name", "", "the session's `NAME`; that of the program if not given")
 	x.bind(cmd)
 	return cmd
 }
 
 func (x *agentRun) bind(cmd *cobra.Command) {
-	cmd.Flags().StringToStringVar(&x.upstream, "upstream", nil, "where a provider is: `DIALECT=URL`, of openai or anthropic; where the agent would have gone if not given")
-	cmd.Flags().StringVar(&x.as, "as", "", "who starts it: `NAME`; your login if not given")
+	cmd.Flags().StringToStringVar(&x.Upstream, "upstream", nil, "where a provider is: `DIALECT=URL`, of openai or anthropic; where the agent would have gone if not given")
+	cmd.Flags().StringVar(&x.As, "as", "", "who starts it: `NAME`; your login if not given")
 }
 
 func newAgentResumeCommand(c *cli) *cobra.Command {
-	x := agentRun{again: true}
+	x := agentRun{Again: true}
 	cmd := &cobra.Command{
 		Use:   "resume [NAME]",
 		Short: "Start an agent again, answered from the record as far as that goes",
@@ -89,17 +86,17 @@ A call that it has never made, while recorded answers are left, stops it: --dive
   worldctl agent resume triage --diverge`,
 		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x.name = strings.Join(args, "")
+			x.Name = strings.Join(args, "")
 			return c.runAgent(cmd.Context(), &x)
 		},
 	}
-	cmd.Flags().BoolVar(&x.diverge, "diverge", false, "make calls that were never made, though recorded answers are left")
+	cmd.Flags().BoolVar(&x.Diverge, "diverge", false, "make calls that were never made, though recorded answers are left")
 	x.bind(cmd)
 	return cmd
 }
 
 func newAgentReplayCommand(c *cli) *cobra.Command {
-	x := agentRun{again: true, offline: true}
+	x := agentRun{Again: true, Offline: true}
 	return &cobra.Command{
 		Use:   "replay [NAME] [-- COMMAND [ARGUMENT...]]",
 		Short: "Run an agent against the record, and say where it differs",
@@ -111,120 +108,94 @@ Exit code 0 if the agent asks what it has asked, 3 if it asks anything else, wit
   worldctl agent replay triage -- python agent_v2.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
-				args, x.command = args[:at], args[at:]
+				args, x.Command = args[:at], args[at:]
 			}
 			if len(args) > 1 {
 				return usagef("such as worldctl agent replay triage -- python agent.py", "agent replay takes one NAME, and a command after --")
 			}
-			x.name = strings.Join(args, "")
+			x.Name = strings.Join(args, "")
 			return c.runAgent(cmd.Context(), &x)
 		},
 	}
 }
 
-// runAgent runs an agent beside the world, which this process owns meanwhile.
+// runAgent runs an agent beside the world, which this process owns meanwhile, or another one does already.
 func (c *cli) runAgent(ctx context.Context, x *agentRun) error {
-	if err := c.agentWorld(!x.again); err != nil {
+	if err := c.agentWorld(!x.Again); err != nil {
 		return err
 	}
-	for dialect := range x.upstream {
+	for dialect := range x.Upstream {
 		if dialect != relay.OpenAI && dialect != relay.Anthropic {
 			return usagef("such as --upstream openai=http://localhost:11434", "--upstream: there is no dialect %q: openai, anthropic", dialect)
 		}
 	}
-	desk := new(relay.Desk)
-	c.opts.Adapters = maps.Clone(c.opts.Adapters)
-	c.opts.Adapters[manifest.AdapterRelay] = relay.New(desk)
-	return c.own(ctx, func(lw *local.World) error {
-		if err := x.find(lw); err != nil {
-			return err
-		}
-		actor, err := c.actor(x.as)
-		if err != nil {
-			return err
-		}
+	var err error
+	if x.As, err = c.actor(x.As); err != nil {
+		return err
+	}
+	if x.Here, err = os.Getwd(); err != nil {
+		return err
+	}
+	x.Upstream = upstreams(x.Upstream, os.Getenv)
+	err = c.own(ctx, func(lw *local.World) error {
 		c.noteEdited(lw)
-		return c.beside(ctx, lw, x, gateway.Config{
-			World: lw, Desk: desk, Session: x.name, Principal: actor, Command: x.command, Dir: x.dir,
-			Upstream: upstreams(x.upstream, os.Getenv), Offline: x.offline, Diverge: x.diverge,
-		})
+		return c.runOwned(ctx, lw, x)
 	})
+	if errors.As(err, new(*store.LockedError)) {
+		return c.runAttached(ctx, x)
+	}
+	return err
 }
 
-// find completes what was asked for by what the world knows of the session.
-func (x *agentRun) find(lw *local.World) error {
-	if !x.again {
-		var err error
-		if x.name == "" {
-			if x.name, err = newSession(lw, x.command[0]); err != nil {
-				return err
-			}
-		} else if s, found := findSession(lw, []string{x.name}); found == nil && s.Incarnation > 0 {
-			return usagef("worldctl agent resume "+shellWord(x.name), "there is a session %q already", x.name)
-		}
-		x.dir, err = os.Getwd()
-		return err
-	}
-	s, err := findSession(lw, strings.Fields(x.name))
-	if err != nil {
-		return err
-	}
-	x.name, x.dir = s.Name, s.Dir
-	if len(x.command) == 0 {
-		x.command = s.Command
-	}
-	return nil
-}
-
-// beside serves the gateway and drives the world while the agent runs, and says what came of it.
-func (c *cli) beside(ctx context.Context, lw *local.World, x *agentRun, cfg gateway.Config) error {
-	g, err := gateway.Open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10}
+// runOwned runs an agent beside a world that this process owns, and drives the world until it and all that others have
+// attached have ended.
+func (c *cli) runOwned(ctx context.Context, lw *local.World, x *agentRun) error {
 	driving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var beside sync.WaitGroup
 	var drove error
-	beside.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
 	beside.Go(func() {
-		if !x.offline {
+		if !x.Offline {
 			_, drove = lw.Drive(driving, local.Course{Stay: true})
 		}
 	})
-	if x.again {
-		c.note("%s: incarnation %d, %s on record", x.name, g.Incarnation(), view.Number(uint64(g.Recorded()), "answer"))
+	g, end, err := c.attach(ctx, lw, x)
+	if err == nil {
+		err = c.runTo(ctx, x, g, end)
+		c.opts.agents.wait(ctx, func(n int64) { c.note("note: %s beside it; Ctrl-C ends them", view.Number(uint64(n), "agent")) })
 	}
-	code, err := c.startAgent(ctx, x, g, listener.Addr().String())
-	summary, closed := g.Close(context.WithoutCancel(ctx), code)
-	_ = server.Close()
 	stop()
 	beside.Wait()
 	if errors.Is(drove, context.Canceled) {
 		drove = nil
 	}
-	if err = errors.Join(err, drove, closed); err != nil {
+	return errors.Join(err, drove)
+}
+
+// runTo runs an agent that is attached to its end, and says what came of it.
+func (c *cli) runTo(ctx context.Context, x *agentRun, g *attached, end func(code int) (gateway.Summary, error)) error {
+	if x.Again {
+		c.note("%s: incarnation %d, %s on record", g.Name, g.Incarnation, view.Number(uint64(g.Recorded), "answer"))
+	}
+	code, err := c.startAgent(ctx, g)
+	summary, ended := end(code)
+	if err = errors.Join(err, ended); err != nil {
 		return err
 	}
-	return c.showAgentRun(x, code, &summary)
+	return c.showAgentRun(g.Name, code, &summary)
 }
 
 // startAgent runs the agent to its end, and returns its exit code.
-func (c *cli) startAgent(ctx context.Context, x *agentRun, g *gateway.Gateway, address string) (code int, err error) {
-	argv := pointed(x.command, g.URL(address, relay.OpenAI))
+func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error) {
+	argv := pointed(g.Command, g.OpenAI)
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = x.dir, c.stdin, os.Stdout, os.Stderr
-	cmd.Env = agentEnv(os.Environ(), g, address)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = g.Dir, c.stdin, os.Stdout, os.Stderr
+	cmd.Env = agentEnv(os.Environ(), g)
 	cmd.SysProcAttr = dyingWithParent()
 	c.opts.interrupts.leave(os.Interrupt) // a terminal sends it to the agent as well, which may go on
 	runtime.LockOSThread()                // dying with its parent is dying with this thread
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return 0, hinted(err, "the command of the agent is %s, started in %s", shellWord(argv[0]), shellWord(x.dir))
+		return -1, hinted(err, "the command of the agent is %s, started in %s", shellWord(argv[0]), shellWord(g.Dir))
 	}
 	ended := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer ended()
@@ -247,7 +218,7 @@ var families = []string{ //nolint:gochecknoglobals // a table
 }
 
 // agentEnv returns the environment of an agent: that of this process, pointed at the gateway.
-func agentEnv(inherited []string, g *gateway.Gateway, address string) []string {
+func agentEnv(inherited []string, g *attached) []string {
 	var out []string
 	for _, pair := range inherited {
 		name, _, _ := strings.Cut(pair, "=")
@@ -259,9 +230,9 @@ func agentEnv(inherited []string, g *gateway.Gateway, address string) []string {
 			out = append(out, pair)
 		}
 	}
-	openai := g.URL(address, relay.OpenAI) + "/v1"
+	openai := g.OpenAI + "/v1"
 	return append(out,
-		"OPENAI_BASE_URL="+openai, "OPENAI_API_BASE="+openai, "ANTHROPIC_BASE_URL="+g.URL(address, relay.Anthropic),
+		"OPENAI_BASE_URL="+openai, "OPENAI_API_BASE="+openai, "ANTHROPIC_BASE_URL="+g.Anthropic,
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", // sub-agents that end in their turn can be resumed
 		"NO_PROXY=127.0.0.1,localhost", "WORLDKERNEL_AGENT=1")
 }
@@ -297,9 +268,9 @@ func upstreams(given map[string]string, getenv func(string) string) map[string]s
 }
 
 // showAgentRun says what a run of an agent came to, on stderr: stdout is the agent's.
-func (c *cli) showAgentRun(x *agentRun, code int, s *gateway.Summary) error {
+func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 	c.note("")
-	c.note("%s %s: %s, %d made, %d from the record; %d tokens, %d tools asked for", x.name, endedBy(code),
+	c.note("%s %s: %s, %d made, %d from the record; %d tokens, %d tools asked for", name, endedBy(code),
 		view.Number(uint64(s.Requests), "request"), s.Calls, s.Served, s.Tokens, s.Tools)
 	for _, of := range []struct {
 		n    int
@@ -322,7 +293,7 @@ func (c *cli) showAgentRun(x *agentRun, code int, s *gateway.Summary) error {
 		}
 		return &fault{err: errDifferent, code: exitVerify}
 	}
-	c.note("next: worldctl agent calls %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(x.name))
+	c.note("next: worldctl agent calls %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(name))
 	if code == 0 && s.Requests == 0 {
 		return hinted(errors.New("nothing of the agent reached the gateway"),
 			"an agent that does not heed OPENAI_BASE_URL or ANTHROPIC_BASE_URL has to be pointed at it: docs/gateway.md says how")

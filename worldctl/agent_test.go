@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -100,4 +101,43 @@ func TestAnAgentRunsBesideAWorld(t *testing.T) {
 	code, _, errs = typed("", "resume", "b")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "there is no session")
+}
+
+// A second agent runs beside a world that a first one has, which waits for it.
+func TestTwoAgentsRunBesideOneWorld(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"choices":[]}`)
+	}))
+	t.Cleanup(provider.Close)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("OPENAI_BASE_URL", provider.URL+"/v1")
+	t.Setenv(askerEnv, "one "+filepath.Join(dir, "answer"))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	type ending struct {
+		code int
+		errs string
+	}
+	start := func(name string, command ...string) <-chan ending {
+		ended := make(chan ending, 1)
+		go func() {
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), released(), append([]string{"agent", "run", "--name", name, "--"}, command...), strings.NewReader(""), &stdout, &stderr)
+			ended <- ending{code, stderr.String()}
+		}()
+		return ended
+	}
+	first := start("first", "sh", "-c", `touch begun; while [ ! -e go ]; do sleep 0.02; done; exec "$0"`, self)
+	require.Eventually(t, func() bool { _, err := os.Stat("begun"); return err == nil }, time.Minute, 10*time.Millisecond)
+	second := <-start("second", self)
+	require.Zero(t, second.code, second.errs)
+	require.Contains(t, second.errs, "second ended well: 1 request, 1 made")
+	third := <-start("second", self)
+	require.Equal(t, exitUsage, third.code)
+	require.Contains(t, third.errs, "agent resume second")
+	require.NoError(t, os.WriteFile("go", nil, 0o600))
+	end := <-first
+	require.Zero(t, end.code, end.errs)
+	require.Contains(t, end.errs, "first ended well: 1 request, 1 made")
 }

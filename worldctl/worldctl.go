@@ -36,6 +36,7 @@ type Options struct {
 	Adapters  map[string]host.Factory         // by the names that world.yaml calls them: see host/llm and host/mcp
 	Verifiers map[string]host.VerifierFactory // by the names of adapters
 
+	agents     *agents     // that are attached to worlds of this process; complete makes it
 	interrupts *interrupts // nil: the process has none, as in a test
 
 	program string // as hints and --help name it; empty: worldctl
@@ -45,7 +46,8 @@ type Options struct {
 func (o Options) complete() Options {
 	reducers := reducer.Registry{recorder.Name + "@" + recorder.Version: recorder.New}
 	maps.Copy(reducers, o.Reducers)
-	adapters := map[string]host.Factory{manifest.AdapterRelay: relay.New(nil)}
+	o.agents = new(agents)
+	adapters := map[string]host.Factory{manifest.AdapterRelay: relay.New(&o.agents.desk)}
 	maps.Copy(adapters, o.Adapters)
 	o.Reducers, o.Adapters = reducers, adapters
 	return o

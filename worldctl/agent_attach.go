@@ -1,0 +1,193 @@
+package worldctl
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/serve/gateway"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// agents are those that are attached to the worlds of this process. It is safe for concurrent use.
+type agents struct {
+	desk     relay.Desk
+	attached atomic.Int64
+}
+
+// wait returns once no agent is attached any more, or ctx ends; it tells if it has to.
+func (a *agents) wait(ctx context.Context, tell func(n int64)) {
+	told := false
+	for a.attached.Load() > 0 && ctx.Err() == nil {
+		if !told {
+			tell(a.attached.Load())
+			told = true
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// attached is an agent's gateway, in this process or in the one that owns the world.
+type attached struct {
+	Name        string
+	Command     []string
+	Dir         string // where it runs
+	Incarnation uint64
+	Recorded    int
+	OpenAI      string // where it finds a dialect
+	Anthropic   string
+}
+
+// attach serves a gateway for an agent, until end is called with the agent's exit code.
+func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *attached, end func(code int) (gateway.Summary, error), err error) {
+	a = &attached{Name: x.Name, Command: x.Command, Dir: x.Here}
+	if err := a.find(lw, x); err != nil {
+		return nil, nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := gateway.Open(ctx, gateway.Config{
+		World: lw, Desk: &c.opts.agents.desk, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
+		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends when it is closed
+	}()
+	a.Incarnation, a.Recorded = g.Incarnation(), g.Recorded()
+	address := listener.Addr().String()
+	a.OpenAI, a.Anthropic = g.URL(address, relay.OpenAI), g.URL(address, relay.Anthropic)
+	return a, func(code int) (gateway.Summary, error) {
+		summary, err := g.Close(context.WithoutCancel(ctx), code)
+		_ = server.Close()
+		<-served
+		return summary, err
+	}, nil
+}
+
+// find completes what was asked for by what the world knows of the session.
+func (a *attached) find(lw *local.World, x *agentRun) error {
+	if x.Again {
+		s, err := findSession(lw, strings.Fields(x.Name))
+		if err != nil {
+			return err
+		}
+		a.Name, a.Dir = s.Name, s.Dir
+		if len(a.Command) == 0 {
+			a.Command = s.Command
+		}
+		return nil
+	}
+	if x.Name == "" {
+		var err error
+		a.Name, err = newSession(lw, x.Command[0])
+		return err
+	}
+	if _, err := findSession(lw, []string{x.Name}); err == nil {
+		return usagef("worldctl agent resume "+shellWord(x.Name), "there is a session %q already", x.Name)
+	}
+	return nil
+}
+
+// newAgentAttachCommand is what agent run has the owner of a world do. It answers with an attached, waits for the
+// agent's exit code on stdin, and answers with a gateway.Summary, each a line of JSON.
+func newAgentAttachCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:    "attach JSON",
+		Hidden: true,
+		Args:   args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var x agentRun
+			if err := json.Unmarshal([]byte(args[0]), &x); err != nil || c.owned == nil {
+				return usagef("worldctl agent run -- COMMAND", "agent attach is for worldctl itself")
+			}
+			c.opts.agents.attached.Add(1)
+			defer c.opts.agents.attached.Add(-1)
+			a, end, err := c.attach(cmd.Context(), c.owned, &x)
+			if err != nil {
+				return err
+			}
+			err = c.lineJSON(a)
+			text, _ := io.ReadAll(c.stdin) // where that ends early, the agent has
+			code, bad := strconv.Atoi(string(text))
+			if bad != nil {
+				code = -1
+			}
+			summary, ended := end(code)
+			return errors.Join(err, ended, c.lineJSON(summary))
+		},
+	}
+}
+
+func (c *cli) lineJSON(v any) error {
+	line, err := json.Marshal(v)
+	if err == nil {
+		_, err = fmt.Fprintf(c.stdout, "%s\n", line)
+	}
+	return errors.Join(err, c.stdout.Flush())
+}
+
+// runAttached runs an agent beside a world that another process owns, and drives.
+func (c *cli) runAttached(ctx context.Context, x *agentRun) error {
+	dir, err := c.dir()
+	if err == nil {
+		dir, err = filepath.Abs(dir) // the owner is in another directory
+	}
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	stdin, code := io.Pipe()
+	answers, stdout := io.Pipe()
+	asks := *c
+	asks.stdin, asks.rawOut, asks.args = stdin, bufio.NewWriter(stdout), []string{"-w", dir, "agent", "attach", string(text)}
+	ended := make(chan error, 1)
+	go func() {
+		exit, answered, err := asks.askOwner(context.WithoutCancel(ctx), dir)
+		switch {
+		case err == nil && !answered:
+			err = errors.New("the process that owns the world does nothing for others")
+		case err == nil && exit != exitOK:
+			err = &fault{err: errDifferent, code: exit} // it has said why
+		}
+		_ = stdout.Close()
+		ended <- err
+	}()
+	from := json.NewDecoder(answers)
+	var a attached
+	if err := from.Decode(&a); err != nil {
+		_ = code.Close()
+		return errors.Join(<-ended)
+	}
+	return c.runTo(ctx, x, &a, func(exit int) (s gateway.Summary, err error) {
+		_, err = fmt.Fprint(code, exit)
+		err = errors.Join(err, code.Close(), from.Decode(&s))
+		return s, errors.Join(<-ended, err)
+	})
+}
