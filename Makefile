@@ -18,7 +18,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo demo-postgres quick test nightly test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor page pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
+.PHONY: help agents docs build demo demo-postgres quick test nightly test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast platforms tidy vuln clean vendor page pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +131,9 @@ demo-machines: build ## two nodes, a worker, a primary and its synchronous stand
 
 many-worlds: ## have two nodes own 100 busy worlds of 100,000 in one database
 	WORLDS=$${WORLDS:-100000} BUSY=$${BUSY:-100} $(GO) test -count=1 -timeout 30m -v -run TestManyWorldsAreRows ./world/node
+
+agents: ## kill the real Claude Code beside worlds, and see that no call is paid twice; and that it would be without the record
+	tools/agents
 
 torture-nodes: ## kill three nodes of 1,000 worlds, stop them, cut them off; and see that without a fence something is done twice
 	tools/torture-nodes

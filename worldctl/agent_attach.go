@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,8 @@ import (
 // agents are those that are attached to the worlds of this process. It is safe for concurrent use.
 type agents struct {
 	desk     relay.Desk
-	attached atomic.Int64
+	attached atomic.Int64 // by other processes
+	names    sync.Map     // of the sessions that run
 }
 
 // wait returns once no agent is attached any more, or ctx ends; it tells if it has to.
@@ -60,16 +62,24 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	if err := a.find(lw, x); err != nil {
 		return nil, nil, err
 	}
+	if _, runs := c.opts.agents.names.LoadOrStore(a.Name, true); runs {
+		return nil, nil, &fault{err: fmt.Errorf("the session %q runs already", a.Name), code: exitConflict, hint: "worldctl agent list"}
+	}
+	defer func() {
+		if err != nil {
+			c.opts.agents.names.Delete(a.Name)
+		}
+	}()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, nil, err
+		return a, nil, err
 	}
 	g, err := gateway.Open(ctx, gateway.Config{
 		World: lw, Desk: &c.opts.agents.desk, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
 		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge,
 	})
 	if err != nil {
-		return nil, nil, errors.Join(err, listener.Close())
+		return a, nil, errors.Join(err, listener.Close())
 	}
 	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10}
 	served := make(chan struct{})
@@ -84,6 +94,7 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 		summary, err := g.Close(context.WithoutCancel(ctx), code)
 		_ = server.Close()
 		<-served
+		c.opts.agents.names.Delete(a.Name)
 		return summary, err
 	}, nil
 }

@@ -48,7 +48,7 @@ const (
 
 // Config says which session a gateway serves.
 type Config struct {
-	World     *local.World // is driven by the caller
+	World     *local.World // is driven by the caller, unless Offline
 	Desk      *relay.Desk  // of the adapter relay of World
 	Session   string       // the key of the session's cell
 	Principal string       // who has started the agent
@@ -108,13 +108,17 @@ type Divergence struct {
 	Place   string // the JSON path of the first difference to that
 }
 
-// Open begins an incarnation of a session, with an event unless it is offline. Close ends it.
+// Open begins an incarnation of a session, with an event unless it is offline. Close ends it. It waits for calls of the
+// session that are under way, or whose results the journal does not have yet: an answer that is not on record yet would be paid again.
 func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	secret := make([]byte, 24)
 	_, _ = rand.Read(secret) // it never fails
 	g := &Gateway{
 		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
 		news: make(chan struct{}), intents: make(map[string]asked), past: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking),
+	}
+	if err := g.settle(ctx); err != nil {
+		return nil, err
 	}
 	if err := g.recall(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -23,6 +24,25 @@ type asked struct {
 func lineage(tag string) string {
 	_, key, _ := strings.Cut(tag, " ")
 	return key
+}
+
+// settle waits until no call of the session is under way.
+func (g *Gateway) settle(ctx context.Context) error {
+	for !g.cfg.Offline {
+		head, under := g.cfg.World.Head().ID, false
+		g.cfg.World.View(func(m *world.Moment) {
+			for _, e := range m.Intents() {
+				under = under || e.Intent.Cell == g.cell.String() && (e.State == receipt.StateInFlight || e.State == receipt.StateOpen)
+			}
+		})
+		if !under {
+			return nil
+		}
+		if err := g.cfg.World.Await(ctx, head); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recall finds what earlier incarnations of the session have asked.
