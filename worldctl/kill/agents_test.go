@@ -126,7 +126,7 @@ func (s *agentSession) answer(w http.ResponseWriter, r *http.Request) {
 	say := func(kind, format string, args ...any) {
 		_, _ = fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, fmt.Sprintf(format, args...))
 		w.(http.Flusher).Flush()
-		time.Sleep(pause / 4)
+		<-time.After(pause / 4) // may be late: a model takes its time
 	}
 	say("message_start", `,"message":{"id":"msg_%s","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,%s}`, id, usage)
 	say("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`)
@@ -192,7 +192,7 @@ func (s *agentSession) strike(cmd *exec.Cmd, ended chan error) {
 			return
 		}
 	}
-	time.Sleep(time.Duration(s.rng.Int64N(int64(maxToStrike))))
+	<-time.After(time.Duration(s.rng.Int64N(int64(maxToStrike)))) // may be late: a strike comes at any moment
 	children, err := exec.Command("pgrep", "-P", strconv.Itoa(cmd.Process.Pid)).Output()
 	if err != nil {
 		return // it has ended
