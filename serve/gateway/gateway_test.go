@@ -87,6 +87,7 @@ type run struct {
 	*stage
 
 	lw     *local.World
+	desk   *relay.Desk
 	g      *gateway.Gateway
 	server *httptest.Server
 	stop   func() gateway.Summary
@@ -110,7 +111,7 @@ func (s *stage) start(change ...func(*gateway.Config)) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	var driving sync.WaitGroup
 	driving.Go(func() { _, _ = lw.Drive(ctx, local.Course{Stay: true}) })
-	r := &run{stage: s, lw: lw, g: g, server: httptest.NewServer(g)}
+	r := &run{stage: s, lw: lw, desk: desk, g: g, server: httptest.NewServer(g)}
 	stopped := sync.OnceValue(func() gateway.Summary {
 		summary, err := g.Close(context.Background(), 0)
 		r.server.Close()
@@ -441,4 +442,43 @@ func TestTheGatewayIsForItsAgentAlone(t *testing.T) {
 	status, _ = r.post(relay.OpenAI, chatPath, "no JSON")
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Zero(t, s.paid.Load())
+}
+
+// A session that begins while a call of it is still under way waits for it: its answer is on record then, and not paid again.
+func TestASessionBeginsWhenItsCallsAreSettled(t *testing.T) {
+	s := newStage(t)
+	came, goOn := make(chan struct{}, 2), make(chan struct{})
+	s.answersBy(func(w http.ResponseWriter, _ *http.Request) {
+		came <- struct{}{}
+		<-goOn
+		_, _ = io.WriteString(w, `{"choices":[]}`)
+	})
+	r := s.start()
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url(relay.OpenAI, chatPath), strings.NewReader(ask("x")))
+	require.NoError(t, err)
+	go func() {
+		<-came
+		leave()
+	}()
+	_, err = http.DefaultClient.Do(req) //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, context.Canceled)
+	began := make(chan *gateway.Gateway)
+	go func() {
+		next, err := gateway.Open(context.Background(), gateway.Config{World: r.lw, Desk: r.desk, Session: "a", Upstream: map[string]string{relay.OpenAI: s.provider.URL}})
+		require.NoError(t, err)
+		began <- next
+	}()
+	close(goOn)
+	next := <-began
+	server := httptest.NewServer(next)
+	t.Cleanup(server.Close)
+	resp, err := http.Post(next.URL(strings.TrimPrefix(server.URL, "http://"), relay.OpenAI)+chatPath, "application/json", strings.NewReader(ask("x")))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	summary, err := next.Close(context.Background(), 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, summary.Served)
+	require.EqualValues(t, 1, s.paid.Load())
 }
