@@ -56,7 +56,7 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 		err = c.g.submitServed(r.Context(), a)
 	}
 	if err != nil {
-		c.leave(a, false)
+		c.leave(a, false, true)
 		c.refuse(w, refusal{http.StatusServiceUnavailable, "the world does not take it: " + err.Error(), false})
 		return
 	}
@@ -67,61 +67,80 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 // answers, or a new one, which has no tag yet.
 func (c *conversation) find(ctx context.Context) (*asking, *refusal) {
 	g := c.g
-	late := time.NewTimer(lateTime)
+	twin, late := time.NewTimer(twinTime), time.NewTimer(lateTime)
+	defer twin.Stop()
 	defer late.Stop()
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.summary.Requests++
 	number := g.summary.Requests
-	for waited := false; ; {
-		a, missed := g.match(c.asked)
-		if !missed || g.cfg.Diverge {
-			g.mu.Unlock()
+	for twins, over := false, false; ; {
+		a, why := g.match(c.asked, twins)
+		switch {
+		case a != nil:
 			return a, nil
-		}
-		if waited || g.cfg.Offline {
+		case why == missed && (over || g.cfg.Offline):
 			g.mu.Unlock()
-			return nil, c.diverge(number)
+			no := c.diverge(number)
+			g.mu.Lock()
+			return nil, no
 		}
 		news := g.news
 		g.mu.Unlock()
 		select {
-		case <-news: // others may have taken what is left
+		case <-news: // the client of its twin may have gone; others may have taken what is left
+		case <-twin.C:
+			twins = true
 		case <-late.C:
-			waited = true
+			over = true
 		case <-ctx.Done():
-			waited = true
+			twins, over = true, true
 		}
 		g.mu.Lock()
 	}
 }
 
-// match is called with mu held. missed says that the request was never asked, and something is
-// left that was.
-func (g *Gateway) match(r *relay.Asked) (a *asking, missed bool) {
+// Why a request is not taken yet.
+type unmatched int
+
+const (
+	taken  unmatched = iota // it is
+	beside                  // an equal one waits for its answer, whose client may be about to go: then it is a retry
+	missed                  // it was never asked, and something is left that was
+)
+
+// match finds what a request is; twins says that it is none of those that wait. It is called with mu held.
+func (g *Gateway) match(r *relay.Asked, twins bool) (a *asking, why unmatched) {
 	answered := 0 // twins of this incarnation that were not asked again since they failed
 	for _, a := range g.now[r.Key] {
-		retries := !a.attended || r.Header.Get("X-Stainless-Retry-Count") > "0"
-		if !a.delivered && !a.failed && retries {
+		switch {
+		case a.failed:
+			continue
+		case !a.delivered && (!a.attended || r.Header.Get("X-Stainless-Retry-Count") > "0"):
 			a.attended = true
-			return a, false
+			return a, taken
+		case !a.delivered && !twins:
+			why = beside
 		}
-		if !a.failed {
-			answered++
-		}
+		answered++
 	}
-	if past := g.past[r.Key]; answered < len(past) {
-		a = &asking{tag: past[answered].tag, key: past[answered].key, served: true, attended: true}
+	past := g.past[r.Key]
+	switch {
+	case answered < len(past):
+		a = &asking{tag: past[answered].tag, key: past[answered].key, served: true}
 		g.left--
 		g.summary.Served++
 		g.wake()
-	} else {
-		if missed = g.cfg.Offline || r.Asks() && g.left > 0 && !g.ever[r.Key]; missed && !g.cfg.Diverge {
-			return nil, true
-		}
-		a = &asking{attended: true}
+	case why == beside:
+		return nil, beside
+	case g.cfg.Offline || r.Asks() && g.left > 0 && !g.ever[r.Key] && !g.cfg.Diverge:
+		return nil, missed
+	default:
+		a = new(asking)
 	}
+	a.attended = true
 	g.now[r.Key] = append(g.now[r.Key], a)
-	return a, false
+	return a, taken
 }
 
 // wake tells all that wait that something is other than before. It is called with mu held.
@@ -267,6 +286,7 @@ func (c *conversation) leave(a *asking, delivered bool, failed ...bool) {
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
 	a.attended, a.delivered = false, delivered
+	c.g.wake()
 	a.failed = a.failed || len(failed) > 0 && failed[0]
 }
 
