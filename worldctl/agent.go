@@ -32,7 +32,11 @@ func newAgentCommand(c *cli) *cobra.Command {
 // agentWorld finds the world of agents: that of -w, the nearest upwards, or the one in gatewayDir
 // of this directory. Where there is none it is made, if make says so.
 func (c *cli) agentWorld(makes bool) error {
-	if c.world != "" || c.owned != nil || c.storeURL() != "" {
+	if c.owned != nil {
+		c.world = c.owned.Dir()
+		return nil
+	}
+	if c.world != "" || c.storeURL() != "" {
 		if _, err := os.Stat(filepath.Join(c.world, local.ManifestFile)); c.world == "" || err == nil || !makes {
 			return nil
 		}

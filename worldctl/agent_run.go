@@ -278,6 +278,7 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 	}{
 		{s.Denied, "denied: worldctl intent list --state denied"},
 		{s.Waiting, "waiting for a person: worldctl intent list --state parked"},
+		{s.UnderWay, "still under way: their answers are recorded when they come, or they are in doubt"},
 		{s.InDoubt, "of which nobody can tell what became"},
 		{s.Failed, "that the provider refused or did not answer whole"},
 		{s.Left, "recorded and not asked for"},

@@ -30,6 +30,7 @@ type reading struct {
 	past  int    // bytes of the answer before it
 	hold  int    // from where on the answer is held; -1: nothing is
 	ended bool   // the model has said its last
+	said  int    // bytes of text and of tool inputs so far
 
 	inputs map[int]int // by index of a block or item: its place in answer.Calls
 }
@@ -126,6 +127,9 @@ func (r *reading) end(a *Asked, body []byte) recorder.Answer {
 	if r.form != formOther && r.answer.Usage.Tokens() == 0 {
 		r.answer.Usage = recorder.Usage{Input: a.InputTokens, Output: uint64(len(body))/4 + 1, Estimated: true}
 	}
+	if spoken := uint64(r.said)/4 + 1; r.form != formOther && r.stream && !r.ended && r.answer.Usage.Output < spoken {
+		r.answer.Usage.Output, r.answer.Usage.Estimated = spoken, true // it was cut off before it said what it used
+	}
 	r.answer.Text = shorten(r.answer.Text, maxText)
 	for i := range r.answer.Calls {
 		r.answer.Calls[i].Input = shorten(r.answer.Calls[i].Input, maxInput)
@@ -134,6 +138,7 @@ func (r *reading) end(a *Asked, body []byte) recorder.Answer {
 }
 
 func (r *reading) say(text string) {
+	r.said += len(text)
 	if len(r.answer.Text) <= maxText {
 		r.answer.Text += text
 	}
@@ -149,6 +154,7 @@ func (r *reading) call(index int, c recorder.ToolCall) {
 
 // input notes more of a tool's input.
 func (r *reading) input(index int, text string) {
+	r.said += len(text)
 	if at, ok := r.inputs[index]; ok && len(r.answer.Calls[at].Input) <= maxInput {
 		r.answer.Calls[at].Input += text
 	}

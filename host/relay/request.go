@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 )
 
@@ -39,6 +41,9 @@ func Read(dialect, method, target string, header http.Header, body []byte) (*Ask
 	a := &Asked{Header: header}
 	a.Dialect, a.Method, a.Path, a.Body = dialect, method, target, body
 	a.form = formOf(dialect, method, target)
+	if at, _, _ := strings.Cut(target, "?"); a.form == formOther && method != http.MethodGet && !strings.HasSuffix(at, "/messages/count_tokens") {
+		return nil, fmt.Errorf("%w: %s %s", ErrUnknown, method, at)
+	}
 	if len(body) > 0 {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(body, &fields); err != nil {
@@ -53,6 +58,9 @@ func Read(dialect, method, target string, header http.Header, body []byte) (*Ask
 	}
 	return a, nil
 }
+
+// ErrUnknown says that a request may ask a model in a way that nothing here can judge or count.
+var ErrUnknown = errors.New("the gateway passes on chat completions, responses, messages, counts of tokens and what only reads, and knows no")
 
 // Asked is a request, with what is not recorded of it.
 type Asked struct {
@@ -93,12 +101,26 @@ func (a *Asked) read(fields map[string]json.RawMessage) error {
 	}
 	_ = json.Unmarshal(fields["model"], &a.Model)
 	_ = json.Unmarshal(fields["stream"], &a.Stream)
-	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+	choices := uint64(1)
+	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "n"} {
+		v := bytes.TrimSpace(fields[name])
+		if len(v) == 0 || string(v) == "null" {
+			continue
+		}
 		var n uint64
-		if json.Unmarshal(fields[name], &n) == nil {
+		if json.Unmarshal(v, &n) != nil || n > maxCount {
+			return fmt.Errorf("%s is no natural number up to %d", name, maxCount)
+		}
+		if name == "n" {
+			choices = max(n, 1)
+		} else {
 			a.MaxTokens = max(a.MaxTokens, n)
 		}
 	}
+	if choices > 1 && a.MaxTokens == 0 {
+		a.MaxTokens = governance.DefaultOutputTokens
+	}
+	a.MaxTokens *= choices
 	a.InputTokens = uint64(len(a.Body)) / bytesPerToken
 	a.readTools(fields["tools"])
 	turns, prompt := a.turns(fields)
@@ -107,6 +129,9 @@ func (a *Asked) read(fields map[string]json.RawMessage) error {
 	a.Key = keyOf([]any{at, a.Model, len(a.Tools) > 0, a.Stream, turns})
 	return nil
 }
+
+// maxCount is the greatest number that a request may ask for of anything.
+const maxCount = 1 << 30
 
 // bytesPerToken is below what texts have, so that what is set aside for a request is enough.
 const bytesPerToken = 2

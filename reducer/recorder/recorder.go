@@ -91,11 +91,11 @@ type ToolCall struct {
 
 // Usage is what a call used, in tokens.
 type Usage struct {
-	Input      uint64 `cbor:"input"`       // but for what the two below count
-	CacheRead  uint64 `cbor:"cache_read"`  // input that the provider had in its cache
-	CacheWrite uint64 `cbor:"cache_write"` // input that it has put there
-	Output     uint64 `cbor:"output"`
-	Estimated  bool   `cbor:"estimated"` // the provider did not say: counted from the bytes
+	Input      uint64 `cbor:"input" json:"input"`             // but for what the two below count
+	CacheRead  uint64 `cbor:"cache_read" json:"cache_read"`   // input that the provider had in its cache
+	CacheWrite uint64 `cbor:"cache_write" json:"cache_write"` // input that it has put there
+	Output     uint64 `cbor:"output" json:"output"`
+	Estimated  bool   `cbor:"estimated" json:"estimated"` // the provider did not say: counted from the bytes
 }
 
 // Tokens returns all of them.
@@ -103,18 +103,18 @@ func (u Usage) Tokens() uint64 { return u.Input + u.CacheRead + u.CacheWrite + u
 
 // Session is the state of a session's cell.
 type Session struct {
-	Incarnation uint64   `cbor:"incarnation"`
-	Running     bool     `cbor:"running"` // the incarnation has not ended
-	Code        int64    `cbor:"code"`    // exit code of the last that has ended
-	Principal   string   `cbor:"principal"`
-	Command     []string `cbor:"command"`
-	Dir         string   `cbor:"dir"`
-	Asked       uint64   `cbor:"asked"`    // requests that went to the gate
-	Served      uint64   `cbor:"served"`   // requests that were answered from the record
-	Answered    uint64   `cbor:"answered"` // calls that the provider answered well
-	Failed      uint64   `cbor:"failed"`   // that it refused, that were denied, or in doubt
-	Tokens      uint64   `cbor:"tokens"`
-	Tools       uint64   `cbor:"tools"` // that answers asked for
+	Incarnation uint64   `cbor:"incarnation" json:"incarnation"`
+	Running     bool     `cbor:"running" json:"running"` // the incarnation has not ended
+	Code        int64    `cbor:"code" json:"code"`       // exit code of the last that has ended
+	Principal   string   `cbor:"principal" json:"principal"`
+	Command     []string `cbor:"command" json:"command"`
+	Dir         string   `cbor:"dir" json:"dir"`
+	Asked       uint64   `cbor:"asked" json:"asked"`       // requests that went to the gate
+	Served      uint64   `cbor:"served" json:"served"`     // requests that were answered from the record
+	Answered    uint64   `cbor:"answered" json:"answered"` // calls that the provider answered well
+	Failed      uint64   `cbor:"failed" json:"failed"`     // that it refused, that were denied, or in doubt
+	Tokens      uint64   `cbor:"tokens" json:"tokens"`
+	Tools       uint64   `cbor:"tools" json:"tools"` // that answers asked for
 }
 
 // New makes the reducer.

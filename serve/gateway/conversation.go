@@ -26,6 +26,7 @@ type asking struct {
 	tag       string      // of the intent; of an earlier incarnation where it is served
 	key       receipt.Key // likewise; known once served, or the journal has it
 	served    bool        // from the record
+	waits     bool        // for a person, since an earlier incarnation
 	failed    bool        // what it came to is no answer: the next request of the lineage is not a twin
 	attended  bool        // a client waits for it
 	delivered bool        // a client got all of it
@@ -54,6 +55,9 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 		err = c.ask(r.Context(), a, out)
 	} else if a.served {
 		err = c.g.submitServed(r.Context(), a)
+	} else if a.waits {
+		a.waits = false
+		c.put(a, out)
 	}
 	if err != nil {
 		c.leave(a, false, true)
@@ -133,6 +137,10 @@ func (g *Gateway) match(r *relay.Asked, twins bool) (a *asking, why unmatched) {
 		g.wake()
 	case why == beside:
 		return nil, beside
+	case len(g.waits[r.Key]) > 0:
+		of := g.waits[r.Key][0]
+		g.waits[r.Key] = g.waits[r.Key][1:]
+		a = &asking{tag: of.tag, key: of.key, waits: true}
 	case g.cfg.Offline || r.Asks() && g.left > 0 && !g.ever[r.Key] && !g.cfg.Diverge:
 		return nil, missed
 	default:
@@ -162,16 +170,21 @@ func (c *conversation) ask(ctx context.Context, a *asking, out *reply) error {
 	g.mu.Lock()
 	g.numbered++
 	a.tag = fmt.Sprintf("%d.%d %s", g.incarnation, g.numbered, c.asked.Key)
-	g.summary.Calls++
+	g.summary.UnderWay++
 	g.mu.Unlock()
 	request := c.asked.Request
 	request.Ask, request.Incarnation, request.Principal = a.tag, g.incarnation, g.cfg.Principal
-	g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: g.cfg.Upstream[c.dialect], Begin: out.begin, Flow: out.flow})
+	c.put(a, out)
 	err := g.submit(context.WithoutCancel(ctx), recorder.Asked, request)
 	if err != nil {
 		g.cfg.Desk.Take(a.tag)
 	}
 	return err
+}
+
+// put hands the request in, for whoever has the permit.
+func (c *conversation) put(a *asking, out *reply) {
+	c.g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.begin, Flow: out.flow})
 }
 
 // await waits until the request has come to its end, and gives the agent what it came to. It goes when the agent does: then
@@ -190,8 +203,8 @@ func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
 			c.finish(a, out, &e)
 			return
 		case e.State == receipt.StateParked && time.Since(begun) > holdTime:
-			c.g.count(func(s *Summary) { s.Waiting++ })
-			c.end(a, out, c.ticket(&e), false)
+			out.refuse(c, c.ticket(&e))
+			c.leave(a, false)
 			return
 		}
 		select {
@@ -220,7 +233,7 @@ func over(e *receipt.Entry) bool {
 func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, err error) {
 	g.mu.Lock()
 	news, err = g.news, g.failed
-	known := a.served
+	known := a.key != receipt.Key{}
 	if in, ok := g.intents[a.tag]; ok {
 		a.key, known = in.key, true
 	}
@@ -235,6 +248,9 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 // finish gives the agent what an intent came to.
 func (c *conversation) finish(a *asking, out *reply, e *receipt.Entry) {
 	answer, reason, err := c.g.answerOf(e)
+	if err == nil && !a.served && (answer != nil || e.Uncertain || e.State == receipt.StateInDoubt) {
+		c.g.count(func(s *Summary) { s.Calls++ })
+	}
 	switch {
 	case err != nil:
 		c.end(a, out, refusal{http.StatusServiceUnavailable, err.Error(), false}, true)
@@ -285,7 +301,10 @@ func (c *conversation) end(a *asking, out *reply, no refusal, failed bool) {
 func (c *conversation) leave(a *asking, delivered bool, failed ...bool) {
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
-	a.attended, a.delivered = false, delivered
+	if a.attended = false; delivered && !a.delivered && !a.served {
+		c.g.summary.UnderWay--
+	}
+	a.delivered = delivered
 	c.g.wake()
 	a.failed = a.failed || len(failed) > 0 && failed[0]
 }

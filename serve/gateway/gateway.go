@@ -39,12 +39,13 @@ import (
 
 // Limits of a gateway.
 const (
-	MaxBody  = 6 << 20           // bytes of a request
-	maxOpen  = 128               // requests at once
-	holdTime = 240 * time.Second // how long a request waits for a person: below what clients allow
-	pingTime = 5 * time.Second   // between two signs of life of a stream that is held
-	twinTime = time.Second       // how long a request waits for the client of an equal one to go: then it is a retry
-	lateTime = 5 * time.Second   // how long what nobody has asked waits for recorded answers to be taken
+	MaxBody   = 6 << 20                // bytes of a request
+	maxOpen   = 64                     // requests at once
+	holdTime  = 240 * time.Second      // how long a request waits for a person: below what clients allow
+	pingTime  = 5 * time.Second        // between two signs of life of a stream that is held
+	twinTime  = time.Second            // how long a request waits for the client of an equal one to go: then it is a retry
+	lookAgain = 100 * time.Millisecond // where no record tells
+	lateTime  = 5 * time.Second        // how long what nobody has asked waits for recorded answers to be taken
 )
 
 // Config says which session a gateway serves.
@@ -75,6 +76,7 @@ type Gateway struct {
 	news     chan struct{}        // closed when intents have changed
 	intents  map[string]asked     // by tag: what the journal says was asked for
 	past     map[string][]asked   // by lineage: what earlier incarnations were answered, in order
+	waits    map[string][]asked   // by lineage: what earlier incarnations have asked and a person has to approve, or has
 	ever     map[string]bool      // lineages that were asked before
 	now      map[string][]*asking // by lineage: the requests of this incarnation, in order
 	left     int                  // answers of past that were not given yet
@@ -86,6 +88,7 @@ type Gateway struct {
 // Summary says what an incarnation came to.
 type Summary struct {
 	Requests   int         // that reached the gateway
+	UnderWay   int         // calls whose clients have gone
 	Calls      int         // that were made of the provider
 	Served     int         // answered from the record
 	Denied     int         // by the gate
@@ -116,7 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	_, _ = rand.Read(secret) // it never fails
 	g := &Gateway{
 		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
-		news: make(chan struct{}), intents: make(map[string]asked), past: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking),
+		news: make(chan struct{}), intents: make(map[string]asked), past: make(map[string][]asked), waits: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking),
 	}
 	if err := g.settle(ctx); err != nil {
 		return nil, err
@@ -142,7 +145,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
 	var err error
 	if !g.cfg.Offline {
-		err = g.submit(ctx, recorder.Ended, recorder.Ending{Incarnation: g.incarnation, Code: int64(code)})
+		err = errors.Join(g.submit(ctx, recorder.Ended, recorder.Ending{Incarnation: g.incarnation, Code: int64(code)}), g.handled(ctx))
 	}
 	g.end()
 	g.following.Wait()
@@ -150,6 +153,8 @@ func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
 	defer g.mu.Unlock()
 	s := g.summary
 	s.Left = g.left
+	s.Waiting = g.waiting()
+	s.UnderWay = max(0, s.UnderWay-s.Waiting)
 	return s, errors.Join(err, g.failed)
 }
 

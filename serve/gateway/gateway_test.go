@@ -9,22 +9,27 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/examples"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // stage is a world for agents, and a provider that counts.
@@ -481,4 +486,84 @@ func TestASessionBeginsWhenItsCallsAreSettled(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, summary.Served)
 	require.EqualValues(t, 1, s.paid.Load())
+}
+
+// What a person has to approve waits while its client goes, and the one that asks again gets its answer; also an agent that
+// was started again, whoever comes first, it or the approval.
+func TestWhatWaitsForAPersonIsJoined(t *testing.T) {
+	s := newStage(t, "# - {name: long prompts need a person, when: 'intent.params.input_tokens > 200000'", "- {name: long prompts need a person, when: 'intent.params.input_tokens > 0'")
+	approve := func(r *run) {
+		var parked []receipt.Entry
+		require.Eventually(t, func() bool {
+			r.lw.View(func(m *world.Moment) {
+				parked = slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool { return e.State != receipt.StateParked })
+			})
+			return len(parked) == 1
+		}, time.Minute, time.Millisecond)
+		e := &parked[0]
+		_, err := view.Journal{Local: r.lw}.Decide(t.Context(), &journal.Resolved{Key: e.Intent.Key, How: journal.Approve, Params: e.Params, Actor: "ada"}, e)
+		require.NoError(t, err)
+	}
+	leave := func(r *run, text string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url(relay.OpenAI, chatPath), strings.NewReader(ask(text)))
+		require.NoError(t, err)
+		waiting := r.states()[receipt.StateParked]
+		go func() {
+			for r.states()[receipt.StateParked] == waiting {
+				runtime.Gosched()
+			}
+			cancel()
+		}()
+		_, err = http.DefaultClient.Do(req) //nolint:bodyclose // there is none
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	r := s.start()
+	leave(r, "one")
+	approve(r)
+	status, _ := r.post(relay.OpenAI, chatPath, ask("one"))
+	require.Equal(t, http.StatusOK, status)
+	require.EqualValues(t, 1, s.paid.Load())
+	leave(r, "two")
+	require.Equal(t, 1, r.stop().Waiting)
+
+	r = s.start()
+	r.post(relay.OpenAI, chatPath, ask("one"))
+	approve(r)
+	status, _ = r.post(relay.OpenAI, chatPath, ask("two"))
+	require.Equal(t, http.StatusOK, status)
+	require.EqualValues(t, 2, s.paid.Load())
+	leave(r, "three")
+	r.stop()
+
+	r = s.start()
+	r.post(relay.OpenAI, chatPath, ask("one"))
+	r.post(relay.OpenAI, chatPath, ask("two"))
+	go approve(r)
+	status, _ = r.post(relay.OpenAI, chatPath, ask("three"))
+	require.Equal(t, http.StatusOK, status)
+	require.EqualValues(t, 3, s.paid.Load())
+	require.Zero(t, r.stop().Waiting)
+}
+
+// What may ask a model in a way that nothing here can judge or count is not passed on, and a bound that is none is refused.
+func TestWhatCannotBeJudgedIsNotPassedOn(t *testing.T) {
+	s := newStage(t)
+	r := s.start()
+	for _, of := range [][2]string{
+		{relay.Anthropic, "/v1/messages/batches"}, {relay.Anthropic, "/v1/complete"}, {relay.Anthropic, "/v1/Messages"}, {relay.Anthropic, "/v1/messages;a"},
+		{relay.Anthropic, "/v1/messages%20"}, {relay.OpenAI, "/v1/completions"}, {relay.OpenAI, "/v1/embeddings"}, {relay.OpenAI, "/v1/responses/compact"},
+		{relay.OpenAI, "/v1/images/generations"}, {relay.OpenAI, "/v1/audio/speech"},
+	} {
+		status, body := r.post(of[0], of[1], ask("x"))
+		require.Equal(t, http.StatusBadRequest, status, of[1])
+		require.Contains(t, body, "invalid_request_error")
+	}
+	for _, bound := range []string{`"max_tokens":1e30`, `"max_tokens":1.5`, `"max_tokens":"99"`, `"max_tokens":-5`, `"n":-1`} {
+		status, _ := r.post(relay.OpenAI, chatPath, `{"model":"m",`+bound+`,"messages":[{"role":"user","content":"x"}]}`)
+		require.Equal(t, http.StatusBadRequest, status, bound)
+	}
+	require.Zero(t, s.paid.Load())
+	status, _ := r.post(relay.Anthropic, "/v1/messages/count_tokens", ask("x"))
+	require.Equal(t, http.StatusOK, status)
 }

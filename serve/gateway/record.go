@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -32,13 +33,42 @@ func (g *Gateway) settle(ctx context.Context) error {
 		head, under := g.cfg.World.Head().ID, false
 		g.cfg.World.View(func(m *world.Moment) {
 			for _, e := range m.Intents() {
-				under = under || e.Intent.Cell == g.cell.String() && (e.State == receipt.StateInFlight || e.State == receipt.StateOpen)
+				open := e.State == receipt.StateInFlight || e.State == receipt.StateOpen
+				under = under || open && e.Intent.Cell == g.cell.String() && !g.cfg.Desk.Wants(e.Intent.Tag)
 			}
 		})
 		if !under {
 			return nil
 		}
-		if err := g.cfg.World.Await(ctx, head); err != nil {
+		if err := g.lookFor(ctx, head); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookFor waits for a record after one, a while at most: whether a permit waits for its caller is in no record.
+func (g *Gateway) lookFor(ctx context.Context, head journal.Seq) error {
+	soon, cancel := context.WithTimeout(ctx, lookAgain)
+	defer cancel()
+	if err := g.cfg.World.Await(soon, head); err != nil && soon.Err() == nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// handled waits until the cell has handled all that was submitted, where somebody drives the world.
+func (g *Gateway) handled(ctx context.Context) error {
+	for begun := time.Now(); time.Since(begun) < lateTime; {
+		head, mail := g.cfg.World.Head().ID, 0
+		g.cfg.World.View(func(m *world.Moment) {
+			c, _ := m.Cell(g.cell)
+			mail = len(c.Mail)
+		})
+		if mail == 0 {
+			return nil
+		}
+		if err := g.lookFor(ctx, head); err != nil {
 			return err
 		}
 	}
@@ -62,6 +92,8 @@ func (g *Gateway) recall() error {
 			if e.State == receipt.StateCommitted && !e.Abandoned {
 				g.past[key] = append(g.past[key], asked{e.Intent.Tag, e.Intent.Key})
 				g.left++
+			} else if e.State == receipt.StateParked || g.cfg.Desk.Wants(e.Intent.Tag) {
+				g.waits[key] = append(g.waits[key], asked{e.Intent.Tag, e.Intent.Key})
 			}
 		}
 	})
@@ -103,6 +135,18 @@ func (g *Gateway) read(after journal.Seq) (journal.Seq, error) {
 		}
 	}
 	return after, nil
+}
+
+// waiting returns how many calls of the session a person has to decide about.
+func (g *Gateway) waiting() (n int) {
+	g.cfg.World.View(func(m *world.Moment) {
+		for _, e := range m.Intents() {
+			if e.Intent.Cell == g.cell.String() && e.State == receipt.StateParked {
+				n++
+			}
+		}
+	})
+	return n
 }
 
 // entry returns how an intent stands.

@@ -151,7 +151,10 @@ func (o *reply) refuse(c *conversation, no refusal) {
 // errorBody returns an error as the dialect has it.
 func (c *conversation) errorBody(no refusal) []byte {
 	kind := "api_error"
-	if no.final {
+	switch {
+	case no.status == http.StatusBadRequest, no.status == http.StatusRequestEntityTooLarge:
+		kind = "invalid_request_error"
+	case no.final:
 		kind = "billing_error"
 	}
 	var v any = map[string]any{"error": map[string]any{"message": no.text, "type": kind, "code": "worldkernel", "param": nil}}
