@@ -197,7 +197,7 @@ func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
 		e, news, err := c.g.standing(a)
 		switch {
 		case err != nil:
-			c.end(a, out, refusal{http.StatusServiceUnavailable, "the journal cannot be read: " + err.Error(), false}, true)
+			c.end(a, out, refusal{http.StatusServiceUnavailable, "the journal cannot be read: " + err.Error(), false})
 			return
 		case over(&e):
 			c.finish(a, out, &e)
@@ -253,16 +253,16 @@ func (c *conversation) finish(a *asking, out *reply, e *receipt.Entry) {
 	}
 	switch {
 	case err != nil:
-		c.end(a, out, refusal{http.StatusServiceUnavailable, err.Error(), false}, true)
+		c.end(a, out, refusal{http.StatusServiceUnavailable, err.Error(), false})
 	case e.State == receipt.StateDenied:
 		c.g.count(func(s *Summary) { s.Denied++ })
-		c.end(a, out, refusal{c.finalStatus(), "worldkernel denied it: " + reason, true}, true)
+		c.end(a, out, refusal{c.finalStatus(), "worldkernel denied it: " + reason, true})
 	case answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain):
 		c.g.count(func(s *Summary) { s.InDoubt++ })
-		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: nobody can tell whether the provider has made the call: " + reason, false}, true)
+		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: nobody can tell whether the provider has made the call: " + reason, false})
 	case answer == nil:
 		c.g.count(func(s *Summary) { s.Failed++ })
-		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: the call was not made: " + reason, false}, true)
+		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: the call was not made: " + reason, false})
 	default:
 		if e.State != receipt.StateCommitted {
 			c.g.count(func(s *Summary) { s.Failed++ })
@@ -292,9 +292,9 @@ func (g *Gateway) count(change func(s *Summary)) {
 }
 
 // end answers with a refusal, where nothing was answered yet.
-func (c *conversation) end(a *asking, out *reply, no refusal, failed bool) {
+func (c *conversation) end(a *asking, out *reply, no refusal) {
 	out.refuse(c, no)
-	c.leave(a, true, failed)
+	c.leave(a, true, true)
 }
 
 // leave notes that nobody waits for a request any more.
