@@ -43,7 +43,7 @@ const (
 	maxOpen   = 64                     // requests at once
 	holdTime  = 240 * time.Second      // how long a request waits for a person: below what clients allow
 	pingTime  = 5 * time.Second        // between two signs of life of a stream that is held
-	twinTime  = time.Second            // how long a request waits for the client of an equal one to go: then it is a retry
+	twinTime  = 2 * time.Second        // how long a request waits for the client of an equal one to go: then it is a retry
 	lookAgain = 100 * time.Millisecond // where no record tells
 	lateTime  = 5 * time.Second        // how long what nobody has asked waits for recorded answers to be taken
 )
