@@ -167,6 +167,11 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 // next says what to type in a new world.
 func (c *cli) next(dir, template string) {
 	c.note("next:")
+	if template == gatewayTemplate {
+		c.note("  worldctl agent run -- COMMAND     an agent of yours, as claude -p \"fix the failing test\"")
+		c.note("  worldctl agent calls\n  worldctl verify")
+		return
+	}
 	events := filepath.Join(dir, eventsFile)
 	if _, err := os.Stat(events); err == nil {
 		c.note("  worldctl send - < %s", events)

@@ -64,6 +64,7 @@ type cli struct {
 
 // execute carries out the command line, or has the owner of the world do it.
 func (c *cli) execute(ctx context.Context) int {
+	c.opts = c.opts.complete()
 	closeDoors := c.doors()
 	defer c.closeStore()
 	root := newRootCommand(c)

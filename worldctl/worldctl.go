@@ -42,8 +42,12 @@ type Options struct {
 	program string // as hints and --help name it; empty: worldctl
 }
 
-// complete returns the options with what every program has for agents that run beside a world.
+// complete returns the options with what every program has for agents that run beside a world. The process
+// that owns a world carries out the commands of others with its own.
 func (o Options) complete() Options {
+	if o.agents != nil {
+		return o
+	}
 	reducers := reducer.Registry{recorder.Name + "@" + recorder.Version: recorder.New}
 	maps.Copy(reducers, o.Reducers)
 	o.agents = new(agents)
@@ -86,7 +90,7 @@ func run(ctx context.Context, opts Options, args []string, stdin io.Reader, stdo
 		return exitFailed
 	}
 	c := &cli{
-		opts: opts.complete(), args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
+		opts: opts, args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
 		origin: owner.Origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != "", Program: opts.program},
 	}
 	return c.execute(ctx)
