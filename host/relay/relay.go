@@ -5,6 +5,9 @@
 // for (package reducer/recorder). A permit for an intent that nobody has handed in performs
 // nothing: the caller has gone. So only who sent a request can have it made.
 //
+// What is sent is what the permit says, whatever waits at the desk: it is what was judged and, where a person was
+// asked, approved. Of the caller come the headers, and to it goes the answer.
+//
 // Config is what governance.ParseRelay reads: where the providers are, which secrets go
 // in the place of the agent's own key, and what tokens cost. The agent's headers are
 // passed on and never recorded.
@@ -164,10 +167,16 @@ var errNoCaller = errors.New("the agent that asked is gone: it asks again when i
 
 // Perform implements host.Adapter. The call goes on to its end though its caller goes.
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
-	c := a.desk.await(ctx, call.Permit.Tag)
-	if c == nil {
+	caller := a.desk.await(ctx, call.Permit.Tag)
+	if caller == nil {
 		return host.Refused(errNoCaller), nil
 	}
+	judged := &Asked{Header: caller.Header}
+	if err := call.Decode(&judged.Request); err != nil {
+		return host.Refused(err), nil
+	}
+	judged.form = formOf(judged.Dialect, judged.Method, judged.Path)
+	c := &Caller{Asked: judged, Upstream: caller.Upstream, Begin: caller.Begin, Flow: caller.Flow}
 	var sent atomic.Bool
 	req, err := a.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },

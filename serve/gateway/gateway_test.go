@@ -492,58 +492,63 @@ func TestASessionBeginsWhenItsCallsAreSettled(t *testing.T) {
 // was started again, whoever comes first, it or the approval.
 func TestWhatWaitsForAPersonIsJoined(t *testing.T) {
 	s := newStage(t, "# - {name: long prompts need a person, when: 'intent.params.input_tokens > 200000'", "- {name: long prompts need a person, when: 'intent.params.input_tokens > 0'")
-	approve := func(r *run) {
-		var parked []receipt.Entry
-		require.Eventually(t, func() bool {
-			r.lw.View(func(m *world.Moment) {
-				parked = slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool { return e.State != receipt.StateParked })
-			})
-			return len(parked) == 1
-		}, time.Minute, time.Millisecond)
-		e := &parked[0]
-		_, err := view.Journal{Local: r.lw}.Decide(t.Context(), &journal.Resolved{Key: e.Intent.Key, How: journal.Approve, Params: e.Params, Actor: "ada"}, e)
-		require.NoError(t, err)
-	}
-	leave := func(r *run, text string) {
-		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url(relay.OpenAI, chatPath), strings.NewReader(ask(text)))
-		require.NoError(t, err)
-		waiting := r.states()[receipt.StateParked]
-		go func() {
-			for r.states()[receipt.StateParked] == waiting {
-				runtime.Gosched()
-			}
-			cancel()
-		}()
-		_, err = http.DefaultClient.Do(req) //nolint:bodyclose // there is none
-		require.ErrorIs(t, err, context.Canceled)
-	}
 	r := s.start()
-	leave(r, "one")
-	approve(r)
+	r.leave(relay.OpenAI, chatPath, ask("one"))
+	r.approve()
 	status, _ := r.post(relay.OpenAI, chatPath, ask("one"), "X-Stainless-Retry-Count", "1")
 	require.Equal(t, http.StatusOK, status)
 	require.EqualValues(t, 1, s.paid.Load())
-	leave(r, "two")
+	r.leave(relay.OpenAI, chatPath, ask("two"))
 	require.Equal(t, 1, r.stop().Waiting)
 
 	r = s.start()
 	r.post(relay.OpenAI, chatPath, ask("one"))
-	approve(r)
+	r.approve()
 	status, _ = r.post(relay.OpenAI, chatPath, ask("two"))
 	require.Equal(t, http.StatusOK, status)
 	require.EqualValues(t, 2, s.paid.Load())
-	leave(r, "three")
+	r.leave(relay.OpenAI, chatPath, ask("three"))
 	r.stop()
 
 	r = s.start()
 	r.post(relay.OpenAI, chatPath, ask("one"))
 	r.post(relay.OpenAI, chatPath, ask("two"))
-	go approve(r)
+	go r.approve()
 	status, _ = r.post(relay.OpenAI, chatPath, ask("three"))
 	require.Equal(t, http.StatusOK, status)
 	require.EqualValues(t, 3, s.paid.Load())
 	require.Zero(t, r.stop().Waiting)
+}
+
+// approve has a person approve the one call that waits.
+func (r *run) approve() {
+	var parked []receipt.Entry
+	require.Eventually(r.t, func() bool {
+		r.lw.View(func(m *world.Moment) {
+			parked = slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool { return e.State != receipt.StateParked })
+		})
+		return len(parked) == 1
+	}, time.Minute, time.Millisecond)
+	e := &parked[0]
+	_, err := view.Journal{Local: r.lw}.Decide(r.t.Context(), &journal.Resolved{Key: e.Intent.Key, How: journal.Approve, Params: e.Params, Actor: "ada"}, e)
+	require.NoError(r.t, err)
+}
+
+// leave sends a request, and goes once it waits for a person.
+func (r *run) leave(dialect, path, body string) {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url(dialect, path), strings.NewReader(body))
+	require.NoError(r.t, err)
+	req.Header.Set("User-Agent", "claude-cli/2.1")
+	waiting := r.states()[receipt.StateParked]
+	go func() {
+		for r.states()[receipt.StateParked] == waiting {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	_, err = http.DefaultClient.Do(req) //nolint:bodyclose // there is none
+	require.ErrorIs(r.t, err, context.Canceled)
 }
 
 // What may ask a model in a way that nothing here can judge or count is not passed on, and a bound that is none is refused.
@@ -573,4 +578,21 @@ func TestWhatCannotBeJudgedIsNotPassedOn(t *testing.T) {
 	require.Zero(t, s.paid.Load())
 	status, _ := r.post(relay.Anthropic, "/v1/messages/count_tokens", ask("x"))
 	require.Equal(t, http.StatusOK, status)
+}
+
+// What is sent is what was judged: an agent that was started again, and says the same in other words, has sent what a person has approved.
+func TestWhatIsSentIsWhatWasApproved(t *testing.T) {
+	s := newStage(t, "# - {name: long prompts need a person, when: 'intent.params.input_tokens > 200000'", "- {name: long prompts need a person, when: 'intent.params.input_tokens > 0'")
+	s.answers(http.StatusOK, "application/json", `{"model":"m","content":[]}`)
+	of := func(day string) string {
+		return `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>` + day + `"},{"type":"text","text":"do it"}]}]}`
+	}
+	r := s.start()
+	r.leave(relay.Anthropic, messagesPath, of("Monday"))
+	r.stop()
+	r = s.start()
+	r.approve()
+	status, _ := r.post(relay.Anthropic, messagesPath, of("Friday"), "User-Agent", "claude-cli/2.1")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, of("Monday"), string(*s.body.Load()))
 }
