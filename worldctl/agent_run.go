@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -214,27 +215,23 @@ func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error)
 // would lead around the gateway.
 var families = []string{ //nolint:gochecknoglobals // a table
 	"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST", "OPENAI_BASE_PATH", "ANTHROPIC_BASE_URL", "ANTHROPIC_HOST", "ANTHROPIC_API_URL",
-	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "AZURE_OPENAI_ENDPOINT", "HTTP_PROXY", "http_proxy",
+	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "AZURE_OPENAI_ENDPOINT",
 }
 
 // agentEnv returns the environment of an agent: that of this process, pointed at the gateway.
 func agentEnv(inherited []string, g *attached) []string {
-	var out []string
-	for _, pair := range inherited {
+	out := slices.DeleteFunc(slices.Clone(inherited), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		scrubbed := false
-		for _, family := range families {
-			scrubbed = scrubbed || name == family
-		}
-		if !scrubbed {
-			out = append(out, pair)
-		}
+		return slices.Contains(families, name)
+	})
+	for _, name := range []string{"NO_PROXY", "no_proxy"} { // the gateway is on this machine
+		out = append(out, name+"="+strings.TrimPrefix(os.Getenv(name)+",127.0.0.1,localhost", ","))
 	}
 	openai := g.OpenAI + "/v1"
 	return append(out,
 		"OPENAI_BASE_URL="+openai, "OPENAI_API_BASE="+openai, "ANTHROPIC_BASE_URL="+g.Anthropic,
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", // sub-agents that end in their turn can be resumed
-		"NO_PROXY=127.0.0.1,localhost", "WORLDKERNEL_AGENT=1")
+		"WORLDKERNEL_AGENT=1")
 }
 
 // pointed returns a command line that leads to the gateway where the environment does not: that of Codex.

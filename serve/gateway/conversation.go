@@ -26,7 +26,6 @@ type asking struct {
 	tag       string      // of the intent; of an earlier incarnation where it is served
 	key       receipt.Key // likewise; known once served, or the journal has it
 	served    bool        // from the record
-	waits     bool        // for a person, since an earlier incarnation
 	failed    bool        // what it came to is no answer: the next request of the lineage is not a twin
 	attended  bool        // a client waits for it
 	delivered bool        // a client got all of it
@@ -44,20 +43,21 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 		c.refuse(w, refusal{http.StatusBadRequest, err.Error(), true})
 		return
 	}
-	a, no := c.find(r.Context())
+	a, is, no := c.find(r.Context())
 	if no != nil {
 		c.refuse(w, *no)
 		return
 	}
 	out := newReply(w, c.asked.Stream)
 	defer out.detach() // the provider's answer may come later
-	if a.tag == "" {
+	switch is {
+	case fresh:
 		err = c.ask(r.Context(), a, out)
-	} else if a.served {
+	case recorded:
 		err = c.g.submitServed(r.Context(), a)
-	} else if a.waits {
-		a.waits = false
+	case waiting:
 		c.put(a, out)
+	case joined, beside, missed: // find has decided about the last two
 	}
 	if err != nil {
 		c.leave(a, false, true)
@@ -67,9 +67,8 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 	c.await(r.Context(), a, out)
 }
 
-// find returns what a request is: one that waits for its answer already, one that the record
-// answers, or a new one, which has no tag yet.
-func (c *conversation) find(ctx context.Context) (*asking, *refusal) {
+// find returns what a request is.
+func (c *conversation) find(ctx context.Context) (*asking, match, *refusal) {
 	g := c.g
 	twin, late := time.NewTimer(twinTime), time.NewTimer(lateTime)
 	defer twin.Stop()
@@ -79,15 +78,15 @@ func (c *conversation) find(ctx context.Context) (*asking, *refusal) {
 	g.summary.Requests++
 	number := g.summary.Requests
 	for twins, over := false, false; ; {
-		a, why := g.match(c.asked, twins)
+		a, is := g.match(c.asked, twins)
 		switch {
 		case a != nil:
-			return a, nil
-		case why == missed && (over || g.cfg.Offline):
+			return a, is, nil
+		case is == missed && (over || g.cfg.Offline):
 			g.mu.Unlock()
 			no := c.diverge(number)
 			g.mu.Lock()
-			return nil, no
+			return nil, missed, no
 		}
 		news := g.news
 		g.mu.Unlock()
@@ -104,17 +103,21 @@ func (c *conversation) find(ctx context.Context) (*asking, *refusal) {
 	}
 }
 
-// Why a request is not taken yet.
-type unmatched int
+// match is what a request is.
+type match int
 
 const (
-	taken  unmatched = iota // it is
-	beside                  // an equal one waits for its answer, whose client may be about to go: then it is a retry
-	missed                  // it was never asked, and something is left that was
+	fresh    match = iota // a new one
+	joined                // a retry of one whose client has gone
+	recorded              // the record answers it
+	waiting               // an earlier incarnation has asked it, and it has not begun
+	beside                // not known yet: an equal one waits for its answer, whose client may be about to go
+	missed                // it was never asked, and something is left that was
 )
 
-// match finds what a request is; twins says that it is none of those that wait. It is called with mu held.
-func (g *Gateway) match(r *relay.Asked, twins bool) (a *asking, why unmatched) {
+// match finds what a request is; twins says that it is none of those that wait. There is no asking of what is beside
+// or missed. It is called with mu held.
+func (g *Gateway) match(r *relay.Asked, twins bool) (a *asking, is match) {
 	answered := 0 // twins of this incarnation that were not asked again since they failed
 	for _, a := range g.now[r.Key] {
 		switch {
@@ -122,33 +125,34 @@ func (g *Gateway) match(r *relay.Asked, twins bool) (a *asking, why unmatched) {
 			continue
 		case !a.delivered && (!a.attended || r.Header.Get("X-Stainless-Retry-Count") > "0"):
 			a.attended = true
-			return a, taken
+			return a, joined
 		case !a.delivered && !twins:
-			why = beside
+			is = beside
 		}
 		answered++
 	}
 	past := g.past[r.Key]
 	switch {
 	case answered < len(past):
-		a = &asking{tag: past[answered].tag, key: past[answered].key, served: true}
+		a, is = &asking{tag: past[answered].tag, key: past[answered].key, served: true}, recorded
 		g.left--
 		g.summary.Served++
 		g.wake()
-	case why == beside:
+	case is == beside:
 		return nil, beside
-	case len(g.waits[r.Key]) > 0:
+	case len(g.waits[r.Key]) > 0 && !g.cfg.Offline:
 		of := g.waits[r.Key][0]
 		g.waits[r.Key] = g.waits[r.Key][1:]
-		a = &asking{tag: of.tag, key: of.key, waits: true}
+		a, is = &asking{tag: of.tag, key: of.key}, waiting
 	case g.cfg.Offline || r.Asks() && g.left > 0 && !g.ever[r.Key] && !g.cfg.Diverge:
 		return nil, missed
 	default:
-		a = new(asking)
+		g.numbered++
+		a = &asking{tag: fmt.Sprintf("%d.%d %s", g.incarnation, g.numbered, r.Key)}
 	}
 	a.attended = true
 	g.now[r.Key] = append(g.now[r.Key], a)
-	return a, taken
+	return a, is
 }
 
 // wake tells all that wait that something is other than before. It is called with mu held.
@@ -167,11 +171,6 @@ func (g *Gateway) submitServed(ctx context.Context, a *asking) error {
 // ask makes an event of the request.
 func (c *conversation) ask(ctx context.Context, a *asking, out *reply) error {
 	g := c.g
-	g.mu.Lock()
-	g.numbered++
-	a.tag = fmt.Sprintf("%d.%d %s", g.incarnation, g.numbered, c.asked.Key)
-	g.summary.UnderWay++
-	g.mu.Unlock()
 	request := c.asked.Request
 	request.Ask, request.Incarnation, request.Principal = a.tag, g.incarnation, g.cfg.Principal
 	c.put(a, out)
@@ -204,7 +203,7 @@ func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
 			return
 		case e.State == receipt.StateParked && time.Since(begun) > holdTime:
 			out.refuse(c, c.ticket(&e))
-			c.leave(a, false)
+			c.leave(a, false, false)
 			return
 		}
 		select {
@@ -212,7 +211,7 @@ func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
 		case <-pings.C:
 			out.ping(c.dialect, e.State == receipt.StateParked)
 		case <-ctx.Done():
-			c.leave(a, false)
+			c.leave(a, false, false)
 			return
 		}
 	}
@@ -247,6 +246,7 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 
 // finish gives the agent what an intent came to.
 func (c *conversation) finish(a *asking, out *reply, e *receipt.Entry) {
+	c.g.cfg.Desk.Take(a.tag) // what was denied never had a permit
 	answer, reason, err := c.g.answerOf(e)
 	if err == nil && !a.served && (answer != nil || e.Uncertain || e.State == receipt.StateInDoubt) {
 		c.g.count(func(s *Summary) { s.Calls++ })
@@ -298,15 +298,11 @@ func (c *conversation) end(a *asking, out *reply, no refusal) {
 }
 
 // leave notes that nobody waits for a request any more.
-func (c *conversation) leave(a *asking, delivered bool, failed ...bool) {
+func (c *conversation) leave(a *asking, delivered, failed bool) {
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
-	if a.attended = false; delivered && !a.delivered && !a.served {
-		c.g.summary.UnderWay--
-	}
-	a.delivered = delivered
+	a.attended, a.delivered, a.failed = false, delivered, a.failed || failed
 	c.g.wake()
-	a.failed = a.failed || len(failed) > 0 && failed[0]
 }
 
 // ticket says that a person has to decide, which takes longer than the client waits. The agent

@@ -76,7 +76,7 @@ type Gateway struct {
 	news     chan struct{}        // closed when intents have changed
 	intents  map[string]asked     // by tag: what the journal says was asked for
 	past     map[string][]asked   // by lineage: what earlier incarnations were answered, in order
-	waits    map[string][]asked   // by lineage: what earlier incarnations have asked and a person has to approve, or has
+	waits    map[string][]asked   // by lineage: what earlier incarnations have asked and has not ended: mostly since a person has to approve it
 	ever     map[string]bool      // lineages that were asked before
 	now      map[string][]*asking // by lineage: the requests of this incarnation, in order
 	left     int                  // answers of past that were not given yet
@@ -88,7 +88,7 @@ type Gateway struct {
 // Summary says what an incarnation came to.
 type Summary struct {
 	Requests   int         // that reached the gateway
-	UnderWay   int         // calls whose clients have gone
+	UnderWay   int         // calls that have not ended, and wait for no person
 	Calls      int         // that were made of the provider
 	Served     int         // answered from the record
 	Denied     int         // by the gate
@@ -97,7 +97,6 @@ type Summary struct {
 	Failed     int         // that the provider refused, or did not answer whole
 	Left       int         // recorded answers that were not asked for
 	Tokens     uint64      // of the calls
-	Micros     uint64      // likewise
 	Tools      int         // that the answers asked for
 	Divergence *Divergence // the first; nil: there was none
 }
@@ -153,8 +152,7 @@ func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
 	defer g.mu.Unlock()
 	s := g.summary
 	s.Left = g.left
-	s.Waiting = g.waiting()
-	s.UnderWay = max(0, s.UnderWay-s.Waiting)
+	s.Waiting, s.UnderWay = g.unended()
 	return s, errors.Join(err, g.failed)
 }
 
@@ -236,8 +234,7 @@ func (g *Gateway) follow(ctx context.Context, after journal.Seq) {
 		}
 		g.mu.Lock()
 		g.failed = err
-		close(g.news)
-		g.news = make(chan struct{})
+		g.wake()
 		g.mu.Unlock()
 		if err != nil {
 			return

@@ -27,14 +27,13 @@ func lineage(tag string) string {
 	return key
 }
 
-// settle waits until no call of the session is under way.
+// settle waits until no call of the session is under way. One that has not begun waits for its caller.
 func (g *Gateway) settle(ctx context.Context) error {
 	for !g.cfg.Offline {
 		head, under := g.cfg.World.Head().ID, false
 		g.cfg.World.View(func(m *world.Moment) {
 			for _, e := range m.Intents() {
-				open := e.State == receipt.StateInFlight || e.State == receipt.StateOpen
-				under = under || open && e.Intent.Cell == g.cell.String() && !g.cfg.Desk.Wants(e.Intent.Tag)
+				under = under || e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String() && !g.cfg.Desk.Wants(e.Intent.Tag)
 			}
 		})
 		if !under {
@@ -92,7 +91,7 @@ func (g *Gateway) recall() error {
 			if e.State == receipt.StateCommitted && !e.Abandoned {
 				g.past[key] = append(g.past[key], asked{e.Intent.Tag, e.Intent.Key})
 				g.left++
-			} else if e.State == receipt.StateParked || g.cfg.Desk.Wants(e.Intent.Tag) {
+			} else if !over(&e) {
 				g.waits[key] = append(g.waits[key], asked{e.Intent.Tag, e.Intent.Key})
 			}
 		}
@@ -137,16 +136,20 @@ func (g *Gateway) read(after journal.Seq) (journal.Seq, error) {
 	return after, nil
 }
 
-// waiting returns how many calls of the session a person has to decide about.
-func (g *Gateway) waiting() (n int) {
+// unended counts the calls of the session that a person has to decide about, and those that are under way.
+func (g *Gateway) unended() (parked, underWay int) {
 	g.cfg.World.View(func(m *world.Moment) {
 		for _, e := range m.Intents() {
-			if e.Intent.Cell == g.cell.String() && e.State == receipt.StateParked {
-				n++
+			switch {
+			case e.Intent.Cell != g.cell.String() || over(&e):
+			case e.State == receipt.StateParked:
+				parked++
+			default:
+				underWay++
 			}
 		}
 	})
-	return n
+	return parked, underWay
 }
 
 // entry returns how an intent stands.
