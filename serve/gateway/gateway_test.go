@@ -590,9 +590,13 @@ func TestWhatIsSentIsWhatWasApproved(t *testing.T) {
 	r := s.start()
 	r.leave(relay.Anthropic, messagesPath, of("Monday"))
 	r.stop()
+	r = s.start(func(c *gateway.Config) { c.Offline = true }) // asks nobody
+	status, _ := r.post(relay.Anthropic, messagesPath, of("Friday"), "User-Agent", "claude-cli/2.1")
+	require.Equal(t, http.StatusTooManyRequests, status)
+	r.stop()
 	r = s.start()
 	r.approve()
-	status, _ := r.post(relay.Anthropic, messagesPath, of("Friday"), "User-Agent", "claude-cli/2.1")
+	status, _ = r.post(relay.Anthropic, messagesPath, of("Friday"), "User-Agent", "claude-cli/2.1")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, of("Monday"), string(*s.body.Load()))
 }
