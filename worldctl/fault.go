@@ -127,7 +127,7 @@ func worldless(verb string) bool {
 // packagesThatSpeak are the packages whose errors begin with their names.
 func packagesThatSpeak() []string {
 	return []string{
-		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "experiment", "fault", "governance", "host", "journal", "llm", "local", "manifest",
+		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "experiment", "fault", "gateway", "governance", "host", "journal", "llm", "local", "manifest",
 		"mcp", "measure", "memory", "node", "notify", "pglog", "receipt", "relay", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -233,6 +234,7 @@ func hintsOfWorlds() []hint {
 		},
 		{[]error{world.ErrNoCell}, "worldctl cell list"},
 		{[]error{errBesides}, "wait until that process has ended, or end it, then type this again"},
+		{[]error{gateway.ErrParked}, "worldctl cell show recorder/NAME tells why; worldctl cell skip recorder/NAME lets it go on without the event that failed"},
 		{[]error{owner.ErrVersion}, "use the program that runs the world: worldctl version tells which one this is"},
 		{[]error{owner.ErrStranger}, "type it as the user who runs the world; if that is you, remove the socket and start the world again"},
 		{[]error{owner.ErrRefuses}, "type it again in a moment"},

@@ -488,6 +488,23 @@ func TestASessionBeginsWhenItsCallsAreSettled(t *testing.T) {
 	require.EqualValues(t, 1, s.paid.Load())
 }
 
+// A session whose cell has failed, since somebody has sent it what is no event of it, does not begin: it would answer nothing.
+func TestASessionWhoseCellIsParkedDoesNotBegin(t *testing.T) {
+	s := newStage(t)
+	r := s.start()
+	cell := reducer.Cell{Reducer: recorder.Name, Key: "a"}
+	data, err := reducer.Encode(recorder.Beginning{Incarnation: 7})
+	require.NoError(t, err)
+	_, err = r.lw.SubmitEvent(t.Context(), world.Submission{Name: recorder.Began, Data: data, To: &cell})
+	require.NoError(t, err)
+	require.Eventually(t, func() (parked bool) {
+		r.lw.View(func(m *world.Moment) { parked = len(m.ParkedCells()) == 1 })
+		return parked
+	}, time.Minute, time.Millisecond)
+	_, err = gateway.Open(t.Context(), gateway.Config{World: r.lw, Desk: r.desk, Session: "a"})
+	require.ErrorIs(t, err, gateway.ErrParked)
+}
+
 // What a person has to approve waits while its client goes, and the one that asks again gets its answer; also an agent that
 // was started again, whoever comes first, it or the approval.
 func TestWhatWaitsForAPersonIsJoined(t *testing.T) {

@@ -3,6 +3,8 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -74,6 +76,9 @@ func (g *Gateway) handled(ctx context.Context) error {
 	return nil
 }
 
+// ErrParked says that the cell of a session has failed, and handles nothing until a person lets it go on.
+var ErrParked = errors.New("gateway: the session's cell is parked")
+
 // recall finds what earlier incarnations of the session have asked.
 func (g *Gateway) recall() error {
 	var failed error
@@ -81,6 +86,9 @@ func (g *Gateway) recall() error {
 		if c, ok := m.Cell(g.cell); ok {
 			s, err := reducer.Decode[recorder.Session](c.State)
 			g.incarnation, failed = s.Incarnation, err
+			if c.Parked {
+				failed = fmt.Errorf("%w: %s", ErrParked, g.cell)
+			}
 		}
 		for _, e := range m.Intents() {
 			if e.Intent.Cell != g.cell.String() || e.Intent.Kind != recorder.Call {
