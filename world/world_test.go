@@ -35,6 +35,17 @@ func TestRoutesGoInManifestOrder(t *testing.T) {
 	w.RequireReplay()
 }
 
+// Who submits an event is told its record, and to which cells it goes, in the manifest's order.
+func TestWhoSubmitsIsToldToWhichCellsItGoes(t *testing.T) {
+	w := bots(t)
+	data, err := reducer.Encode(order{To: "a"})
+	require.NoError(t, err)
+	sent, err := w.Accept(t.Context(), world.Submission{Name: "both", Data: data})
+	require.NoError(t, err)
+	require.Equal(t, world.Sent{ID: w.Head().ID, To: []string{"bot/a", "skip/all"}}, sent)
+	require.NoError(t, w.Sync())
+}
+
 func TestEmittedEventsCountForTheNextRound(t *testing.T) {
 	w := bots(t)
 	// a pings b; b has an event of its own already, which comes first.
