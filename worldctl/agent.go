@@ -48,8 +48,11 @@ func (c *cli) agentWorld(makes bool) error {
 		}
 		c.world = c.path(gatewayDir)
 	}
-	if _, err := os.Stat(filepath.Join(c.world, local.ManifestFile)); err == nil || !makes {
+	switch _, err := os.Stat(filepath.Join(c.world, local.ManifestFile)); {
+	case err == nil:
 		return nil
+	case !makes:
+		return hinted(fmt.Errorf("%s: %w", c.path("."), local.ErrNoWorld), "worldctl agent run -- COMMAND makes one")
 	}
 	f := founding{dir: c.world, template: gatewayTemplate}
 	if _, err := f.files(func() error { return local.Create(c.world, local.Birth{}, c.options()) }); err != nil {

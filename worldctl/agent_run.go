@@ -122,6 +122,11 @@ Exit code 0 if the agent asks what it has asked, 3 if it asks anything else, wit
 
 // runAgent runs an agent beside the world, which this process owns meanwhile, or another one does already.
 func (c *cli) runAgent(ctx context.Context, x *agentRun) error {
+	if len(x.Command) > 0 {
+		if _, err := exec.LookPath(x.Command[0]); err != nil {
+			return usagef("such as worldctl agent run -- claude -p \"fix the failing test\"", "the agent cannot be started: %w", err)
+		}
+	}
 	if err := c.agentWorld(!x.Again); err != nil {
 		return err
 	}

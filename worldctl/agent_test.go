@@ -62,7 +62,14 @@ func TestAnAgentRunsBesideAWorld(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 
-	code, _, errs := typed("one,two", "run", "--name", "a", "--", self)
+	code, _, errs := typed("", "list")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "agent run -- COMMAND makes one")
+	code, _, errs = typed("", "run", "--", filepath.Join(dir, "none"))
+	require.Equal(t, exitUsage, code, errs)
+	require.NoDirExists(t, gatewayDir, "nothing is made for an agent that is not there")
+
+	code, _, errs = typed("one,two", "run", "--name", "a", "--", self)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "made a world in")
 	require.Contains(t, errs, "2 requests, 2 made, 0 from the record; 14 tokens")
