@@ -11,15 +11,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // ErrClosed is what Await returns after Close.
 var ErrClosed = errors.New("host: closed")
 
-var _ world.Host = (*Host)(nil)
-
-// Host performs effects in goroutines of its own; see [world.Host]. It is safe
+// Host performs effects in goroutines of its own, as the Host of package world says. It is safe
 // for concurrent use. Its queues have no bound of their own: a world never has
 // more than limits.in_flight effects in flight.
 type Host struct {

@@ -7,7 +7,6 @@ import (
 
 	files "github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // job is a task in a worker's hands.
@@ -52,10 +51,10 @@ func (c *crew) add(t receipt.Task) { c.queue = append(c.queue, t) }
 func (h *Host) crews() []*crew { return []*crew{&h.works, &h.calls} }
 
 // Queued returns the live attempts that wait to be begun.
-func (h *Host) Queued() world.Queued {
+func (h *Host) Queued() receipt.Queued {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make(world.Queued)
+	all := make(receipt.Queued)
 	note := func(t *receipt.Task) {
 		if t.Work == receipt.Perform && h.Live(&t.Intent) {
 			all[t.Key] = t.Attempt

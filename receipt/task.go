@@ -60,3 +60,12 @@ const (
 	NotHappened FoundVerdict = "not_happened"
 	Unknown     FoundVerdict = "unknown"
 )
+
+// Queued are attempts that are permitted and not begun: their numbers, by intent.
+type Queued map[Key]uint64
+
+// Has reports whether an intent is in flight and its attempt is not begun.
+func (q Queued) Has(e *Entry) bool {
+	attempt, ok := q[e.Intent.Key]
+	return ok && e.State == StateInFlight && e.Attempt == attempt && e.Accepted() == ""
+}

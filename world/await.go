@@ -344,7 +344,7 @@ type Host interface {
 	// not block. After an error nothing more will come.
 	Answers() ([]receipt.Answer, error)
 	// Queued returns the attempts that Withdraw would take back.
-	Queued() Queued
+	Queued() receipt.Queued
 	// Wait blocks until Answers has something to return, Wake is called, or ctx
 	// ends. Unlike the others, these two may be called beside them.
 	Wait(ctx context.Context) error

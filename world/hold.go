@@ -64,32 +64,23 @@ func (w *World) takeBack(ctx context.Context) error {
 	return w.sync()
 }
 
-// Queued are attempts that are permitted and not begun: their numbers, by intent.
-type Queued map[receipt.Key]uint64
-
 // Queued returns the attempts in flight that a Hold would take back.
-func (m *Moment) Queued() Queued {
+func (m *Moment) Queued() receipt.Queued {
 	if m.queued == nil {
 		return nil
 	}
 	return m.queued()
 }
 
-// Has reports whether an intent is in flight and its attempt is not begun.
-func (q Queued) Has(e *receipt.Entry) bool {
-	attempt, ok := q[e.Intent.Key]
-	return ok && e.State == receipt.StateInFlight && e.Attempt == attempt && e.Accepted() == ""
-}
-
 // notBegun returns what waits at the host, what waits for the world to be driven, and what a
 // process before has given back.
-func (w *World) notBegun() Queued {
+func (w *World) notBegun() receipt.Queued {
 	if w.host == nil {
 		return nil
 	}
 	all := w.host.Queued()
 	if all == nil {
-		all = make(Queued)
+		all = make(receipt.Queued)
 	}
 	for _, t := range w.held {
 		if t.Work == receipt.Perform && w.host.Live(&t.Intent) {

@@ -83,7 +83,7 @@ func (f *effects) judgeOpen(cause journal.Seq) (o Opened) {
 
 // foreseeOpen says what rules would make of what is not begun, and changes nothing. To a policy
 // that looks at budgets these are as they are now.
-func (f *effects) foreseeOpen(next *rules, queued Queued) (o Opened) {
+func (f *effects) foreseeOpen(next *rules, queued receipt.Queued) (o Opened) {
 	was, unguarded := f.rules, *next
 	unguarded.guard = nil // it counts what the kernel holds, which is not the candidate's
 	f.rules = &unguarded

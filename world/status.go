@@ -16,11 +16,11 @@ import (
 // use.
 type Moment struct {
 	k        *kernel
-	past     journal.History  // that led there
-	registry reducer.Registry // what Go reducers there are
-	performs Performs         // what effects; nil: any
-	bounds   Bounds           // of candidates
-	queued   func() Queued    // what the host has not begun; nil: nothing
+	past     journal.History       // that led there
+	registry reducer.Registry      // what Go reducers there are
+	performs Performs              // what effects; nil: any
+	bounds   Bounds                // of candidates
+	queued   func() receipt.Queued // what the host has not begun; nil: nothing
 }
 
 // Status says where a world stands.

@@ -218,7 +218,7 @@ type answering struct {
 }
 
 func (*answering) Live(*receipt.Intent) bool { return false }
-func (*answering) Queued() world.Queued      { return nil }
+func (*answering) Queued() receipt.Queued    { return nil }
 
 func (h *answering) Wake() {
 	select {

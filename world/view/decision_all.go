@@ -109,7 +109,7 @@ func (j Journal) stoppable(f IntentFilter) ([]receipt.Entry, error) {
 }
 
 // queued returns what is in flight and not begun.
-func (j Journal) queued() (q world.Queued) {
+func (j Journal) queued() (q receipt.Queued) {
 	j.Local.View(func(m *world.Moment) { q = m.Queued() })
 	return q
 }

@@ -225,7 +225,7 @@ type IntentLines struct {
 
 	waits   map[receipt.Key]world.Wait // why some are not attempted; nil: nobody has asked yet
 	budgets []world.BudgetView
-	queued  world.Queued // nil: likewise
+	queued  receipt.Queued // nil: likewise
 
 	inPlace map[receipt.StepID]*receipt.Entry // what is asked for in the place of some; nil: nobody has asked yet
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // scripted is a world.Host that answers out of a Script, at once.
@@ -67,7 +66,7 @@ func (h *scripted) Answers() ([]receipt.Answer, error) {
 func (*scripted) Wake() {}
 
 // Queued implements world.Host.
-func (*scripted) Queued() world.Queued { return nil }
+func (*scripted) Queued() receipt.Queued { return nil }
 
 // Wait implements world.Host.
 func (h *scripted) Wait(ctx context.Context) error {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Outside is a world.Host whose effects are live and whose answers a test gives
@@ -155,8 +154,8 @@ func (o *Outside) Answers() ([]receipt.Answer, error) {
 func (*Outside) Wake() {}
 
 // Queued implements world.Host.
-func (o *Outside) Queued() world.Queued {
-	all := make(world.Queued)
+func (o *Outside) Queued() receipt.Queued {
+	all := make(receipt.Queued)
 	for _, t := range o.tasks {
 		if t.Work == receipt.Perform && o.Unbegun != nil && o.Unbegun(t) {
 			all[t.Key] = t.Attempt

@@ -81,7 +81,7 @@ type host struct {
 
 func (*host) Live(*receipt.Intent) bool { return true }
 func (*host) Wake()                     {}
-func (*host) Queued() world.Queued      { return nil }
+func (*host) Queued() receipt.Queued    { return nil }
 
 func (h *host) Start(tasks []receipt.Task) {
 	for _, t := range tasks {
