@@ -117,20 +117,20 @@ copies: ## damage the copy of a world whose journal lies in a log at PLACES plac
 	SEED=$(SEED) PLACES=$(PLACES) $(GO) test -count=1 -timeout 60m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
 
 test-postgres: ## run the tests of worlds, of the API, of workers and the scripts of the command line again on a PostgreSQL that they start; RUN and SCRIPTS name some
-	WORLDKERNEL_TEST_LOG=postgres $(UNRACED) -count=1 -timeout 25m -run '$(RUN)' ./world/local ./world/api ./world/worker
+	WORLDKERNEL_TEST_LOG=postgres $(UNRACED) -count=1 -timeout 25m -run '$(RUN)' ./world/local ./serve/api ./serve/worker
 	WORLDKERNEL_TEST_LOG=postgres $(UNRACED) -count=1 -timeout 25m -run 'TestScripts/$(SCRIPTS)' ./worldctl
 
 newest-postgres: ## run what is asked of PostgreSQL on the newest that npm ships: laws, roles, refusals, takeovers, faults, standbys, backups, moves, nodes
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./journal/pglog
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m -run 'Postgres|KilledMoves' ./host ./world/local
-	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./world/node ./world/shared
+	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./serve/node ./serve/shared
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m -run 'TestScripts/store|RolesOfAStore|WhatWasRedacted' ./worldctl
 
 demo-machines: build ## two nodes, a worker, a primary and its synchronous standby, of which a node and the primary are killed
 	tools/demo-machines
 
 many-worlds: ## have two nodes own 100 busy worlds of 100,000 in one database
-	WORLDS=$${WORLDS:-100000} BUSY=$${BUSY:-100} $(GO) test -count=1 -timeout 30m -v -run TestManyWorldsAreRows ./world/node
+	WORLDS=$${WORLDS:-100000} BUSY=$${BUSY:-100} $(GO) test -count=1 -timeout 30m -v -run TestManyWorldsAreRows ./serve/node
 
 agents: ## kill the real Claude Code beside worlds, and see that no call is paid twice; and that it would be without the record
 	tools/agents
@@ -143,7 +143,7 @@ torture-postgres: ## have eight owners contend for a world on PostgreSQL: takeov
 		INIT_STEP=1 $(GO) test -count=1 -timeout 60m -v -run 'Contend|WithAPrimary|LaggingStandby|Interrupted' ./journal/pglog
 	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run TakeoversOnPostgres ./host
 	MOVES=$${MOVES:-200} $(GO) test -count=1 -timeout 60m -v -run KilledMoves ./world/local
-	STRIKES=$${STRIKES:-all} $(GO) test -count=1 -timeout 60m -v -run KilledForks ./world/shared
+	STRIKES=$${STRIKES:-all} $(GO) test -count=1 -timeout 60m -v -run KilledForks ./serve/shared
 	SIM_RUNS=$${SIM_RUNS:-100} $(GO) test -count=1 -timeout 60m -v -run JournalsOnPostgres ./world/worldtest
 	WORLDKERNEL_TEST_LOG=postgres $(GO) test -count=1 -timeout 60m -v -run KilledAnywhere ./worldctl
 	PLACES=$${COPIES:-10000} SEED=$(SEED) $(GO) test -count=1 -timeout 120m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
@@ -172,10 +172,10 @@ sir: ## make RUNS runs of an epidemic, and see that 50 pairs say what they say
 gas: ## look for Starlark programs that take more than 0.2 s of CPU at the default limit of gas
 	WORLDKERNEL_GAS= $(GO) test -count=1 -timeout 30m -v -run TestSearchForExpensivePrograms ./reducer/star
 
-vendor: ## fetch what the page has from others anew, see world/ui/vendor.sh
-	world/ui/vendor.sh
+vendor: ## fetch what the page has from others anew, see serve/ui/vendor.sh
+	serve/ui/vendor.sh
 
-page: ## make world/ui/built/app.js of the modules in world/ui/page, after a change of one
+page: ## make serve/ui/built/app.js of the modules in serve/ui/page, after a change of one
 	$(GO) run -C tools ./page
 
 pictures: ## make the pictures of docs/ui.md and the plots of the examples, with chromium

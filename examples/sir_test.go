@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/examples"
-	"github.com/worldkernel/worldkernel/experiment"
+	"github.com/worldkernel/worldkernel/lab/experiment"
 )
 
 // masks asks what masks do in the town of 1,000. What is measured of who was infected first, and

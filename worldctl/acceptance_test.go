@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/recording"
-	"github.com/worldkernel/worldkernel/internal/testlog"
+	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 )
 
 // The tests in this file run worldctl as its own process on real recordings.

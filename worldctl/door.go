@@ -12,7 +12,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/show/view"
 )
 
 // door is where all output of this program leaves it, but for documents and for what it

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/worldctl/owner"
+	"github.com/worldkernel/worldkernel/serve/owner"
 )
 
 // hostile is what somebody outside writes who means to hide or forge what stands beside

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/serve/api"
+	"github.com/worldkernel/worldkernel/serve/ui"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/ui"
 )
 
 // formatHTML is not among local.Formats either: what of a world is in it the API says.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/worldkernel/worldkernel/world/view"
-	"github.com/worldkernel/worldkernel/worldctl/owner"
+	"github.com/worldkernel/worldkernel/serve/owner"
+	"github.com/worldkernel/worldkernel/show/view"
 )
 
 // The exit codes of cli.md.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/worldctl/owner"
+	"github.com/worldkernel/worldkernel/serve/owner"
 )
 
 // printed is what is printed on a terminal so wide; 0: it is none.

@@ -21,12 +21,12 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/serve/gateway"
+	"github.com/worldkernel/worldkernel/serve/owner"
+	"github.com/worldkernel/worldkernel/show/measure"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/measure"
-	"github.com/worldkernel/worldkernel/world/view"
-	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // hintOf returns what to do about an error; empty: nothing comes to mind.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world/chat"
+	"github.com/worldkernel/worldkernel/lab/chat"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/show/view"
 )
 
 // interrupts has the process end as its signals say. The first one ends what goes on in order: effects under

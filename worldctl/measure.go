@@ -17,11 +17,11 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/show/measure"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/measure"
 	"github.com/worldkernel/worldkernel/world/source"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // formCSV is a form of what measure answers: a header, and a line for each row.

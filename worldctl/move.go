@@ -11,9 +11,9 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog"
+	"github.com/worldkernel/worldkernel/serve/shared"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/shared"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newMoveCommand(c *cli) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/internal/file"
-	"github.com/worldkernel/worldkernel/world/api"
-	"github.com/worldkernel/worldkernel/world/notify"
+	"github.com/worldkernel/worldkernel/serve/api"
+	"github.com/worldkernel/worldkernel/serve/notify"
 )
 
 // notifying says who is told of what waits for a person, as typed.

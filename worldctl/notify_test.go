@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world/notify"
+	"github.com/worldkernel/worldkernel/serve/notify"
 )
 
 // TestServeTellsWhatWaits of the worlds, to whom whoever starts it says, with a link to the

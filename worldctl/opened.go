@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/serve/owner"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // A world that another process has, which carries out no commands of others, is waited for: most verbs

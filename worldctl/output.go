@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/show/view"
 )
 
 // The forms of an answer.

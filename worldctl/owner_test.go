@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/testrace"
+	"github.com/worldkernel/worldkernel/serve/owner"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // besideRun makes a world and has it run, in this process, until the test ends. end

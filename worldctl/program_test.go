@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/worldctl/owner"
+	"github.com/worldkernel/worldkernel/serve/owner"
 )
 
 // TestHintsNameTheProgram: what a program of one's own tells people to type is itself.

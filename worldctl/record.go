@@ -1,8 +1,8 @@
 package worldctl
 
 import (
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // recordsOf reads the records of a world one by one.

@@ -6,7 +6,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/show/view"
 )
 
 // How many lines of a section of a report are shown; --verbose shows all that it

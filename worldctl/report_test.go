@@ -23,7 +23,7 @@ func shownBy(show func(c *cli)) string {
 }
 
 func TestReportTellsTheVerdictFirst(t *testing.T) {
-	data, err := os.ReadFile("../world/view/testdata/report.json")
+	data, err := os.ReadFile("../show/view/testdata/report.json")
 	require.NoError(t, err)
 	sample := new(governance.Report)
 	require.NoError(t, json.Unmarshal(data, sample))

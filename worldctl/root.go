@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/serve/node"
+	"github.com/worldkernel/worldkernel/serve/owner"
+	"github.com/worldkernel/worldkernel/serve/shared"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/node"
-	"github.com/worldkernel/worldkernel/world/shared"
-	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // cli is one run of the program: its streams and its global flags.

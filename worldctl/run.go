@@ -13,10 +13,10 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/serve/notify"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/notify"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newStepCommand(c *cli) *cobra.Command {

@@ -19,7 +19,7 @@ import (
 	faults "github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/internal/recording"
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/serve/api"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 

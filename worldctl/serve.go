@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/serve/api"
+	"github.com/worldkernel/worldkernel/serve/ui"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/ui"
 )
 
 // serving says how worlds are served.

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/journal/pglog"
-	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/serve/api"
+	"github.com/worldkernel/worldkernel/serve/node"
+	"github.com/worldkernel/worldkernel/serve/shared"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/node"
-	"github.com/worldkernel/worldkernel/world/shared"
 )
 
 // storeEnv is the variable that the URL of a store can be in, and with it a password: the

@@ -8,8 +8,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/experiment"
 	"github.com/worldkernel/worldkernel/internal/file"
+	"github.com/worldkernel/worldkernel/lab/experiment"
 )
 
 // reportFile is the page that sweep report writes.

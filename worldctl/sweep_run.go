@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/experiment"
+	"github.com/worldkernel/worldkernel/lab/experiment"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 

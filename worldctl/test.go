@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/file"
+	"github.com/worldkernel/worldkernel/lab/scenario"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/scenario"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 

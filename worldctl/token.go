@@ -11,7 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/serve/api"
 )
 
 // tokenAnswer is a new token, or the end of one.

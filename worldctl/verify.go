@@ -12,9 +12,9 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newVerifyCommand(c *cli) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/file"
-	"github.com/worldkernel/worldkernel/world/worker"
+	"github.com/worldkernel/worldkernel/serve/worker"
 )
 
 // tokenEnv is the variable that a worker's token can be in.

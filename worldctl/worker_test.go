@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/serve/api"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/worldctl/owner"
+	"github.com/worldkernel/worldkernel/serve/owner"
 )
 
 // librarys are words that nobody typed and no document explains.

@@ -1,8 +1,8 @@
 // Package lint holds the house rules that no linter knows, as tests over the
 // type-checked program:
 //
-//   - floors: packages import strictly downward, and every package has a floor
-//   - purity: floors 0 to 3 hold no I/O, clock, randomness, goroutine, channel,
+//   - floors: imports stay within a top folder or go down, and every folder has a floor
+//   - purity: the kernel and what it is made of hold no I/O, clock, randomness, goroutine, channel,
 //     lock, log, float arithmetic, or range over a map whose order can show
 //   - shape: functions of at most 60 lines, files of at most 450, files named
 //     after what they hold, a doc comment on every exported name, a reason

@@ -12,15 +12,15 @@ import (
 const (
 	useTick  = "time is a tick in the event: use Input.Time"
 	useSeed  = "randomness is a fact of the journal: use reducer.Seed"
-	useReady = "pure floors do no I/O: say in Ready what the floors above are to do"
+	useReady = "pure packages do no I/O: say in Ready what the floors above are to do"
 	useStep  = "one step runs at a time: return the work in Ready instead of sharing it"
-	useError = "pure floors do not log: return an error or a record"
-	useInt   = "Go code on pure floors computes no floats: use integers"
+	useError = "pure packages do not log: return an error or a record"
+	useInt   = "pure Go code computes no floats: use integers"
 	useExact = "some machines would round a product and a sum at once: float64(x * y)"
 	useOrder = "order can show: range over slices.Sorted(maps.Keys(m)), or say why not in a comment on the line: // order cannot show: reason"
 )
 
-// impure are the imports that pure floors do without; "x/..." is x and all
+// impure are the imports that pure packages do without; "x/..." is x and all
 // below it.
 var impure = map[string]string{
 	"os/...":       useReady,

@@ -12,7 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
-	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/show/view"
 )
 
 // nearest finds, among the recorded calls whose answers are left, the one that has the most in

@@ -1,4 +1,4 @@
-// Command page makes world/ui/built/app.js of the modules in world/ui/page, by esbuild: the page is one
+// Command page makes serve/ui/built/app.js of the modules in serve/ui/page, by esbuild: the page is one
 // file. Run it after a change of a module (make page); its test holds the file to the modules.
 package main
 
@@ -12,9 +12,9 @@ import (
 )
 
 func main() {
-	script, err := build("../world/ui/page/app.js")
+	script, err := build("../serve/ui/page/app.js")
 	if err == nil {
-		err = os.WriteFile("../world/ui/built/app.js", script, 0o644) //nolint:gosec // it is a source
+		err = os.WriteFile("../serve/ui/built/app.js", script, 0o644) //nolint:gosec // it is a source
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -31,7 +31,7 @@ func build(entry string) ([]byte, error) {
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir: dir, EntryPoints: []string{filepath.Base(entry)}, Bundle: true, Format: api.FormatESModule, Platform: api.PlatformBrowser,
 		Target: api.ESNext, Charset: api.CharsetUTF8,
-		Banner: map[string]string{"js": "// Made by make page from world/ui/page. DO NOT EDIT. What others published in it: vendor/*.LICENSE.txt."},
+		Banner: map[string]string{"js": "// Made by make page from serve/ui/page. DO NOT EDIT. What others published in it: vendor/*.LICENSE.txt."},
 	})
 	var errs []error
 	for _, m := range append(result.Errors, result.Warnings...) {

@@ -9,10 +9,10 @@ import (
 	"io"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/export"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/export"
 )
 
 // Format is a format in which a journal is read by others. What can be imported is a bundle:

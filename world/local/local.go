@@ -206,7 +206,7 @@ func look(dir string, opts Options) (*World, error) {
 // storeOpener opens a store: store.Open, store.Create, or what does as they do.
 type storeOpener = func(dir string, opts store.Options) (*store.Store, error)
 
-// ownerSocket is where the owner of a world listens; see worldctl/owner.
+// ownerSocket is where the owner of a world listens; see serve/owner.
 const ownerSocket = "owner.sock"
 
 // checkFiles refuses what is under .world and no file: somebody may have made the

@@ -15,8 +15,8 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal/pglog"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
+	"github.com/worldkernel/worldkernel/serve/shared"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/shared"
 )
 
 // How much TestNodesDie does where nobody asks for more, and how long a lease is there.

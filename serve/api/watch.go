@@ -1,0 +1,155 @@
+package api
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/show/view"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// watched is a world whose journal is followed, to be counted: by whoever asks, and
+// otherwise now and then.
+type watched struct {
+	*hosted
+
+	counting chan struct{} // holds whoever counts, and changes what follows
+	counters
+	doubted map[receipt.Key]bool // the intents in doubt
+	counted journal.Seq          // the last record that was
+	ended   error                // why no more will be
+}
+
+func newWatched(h *hosted) *watched {
+	w := &watched{hosted: h, counting: make(chan struct{}, 1), counters: newCounters(h), doubted: make(map[receipt.Key]bool)}
+	h.Local.View(func(now *world.Moment) {
+		w.counted = now.Head().ID
+		if now.Status().Intents[receipt.StateInDoubt] == 0 {
+			return // the common case, without a look at every intent
+		}
+		for _, e := range now.Intents() {
+			if e.State == receipt.StateInDoubt {
+				w.doubted[e.Intent.Key] = true
+			}
+		}
+	})
+	w.inDoubt.Set(float64(len(w.doubted)))
+	return w
+}
+
+// countEvery is how many records are counted at once where nobody asks: to look at each
+// batch when it comes would cost more than the counting.
+const countEvery = 16 << 10
+
+// watch counts until ctx or the journal ends.
+func (w *watched) watch(ctx context.Context) {
+	for last, err := w.countUp(ctx); err == nil; last, err = w.countUp(ctx) {
+		if err = w.Local.Await(ctx, last+countEvery-1); err != nil {
+			_, _ = w.countUp(ctx) // what came before the end
+			return
+		}
+	}
+}
+
+// countUp counts all that is in the journal now, and returns the last record that is
+// counted. The error is that of ctx, or why no more will be.
+func (w *watched) countUp(ctx context.Context) (journal.Seq, error) {
+	to := w.Local.Head().ID
+	select {
+	case w.counting <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-w.counting }()
+	if w.counted >= to || w.ended != nil {
+		return w.counted, w.ended
+	}
+	ended := w.Local.Await(ctx, to-1) // what is counted is durable
+	for r, err := range w.Local.Scan(w.counted) {
+		if err == nil && r.ID > to {
+			break
+		}
+		if err == nil && ended != nil {
+			err = w.Local.Await(ctx, r.ID-1)
+		}
+		if ended = cmp.Or(err, ended); err != nil {
+			break
+		}
+		w.count(&r)
+		w.counted = r.ID
+	}
+	if ctx.Err() != nil {
+		return w.counted, ctx.Err()
+	}
+	w.ended = ended
+	return w.counted, ended
+}
+
+// count takes what a record tells. One that cannot be read tells nothing.
+func (w *watched) count(r *journal.Scanned) {
+	switch r.Record.Kind {
+	case journal.KindSubmitted:
+		w.events.Inc()
+		return
+	case journal.KindFailed:
+		w.steps.WithLabelValues("failed").Inc()
+		return
+	case journal.KindParked:
+		w.decisions.WithLabelValues(governance.RequireApproval.String()).Inc()
+		return
+	case journal.KindDenied:
+		w.decisions.WithLabelValues(governance.Deny.String()).Inc()
+		w.outcomes.WithLabelValues(string(receipt.OutcomePermanentFailure)).Inc()
+		return
+	case journal.KindStepped, journal.KindIntent, journal.KindFinished, journal.KindLate, journal.KindEnded, journal.KindConfirmed,
+		journal.KindInDoubt, journal.KindResolved, journal.KindStarted, journal.KindWaiting:
+	default:
+		return
+	}
+	if e, err := w.Load(r.Record, r.Bytes); err == nil {
+		w.countEntry(e)
+	}
+}
+
+func (w *watched) countEntry(e *view.Entry) {
+	switch b := e.Body.(type) {
+	case *journal.Stepped:
+		w.steps.WithLabelValues(string(b.Outcome)).Inc()
+		return
+	case *journal.IntentEmitted:
+		w.decisions.WithLabelValues(b.Decision).Inc()
+		return
+	case *journal.InDoubt:
+		if b.Action == manifest.InDoubtRetry {
+			return // it is attempted again
+		}
+		w.doubted[b.Key] = true
+		w.inDoubt.Set(float64(len(w.doubted)))
+		return
+	case *journal.IntentEnded:
+		w.outcomes.WithLabelValues(string(b.Outcome)).Inc()
+	case *journal.Confirmed:
+		if b.Mode == manifest.VerifyWarn && b.Verdict != receipt.Happened {
+			w.warnings.Inc()
+		}
+		return
+	case *journal.Late:
+		w.late.Inc()
+		return
+	case *journal.Finished:
+		if r, err := receipt.Decode(b.Receipt); err == nil {
+			w.receipts.WithLabelValues(string(r.Status)).Inc()
+			w.outcomes.WithLabelValues(string(r.Outcome())).Inc()
+			w.uses(r.Kind, &r.Cost)
+		}
+	}
+	// Whatever else is said of an intent ends the doubt about it.
+	if key, _ := e.Intent(); w.doubted[key] {
+		delete(w.doubted, key)
+		w.inDoubt.Set(float64(len(w.doubted)))
+	}
+}
