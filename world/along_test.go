@@ -36,7 +36,7 @@ func TestAlongLooksAtWhatAtGives(t *testing.T) {
 		var at []journal.Seq
 		want := make(map[journal.Seq]map[string]string)
 		for id := journal.Seq(1); id <= end; id += 1 + journal.Seq(seed)*3 {
-			m, err := world.At(bare, id, cellAtRegistry())
+			m, err := world.At(t.Context(), bare, id, cellAtRegistry())
 			require.NoError(t, err)
 			at = append(at, id)
 			want[id] = statesOf(t, m)

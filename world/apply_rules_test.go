@@ -149,10 +149,10 @@ func (c *chronicle) change() {
 		c.now.takeOver(name, c.now.code[name], code)
 	}
 	c.now.code = next
-	then, err := world.At(c.Journal, before+3, taleRegistry())
+	then, err := world.At(c.t.Context(), c.Journal, before+3, taleRegistry())
 	require.NoError(c.t, err)
 	require.Equal(c.t, base, then.Status().Manifest, "proposed, shadowed and approved, and not in force")
-	then, err = world.At(c.Journal, before+4, taleRegistry())
+	then, err = world.At(c.t.Context(), c.Journal, before+4, taleRegistry())
 	require.NoError(c.t, err)
 	require.Equal(c.t, m.Reducers, then.Manifest().Reducers)
 }
@@ -231,7 +231,7 @@ func TestEveryRecordIsReplayedUnderItsRules(t *testing.T) {
 			c.RequireReplay()
 			c.RequireMoments(c.rng)
 			for at, want := range c.pages {
-				then, err := world.At(c.Journal, at, taleRegistry())
+				then, err := world.At(t.Context(), c.Journal, at, taleRegistry())
 				require.NoError(t, err)
 				require.Equal(t, want.lines, states(t, then), "at #%d", at)
 				require.Equal(t, want.code["tale"], version(t, then))

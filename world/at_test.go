@@ -33,7 +33,7 @@ func TestWorldAtAMomentIsThatOfTheRecordsWhateverItsImageSays(t *testing.T) {
 	}
 	j.Add(&wrong)
 	for what, h := range map[string]journal.History{"wrong": j, "unreadable": unreadable{j}} {
-		m, err := world.At(h, end, botRegistry())
+		m, err := world.At(t.Context(), h, end, botRegistry())
 		require.NoError(t, err, what)
 		require.Equal(t, want, m.StateRoot(), what)
 	}
@@ -48,7 +48,7 @@ func TestImagesThatALookLeavesAreThoseOfTheWorld(t *testing.T) {
 		end := l.Journal.Head().ID
 		bare, with := l.Journal.Truncate(end), l.Journal.Truncate(end)
 		var heads []journal.Seq
-		_, err := world.AtLeaving(bare, end, cellAtRegistry(), 7, func(img *journal.Image) {
+		_, err := world.AtLeaving(t.Context(), bare, end, cellAtRegistry(), 7, func(img *journal.Image) {
 			kept := *img
 			kept.Keep = heads
 			with.Add(&kept)
@@ -59,15 +59,15 @@ func TestImagesThatALookLeavesAreThoseOfTheWorld(t *testing.T) {
 			img, err := with.Image(at)
 			require.NoError(t, err)
 			require.Equal(t, at, img.Head.ID)
-			want, err := world.At(bare, at, cellAtRegistry())
+			want, err := world.At(t.Context(), bare, at, cellAtRegistry())
 			require.NoError(t, err)
-			got, err := world.At(with, at, cellAtRegistry())
+			got, err := world.At(t.Context(), with, at, cellAtRegistry())
 			require.NoError(t, err)
 			require.Equal(t, want.StateRoot(), got.StateRoot(), "at #%d", at)
 			require.Equal(t, want.Status(), got.Status(), "at #%d", at)
 		}
 		left += len(heads)
-		_, err = world.AtLeaving(with, end, cellAtRegistry(), end, func(*journal.Image) { t.Fatal("an image is near") })
+		_, err = world.AtLeaving(t.Context(), with, end, cellAtRegistry(), end, func(*journal.Image) { t.Fatal("an image is near") })
 		require.NoError(t, err)
 	}
 	require.Greater(t, left, 20)

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -50,16 +51,17 @@ func (w *World) Landmarks() Landmarks {
 // CellAt returns a cell as it was after a record, and what was written at once
 // with it: what At(h, at, registry).Cell(id) would say. It folds the cell's own
 // records since the last image before, and everything only where these do not
-// tell; see errWhole.
-func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry reducer.Registry) (CellView, bool, error) {
+// tell; see errWhole. When ctx ends, so does that, within a step too.
+func CellAt(ctx context.Context, h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry reducer.Registry) (CellView, bool, error) {
 	if at = min(at, known.Head); at == 0 {
 		return CellView{}, false, nil
 	}
 	f := newCellFold(h, id, at, registry)
+	f.guard = newGuard(ctx, Bounds{})
 	if f.run(&known) == nil {
 		return f.view()
 	}
-	m, err := At(h, at, registry) // also after a fault: what there is to say about it, At says
+	m, err := At(ctx, h, at, registry) // also after a fault: what there is to say about it, At says
 	if err != nil {
 		return CellView{}, false, err
 	}
@@ -90,6 +92,7 @@ type cellFold struct {
 	rules    []journal.Hash                // manifests that may be in force, and are not tried yet
 	rule     *reducerRule                  // of the one that is
 	unit     journal.Seq                   // all records after at, up to this one, are of its unit
+	guard    *guard                        // of whoever asks; nil: nobody ends it
 }
 
 // cellFoldAsked is what a cell is told of its intent besides what became of it.

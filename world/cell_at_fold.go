@@ -315,7 +315,7 @@ func (f *cellFold) reduce(x *mail, out *reducer.Output) error {
 	return reducer.Reduce(f.rule.impl, &reducer.Input{
 		Cell: c.id(), Step: c.n + 1, State: c.state,
 		Event: reducer.Event{Name: x.name, Data: x.data}, Time: f.now, Limits: f.rule.limits,
-		Seed: reducer.Seed{World: f.seed, Cell: c.id(), Step: c.n + 1},
+		Seed: reducer.Seed{World: f.seed, Cell: c.id(), Step: c.n + 1}, Bounds: f.guard.stepBounds(),
 	}, out)
 }
 

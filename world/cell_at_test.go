@@ -99,7 +99,7 @@ func requireCellsAt(t *testing.T, w *worldtest.World, count *ways) {
 				}
 				whole = true
 			}
-			got, found, err := world.CellAt(index, known, cell, at, registry)
+			got, found, err := world.CellAt(t.Context(), index, known, cell, at, registry)
 			require.NoError(t, err)
 			want, there := moment.Cell(cell)
 			require.Equal(t, there, found, "%s at #%d", cell, at)
@@ -210,7 +210,7 @@ func TestCellAtKnowsNothingBeforeTheFirstRecordOrOfPeople(t *testing.T) {
 	index, known := indexOf(t, w.Journal), w.Landmarks()
 	for _, cell := range []reducer.Cell{{Reducer: reducer.Operator, Key: "ada"}, {Reducer: "bot", Key: "a"}} {
 		for _, at := range []journal.Seq{0, 1, known.Head, journal.Last} {
-			_, ok, err := world.CellAt(index, known, cell, at, botRegistry())
+			_, ok, err := world.CellAt(t.Context(), index, known, cell, at, botRegistry())
 			require.NoError(t, err)
 			require.False(t, ok, "%s at #%d", cell, at)
 			_, _, err = world.FoldCell(index, known, cell, max(at, 1), botRegistry())

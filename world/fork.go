@@ -18,6 +18,7 @@ type Amendment func(base *manifest.Manifest) (next *manifest.Manifest, contents 
 // Open opens the new world. Other rules are made ready, and take over the cells, within
 // cfg.Bounds and ctx: else the error is a *BoundError, or the cause that ctx ended for.
 func Fork(ctx context.Context, cfg Config, b *journal.Forked, amend Amendment) error {
+	cfg.Life = ctx
 	w, err := open(cfg)
 	if err != nil {
 		return err

@@ -41,8 +41,8 @@ type Config struct {
 	Bounds   Bounds           // of candidates, until they are in force; zero: DefaultBounds
 	Now      func() int64     // the wall clock, in nanoseconds since 1970-01-01 UTC; nil: time jumps, also where the clock is to be real
 
-	// Life ends what a world in memory does, also amid a step, which is thrown away with it: open
-	// it again. Nil: it ends with the step that is under way.
+	// Life ends what a world in memory does, while it is opened and amid a step, too, which is thrown
+	// away with it: open it again. Nil: it ends with the step that is under way.
 	Life context.Context
 
 	// Images, if set, are those that Journal has. Once cells and intents in memory take more
@@ -106,7 +106,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		nothing := nowhere{journal.BlobList(blobs)}
 		cfg.Journal, cfg.History, k.execution = nothing, nothing, journal.NewExecution()
 	}
-	if k.rules, err = compile(g.Manifest, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, nil); err != nil {
+	if k.rules, err = compile(g.Manifest, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, newGuard(cfg.life(), Bounds{})); err != nil {
 		return nil, err
 	}
 	k.create(journal.Created{
@@ -140,7 +140,7 @@ func Open(cfg Config) (*World, error) {
 // cfg.Bounds. Where they need more, every change of the world ends with a *BoundError from
 // then on, and the world is to be thrown away.
 func Try(cfg Config) (*World, error) {
-	g := newGuard(context.Background(), cfg.withDefaults().Bounds)
+	g := newGuard(cfg.life(), cfg.withDefaults().Bounds)
 	w, err := openWithin(cfg, g)
 	if err != nil {
 		return nil, err
@@ -164,12 +164,14 @@ func Adopt(ctx context.Context, cfg Config, b Bounds) error {
 }
 
 // open opens a world without a host.
-func open(cfg Config) (*World, error) {
-	life := cfg.Life
-	if life == nil {
-		life = context.Background()
+func open(cfg Config) (*World, error) { return openWithin(cfg, newGuard(cfg.life(), Bounds{})) }
+
+// life returns what the world ends with.
+func (cfg *Config) life() context.Context {
+	if cfg.Life == nil {
+		return context.Background()
 	}
-	return openWithin(cfg, newGuard(life, Bounds{}))
+	return cfg.Life
 }
 
 func openWithin(cfg Config, g *guard) (*World, error) {

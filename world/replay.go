@@ -141,16 +141,17 @@ func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kern
 
 // At returns the world as it was after a record, and what was written at once
 // with it: from the last image before, and the records since. Where these do not agree, or
-// the image cannot be read, from record 1: an image is derived.
-func At(h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, error) {
-	return AtLeaving(h, at, registry, 0, nil)
+// the image cannot be read, from record 1: an image is derived. When ctx ends, so does that,
+// within a step too.
+func At(ctx context.Context, h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, error) {
+	return AtLeaving(ctx, h, at, registry, 0, nil)
 }
 
 // AtLeaving is At for who looks often: where the image before is more than twice as many
 // records away as every says, leave gets images that it comes by, about every so many records,
 // each with what changed since the one before it.
-func AtLeaving(h journal.History, at journal.Seq, registry reducer.Registry, every journal.Seq, leave func(*journal.Image)) (*Moment, error) {
-	cfg := ReplayConfig{Registry: registry, To: at}
+func AtLeaving(ctx context.Context, h journal.History, at journal.Seq, registry reducer.Registry, every journal.Seq, leave func(*journal.Image)) (*Moment, error) {
+	cfg := ReplayConfig{Registry: registry, To: at, guard: newGuard(ctx, Bounds{})}
 	img, err := h.Image(at)
 	if err != nil {
 		img, every = nil, 0 // what else is wrong the records tell
@@ -163,7 +164,7 @@ func AtLeaving(h journal.History, at journal.Seq, registry reducer.Registry, eve
 		cfg.every, cfg.leave = every, leave
 	}
 	k, err := loadThrough(h, img, cfg)
-	if err != nil && img != nil && !isMissing(err) {
+	if err != nil && img != nil && !isMissing(err) && cfg.guard.ended() == nil {
 		cfg.leave = nil
 		k, err = loadThrough(h, nil, cfg)
 	}

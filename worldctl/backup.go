@@ -78,7 +78,7 @@ that id, and none that was moved out of it.`,
 			if c.world == "" {
 				return usagef("worldctl restore "+args[0]+" -w DIR", "restore needs to know where to")
 			}
-			done, err := local.Restore(args[0], c.world, c.options())
+			done, err := local.Restore(args[0], c.world, c.throwaway())
 			if err != nil {
 				return notCopied(c.world, notBackup(args[0], err))
 			}
@@ -101,7 +101,7 @@ func (c *cli) restoreStored(ctx context.Context, backup string) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.Restore(ctx, c.path(backup), c.world, c.options())
+	done, err := s.Restore(ctx, c.path(backup), c.world, c.throwaway())
 	var other *shared.OtherWorldError
 	if errors.As(err, &other) {
 		return &fault{err: err, code: exitUsage, hint: "type -w " + other.ID}

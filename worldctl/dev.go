@@ -130,11 +130,15 @@ func (c *cli) newDev(file string, live manifest.Live, limit uint64) (*dev, error
 // the sources when looks says so. What goes wrong in a round is shown, and the next may
 // mend it; but for a world that cannot be copied at first.
 func (d *dev) watch(ctx context.Context, looks <-chan time.Time) error {
-	temporary, err := os.MkdirTemp("", "worldctl-dev-")
+	temporary, remove, err := d.opts.interrupts.temporary("worldctl-dev-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temporary) }() // unless a round stays
+	if len(d.live) > 0 { // unless a round stays, with the record of what was performed
+		d.opts.interrupts.keep(temporary)
+		remove = func() error { return os.Remove(temporary) }
+	}
+	defer func() { _ = remove() }()
 	if len(d.live) > 0 {
 		d.note("note: what the world has not asked for is performed, for real, in each round: %s", strings.Join(d.live, ", "))
 	}

@@ -69,7 +69,7 @@ func (c *cli) importJournal(ctx context.Context, file string, keyring []byte) er
 		c.world = "."
 	}
 	report, stop := c.progress("records", 0)
-	err = local.Import(ctx, c.world, in, keyring, c.options(), report)
+	err = local.Import(ctx, c.world, in, keyring, c.throwaway(), report)
 	stop()
 	if err != nil {
 		return notImported(err)

@@ -48,7 +48,7 @@ func (c *cli) initStored(ctx context.Context, id string, f *founding, birth loca
 		err = made(c.path(f.from))
 	} else {
 		name = cmp.Or(f.template, defaultTemplate)
-		err = ofTemplate(name, made)
+		err = c.ofTemplate(name, made)
 	}
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func (c *cli) createStored(ctx context.Context, id string, loaded *source.Loaded
 }
 
 // ofTemplate has a template's files used, in a directory that goes again.
-func ofTemplate(name string, use func(dir string) error) error {
-	dir, err := os.MkdirTemp("", "worldctl-init-")
+func (c *cli) ofTemplate(name string, use func(dir string) error) error {
+	dir, remove, err := c.opts.interrupts.temporary("worldctl-init-")
 	if err != nil {
 		return err
 	}
@@ -112,5 +112,5 @@ func ofTemplate(name string, use func(dir string) error) error {
 	if errors.Is(err, examples.ErrUnknown) {
 		err = noTemplate(name)
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return errors.Join(err, remove())
 }

@@ -37,6 +37,7 @@ type interrupts struct {
 	last   time.Time  // when a signal came that was not one with another
 	begun  uint64     // attempts
 	flight map[uint64]receipt.Permit
+	made   map[string]bool // temporary directories that are there
 }
 
 // together is for how long signals are one.
@@ -48,7 +49,7 @@ var errTerm = fmt.Errorf("terminated: %w", context.Canceled)
 func newInterrupts(end context.CancelCauseFunc) *interrupts {
 	return &interrupts{
 		now: time.Now, wait: time.After, end: end, kill: endBy, say: func(text string) { fmt.Fprintln(os.Stderr, text) },
-		flight: map[uint64]receipt.Permit{},
+		flight: map[uint64]receipt.Permit{}, made: map[string]bool{},
 	}
 }
 
@@ -95,7 +96,9 @@ func (x *interrupts) watch(s os.Signal) {
 		x.mu.Unlock()
 		if kill {
 			x.say("it did not end by itself, and is ended: what was done is durable")
-			x.kill(s)
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.killBy(s)
 			return
 		}
 	}
@@ -162,8 +165,42 @@ func (x *interrupts) hear(s os.Signal) {
 		x.warned = true
 		go x.say(fmt.Sprintf("to end now leaves in doubt %s; one more Ctrl-C or signal does that", x.names()))
 	default:
-		x.kill(s)
+		x.killBy(s)
 	}
+}
+
+// temporary makes a directory as os.MkdirTemp does, and returns what removes it. It goes, too, where the
+// process is ended before that.
+func (x *interrupts) temporary(pattern string) (dir string, remove func() error, err error) {
+	if dir, err = os.MkdirTemp("", pattern); err != nil {
+		return "", nil, err
+	}
+	x.temporaries(func(made map[string]bool) { made[dir] = true })
+	return dir, func() error {
+		x.keep(dir)
+		return os.RemoveAll(dir)
+	}, nil
+}
+
+// keep has a directory of temporary stay where the process is ended.
+func (x *interrupts) keep(dir string) {
+	x.temporaries(func(made map[string]bool) { delete(made, dir) })
+}
+
+func (x *interrupts) temporaries(use func(made map[string]bool)) {
+	if x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		use(x.made)
+	}
+}
+
+// killBy ends the process at once, without its temporary directories. It is called with mu held.
+func (x *interrupts) killBy(s os.Signal) {
+	for dir := range x.made { // order cannot show
+		_ = os.RemoveAll(dir) // what else could be done about it
+	}
+	x.kill(s)
 }
 
 // names names the effects under way, the oldest first. It is called with mu held.

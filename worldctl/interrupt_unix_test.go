@@ -190,8 +190,17 @@ func TestWhatWillBeInDoubtIsSaidBeforeASignalKillsAPayment(t *testing.T) {
 func TestASecondSignalEndsWhatPerformsNothing(t *testing.T) {
 	s := newSignals(t)
 	s.pay(1)()
+	t.Setenv("TMPDIR", t.TempDir())
+	gone, _, err := s.temporary("")
+	require.NoError(t, err)
+	kept, _, err := s.temporary("")
+	require.NoError(t, err)
+	s.keep(kept)
 	s.hear(syscall.SIGINT)
+	require.DirExists(t, gone)
 	s.after(together, syscall.SIGINT)
+	require.NoDirExists(t, gone, "nobody comes to remove it")
+	require.DirExists(t, kept)
 	require.Equal(t, syscall.SIGINT, s.killed)
 	require.Empty(t, s.said)
 }

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -13,8 +14,14 @@ import (
 // have one for a moment, and who runs one listens soon after it has opened it.
 const lockPatience, lockPause = time.Second, 20 * time.Millisecond
 
-// opened opens a world in a directory. A signal ends the process where that takes long.
+// opened opens a world in a directory. A signal ends what is lived again until it is open, and all that
+// is lived again of a world that the verb only reads; it ends the process where anything else takes long.
 func (c *cli) opened(dir string, opts local.Options, open func(string, local.Options) (*local.World, error)) (lw *local.World, err error) {
+	opened, end := context.WithCancel(context.Background())
+	stop := context.AfterFunc(c.life, end)
+	if opts.Life = opened; !c.reads {
+		defer stop()
+	}
 	err = c.unlocked(func() error {
 		lw, err = open(dir, opts)
 		return err

@@ -34,6 +34,8 @@ type cli struct {
 	rawErr io.Writer     // likewise of stderr
 	origin owner.Origin
 
+	life context.Context // of what is lived again of a past, and of worlds that are thrown away: it ends at the first signal
+
 	brief     bool // what is long is shown in part
 	ofRecords bool // the verb answers from the records themselves, or about a moment that was named
 
@@ -64,7 +66,7 @@ type cli struct {
 
 // execute carries out the command line, or has the owner of the world do it.
 func (c *cli) execute(ctx context.Context) int {
-	c.opts = c.opts.complete()
+	c.opts, c.life = c.opts.complete(), ctx
 	closeDoors := c.doors()
 	defer c.closeStore()
 	root := newRootCommand(c)
@@ -320,9 +322,16 @@ func (c *cli) options() local.Options {
 	return local.Options{
 		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
 		Paranoid: c.paranoid, Workers: c.workers, Memory: int(c.memory), Effects: c.effects, Passphrase: c.ask, Bounds: c.bounds,
-		Missed: c.noteMissed, UnderWay: c.opts.interrupts.underWay,
+		Missed: c.noteMissed, UnderWay: c.opts.interrupts.underWay, Temporary: c.opts.interrupts.temporary,
 		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // Pebble cannot go on
 	}
+}
+
+// throwaway are the options of worlds that are only read or tried: they end at the first signal.
+func (c *cli) throwaway() local.Options {
+	opts := c.options()
+	opts.Life = c.life
+	return opts
 }
 
 // noteEdited says, without making it an error, that world.yaml is not what the

@@ -74,7 +74,7 @@ func (c *cli) loadExperiment(file, effects string, live manifest.Live) (*experim
 	if info, err := os.Stat(c.path(file)); err == nil && info.IsDir() {
 		return nil, usagef("name the document in it, such as "+shellWord(filepath.Join(file, "experiment.yaml")), "%s is a directory", file)
 	}
-	s, err := experiment.Load(c.path(file), experiment.LoadOptions{Worlds: c.options(), Effects: effects, Live: live})
+	s, err := experiment.Load(c.path(file), experiment.LoadOptions{Worlds: c.throwaway(), Effects: effects, Live: live})
 	if errors.As(err, new(*source.Error)) {
 		err = &fault{err: err, code: exitUsage, hint: "correct the file, then type the same again: no run was made; docs/experiments.md has every key"}
 	}
@@ -89,7 +89,7 @@ func (c *cli) sweep(ctx context.Context, file, effects string, live manifest.Liv
 	if err != nil {
 		return err
 	}
-	o.Dir, o.Worlds = c.path(o.Dir), c.options()
+	o.Dir, o.Worlds = c.path(o.Dir), c.throwaway()
 	total := s.Runs()
 	if o.Runs > 0 {
 		total = min(total, o.Runs)

@@ -59,7 +59,7 @@ func (c *cli) sweepRun(ctx context.Context, id experiment.RunID, out, keep strin
 	if err != nil {
 		return err
 	}
-	kept, err := experiment.Keep(ctx, s, id, experiment.Options{Dir: dir, Worlds: c.options()}, c.path(keep))
+	kept, err := experiment.Keep(ctx, s, id, experiment.Options{Dir: dir, Worlds: c.throwaway()}, c.path(keep))
 	switch {
 	case errors.Is(err, experiment.ErrOtherSpec):
 		return &fault{err: err, code: exitConflict, hint: "the experiment, its world or its inputs have changed since: bring them back, or run the experiment again with --out DIR"}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,11 +56,11 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 	if err := q.check(); err != nil {
 		return err
 	}
-	temporary, err := os.MkdirTemp("", "worldctl-what-if-")
+	temporary, remove, err := c.opts.interrupts.temporary("worldctl-what-if-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	w, closeEvents, err := c.whatIfOf(&q, temporary)
 	if err != nil {
 		return err

@@ -210,7 +210,7 @@ func (s *Spec) inMemory(ctx context.Context, c *course, opts local.Options, a *a
 	if err != nil {
 		return nil, err
 	}
-	mo := memory.Options{Seed: &p.Seed, Reducers: opts.Reducers, Paranoid: opts.Paranoid}
+	mo := memory.Options{Seed: &p.Seed, Reducers: opts.Reducers, Paranoid: opts.Paranoid, Life: opts.Life}
 	instead, err := a.instead(p, &rules, &c.doubts)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -30,11 +29,12 @@ const actor = "scenario"
 // performed by the adapters recorded and stub of the manifest, and by no other. The same
 // scenario comes to the same each time. The error says that it could not be played.
 func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Options) (faults []string, err error) {
-	dir, err := os.MkdirTemp("", "worldkernel-test-")
+	dir, remove, err := opts.MakeTemporary("worldkernel-test-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
+	opts.Life = ctx
 	loaded = simulated(loaded)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

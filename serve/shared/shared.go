@@ -144,11 +144,11 @@ func (s *Store) moveOut(ctx context.Context, id, to, onward string, opts local.O
 // there, where the store has none of that id, and none has moved away. Another id than that is
 // refused, but an empty one. See local.Restore; a crash leaves the world, or none.
 func (s *Store) Restore(ctx context.Context, backup, id string, opts local.Options) (_ *local.BackedUp, err error) {
-	aside, err := os.MkdirTemp("", "world-restored-")
+	aside, remove, err := opts.MakeTemporary("world-restored-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	dir := filepath.Join(aside, "world")
 	done, err := local.Restore(backup, dir, opts)
 	if err != nil {
@@ -239,11 +239,11 @@ func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b 
 	if err := local.CheckID(id); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "world-made-") // a copy that nobody needs
+	dir, remove, err := opts.MakeTemporary("world-made-") // a copy that nobody needs
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	b.ID, b.Sealed = id, true
 	opts.Sealing = s.sealing
 	opts.Log = func(key []byte) (journal.Log, error) {

@@ -57,7 +57,7 @@ func MakeAnew(ctx context.Context, a Anew, opts Options) (*MadeAnew, error) {
 
 // under makes the world anew once; without rules under those in force.
 func (a *Anew) under(ctx context.Context, rules *source.Loaded, q WhatIf, opts Options) (*Supposed, error) {
-	past, err := Look(a.Copy, opts)
+	past, err := Look(a.Copy, opts.within(ctx))
 	if err != nil {
 		return nil, err
 	}

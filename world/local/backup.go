@@ -66,7 +66,7 @@ func Restore(backup, dir string, opts Options) (*BackedUp, error) {
 		return nil, err
 	}
 	done, err := lw.duplicate(dir, func(s *store.Store) error {
-		_, err := world.At(s, s.Head().ID, opts.Reducers)
+		_, err := world.At(lw.lifetime(), s, s.Head().ID, opts.Reducers)
 		return err
 	})
 	return done, errors.Join(err, lw.abandon())

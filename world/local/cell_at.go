@@ -23,7 +23,7 @@ func (lw *World) CellAt(cell reducer.Cell, at journal.Seq) (v world.CellView, fo
 		after := func(head journal.Seq) bool { return head > known.Head }
 		known.Images = slices.DeleteFunc(heads, after)
 	}
-	return world.CellAt(lw.store, known, cell, at, lw.opts.Reducers)
+	return world.CellAt(lw.lifetime(), lw.store, known, cell, at, lw.opts.Reducers)
 }
 
 // PrintsOf returns what steps print, of the records that hold their ends, ascending: it

@@ -73,7 +73,7 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 		within, end = context.WithDeadline(ctx, c.Until)
 	}
 	defer end()
-	if c.Last && lw.endLife != nil {
+	if c.Last {
 		defer lw.endAfter(ctx)()
 	}
 	behind := false
@@ -118,9 +118,23 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 // was told to nobody.
 const stepPatience = 2 * time.Second
 
+// lifetime returns what the world in memory lives within, as does what is lived again of its past.
+func (lw *World) lifetime() context.Context {
+	switch {
+	case lw.life != nil:
+		return lw.life
+	case lw.opts.Life != nil:
+		return lw.opts.Life
+	}
+	return context.Background()
+}
+
 // endAfter ends the world in memory where it is at work for longer than stepPatience after ctx has
 // ended, until what is returned is called.
 func (lw *World) endAfter(ctx context.Context) (until func()) {
+	if lw.endLife == nil {
+		return func() {}
+	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		patience := time.NewTimer(stepPatience)

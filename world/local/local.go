@@ -96,14 +96,15 @@ type World struct {
 
 	spills atomic.Uint64 // that were made; see spilling
 
-	aside string // holds what is this look's alone, and goes with it; empty: the world is owned
-	looks bool   // the world is only read; see Look
+	aside       string // holds what is this look's alone, and goes with it; empty: the world is owned
+	removeAside func() error
+	looks       bool // the world is only read; see Look
 
 	left   []receipt.Permit // see Left
 	closed bool             // Close has closed the host
 
-	life    context.Context    // of the world in memory; nil: nothing ends it
-	endLife context.CancelFunc // likewise: ends what it does, amid a step too
+	life    context.Context    // of the world in memory; nil: that of Options
+	endLife context.CancelFunc // ends what it does, amid a step too; nil: as life
 
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
@@ -143,10 +144,8 @@ func openBy(dir string, opts Options, open opener) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	lw.life, lw.endLife = context.WithCancel(context.Background())
-	cfg := lw.config()
-	cfg.Life = lw.life
-	if err := lw.load(cfg, open); err != nil {
+	lw.life, lw.endLife = context.WithCancel(lw.lifetime())
+	if err := lw.load(lw.config(), open); err != nil {
 		lw.endLife()
 		return nil, errors.Join(err, lw.abandon())
 	}
@@ -189,7 +188,7 @@ func look(dir string, opts Options) (*World, error) {
 	if opts.Log == nil {
 		return own(dir, opts)
 	}
-	aside, err := os.MkdirTemp("", "world-look-")
+	aside, remove, err := opts.MakeTemporary("world-look-")
 	if err != nil {
 		return nil, err
 	}
@@ -197,9 +196,9 @@ func look(dir string, opts Options) (*World, error) {
 		return store.Look(hidden, filepath.Join(aside, "copy"), opts)
 	})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(aside))
+		return nil, errors.Join(err, remove())
 	}
-	lw.aside = aside
+	lw.aside, lw.removeAside = aside, remove
 	return lw, nil
 }
 
@@ -281,7 +280,7 @@ func (lw *World) abandon() error {
 	}
 	err = errors.Join(err, lw.store.Close())
 	if lw.aside != "" {
-		err = errors.Join(err, os.RemoveAll(lw.aside))
+		err = errors.Join(err, lw.removeAside())
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/host"
@@ -189,7 +188,7 @@ func (lw *World) pour(ctx context.Context, log journal.Log) error {
 
 // compareWith compares the world with what a log has, as whoever opens it there reads it.
 func (lw *World) compareWith(log journal.Log) error {
-	aside, err := os.MkdirTemp("", "world-look-")
+	aside, remove, err := lw.opts.MakeTemporary("world-look-")
 	if err != nil {
 		return err
 	}
@@ -200,7 +199,7 @@ func (lw *World) compareWith(log journal.Log) error {
 	if err == nil {
 		err = errors.Join(sameJournal(lw.store, s), s.Close())
 	}
-	return errors.Join(err, os.RemoveAll(aside))
+	return errors.Join(err, remove())
 }
 
 // sameJournal compares all records of two stores, their heads, and the trees over them.

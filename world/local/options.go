@@ -2,9 +2,11 @@ package local
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -37,6 +39,14 @@ type Options struct {
 	Copy string
 
 	directory bool // that has the journal, whatever tests say
+
+	// Life is what the world in memory lives within, from when it is opened: when it ends, so does that,
+	// amid a step too, which is thrown away. Nil: nothing ends it.
+	Life context.Context
+
+	// Temporary makes a directory as os.MkdirTemp does, and returns what removes it, for what is only
+	// needed for a while; nil: os.MkdirTemp.
+	Temporary func(pattern string) (dir string, remove func() error, err error)
 
 	moving string // what the world may be marked with, that is being moved; see MovedError
 
@@ -76,6 +86,21 @@ type Options struct {
 	Lease      time.Duration                     // of what such a worker has acquired, see host.Config; 0: its default
 }
 
+// within are the options of a world that ends with ctx.
+func (o Options) within(ctx context.Context) Options {
+	o.Life = ctx
+	return o
+}
+
+// MakeTemporary makes a directory for what is only needed for a while.
+func (o Options) MakeTemporary(pattern string) (dir string, remove func() error, err error) {
+	if o.Temporary != nil {
+		return o.Temporary(pattern)
+	}
+	dir, err = os.MkdirTemp("", pattern)
+	return dir, func() error { return os.RemoveAll(dir) }, err
+}
+
 // inDirectory are the options of a world whose directory has the journal.
 func (o Options) inDirectory() Options {
 	o.Log, o.Copy, o.directory = nil, "", true
@@ -93,7 +118,7 @@ func (o Options) tested(hidden string, making bool) Options {
 func (lw *World) config() world.Config {
 	return world.Config{
 		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Paranoid: lw.opts.Paranoid,
-		Images: lw.store, Memory: cmp.Or(lw.opts.Memory, world.DefaultMemory), CheckpointRecords: lw.opts.Checkpoint, Now: lw.opts.wall(), Performs: lw.canPerform, Bounds: lw.opts.Bounds.withDefaults().Bounds,
+		Images: lw.store, Memory: cmp.Or(lw.opts.Memory, world.DefaultMemory), CheckpointRecords: lw.opts.Checkpoint, Now: lw.opts.wall(), Performs: lw.canPerform, Bounds: lw.opts.Bounds.withDefaults().Bounds, Life: lw.lifetime(),
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			next, err := newEdition(m)
 			if err == nil {

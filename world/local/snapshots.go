@@ -16,7 +16,7 @@ func (lw *World) At(at journal.Seq) (*world.Moment, error) {
 	if err := lw.has(at); err != nil {
 		return nil, err
 	}
-	return world.AtLeaving(lw.store, at, lw.opts.Reducers, lw.store.Apart(), func(img *journal.Image) {
+	return world.AtLeaving(lw.lifetime(), lw.store, at, lw.opts.Reducers, lw.store.Apart(), func(img *journal.Image) {
 		_ = lw.store.KeepPast(img) // it saves time, and nothing else
 	})
 }

@@ -99,7 +99,7 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 		if _, err := lw.Backup(q.Copy); err != nil {
 			return nil, err
 		}
-		if past, err = Look(q.Copy, lw.opts.inDirectory()); err != nil {
+		if past, err = Look(q.Copy, lw.opts.inDirectory().within(ctx)); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, past.Close()) }()
@@ -111,7 +111,7 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 // Run runs the fork, along the world's journal and on. Nobody may have the world open
 // meanwhile, unless it is looked at in a copy.
 func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
-	look := opts
+	look := opts.within(ctx)
 	opts.jumps, opts.stubs = true, x.Stubs // its time is that of what it lives through
 	if x.Copy != "" {                      // else the fork knows whose recordings it gets, which it reads now
 		if _, opts.asked, opts.live, err = readRecorded(filepath.Join(x.Dir, hiddenDir)); err != nil {
@@ -130,7 +130,7 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	if x.Amend != nil {
 		open = world.Try // nobody has put these rules in force
 	}
-	if x.Fork, err = openBy(x.Dir, opts, open); err != nil {
+	if x.Fork, err = openBy(x.Dir, opts.within(ctx), open); err != nil {
 		return err
 	}
 	if x.World, err = Look(x.dir, look); err != nil {

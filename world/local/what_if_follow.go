@@ -57,9 +57,10 @@ type LeftOut struct {
 // decided here about one that asks for the same, in the same cell, and that a person is asked about
 // under the same effect, capability and policies. What persons decided besides is not repeated: it was
 // about effects of that world. What that world has no answer to yet is waited for as long
-// as it is. An effect that nothing answers is left open, and all else goes on. Other errors are
-// those of Drive.
+// as it is. An effect that nothing answers is left open, and all else goes on. Nothing goes on
+// after it, see Course.Last. Other errors are those of Drive.
 func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) {
+	defer lw.endAfter(ctx)()
 	f := follower{lw: lw, past: p}
 	if f.answers, err = readArrivals(p.World, func(in *receipt.Intent) bool { return lw.host.Live(in) }); err != nil {
 		return f.done, err

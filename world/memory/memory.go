@@ -43,6 +43,9 @@ type Options struct {
 	Now      func() int64     // that of world.Config: nil has time jump
 	Paranoid bool             // run every reduction twice and compare
 
+	// Life is that of world.Config: nil ends nothing.
+	Life context.Context
+
 	// Host makes who performs effects: nil is host.New. It is called again whenever the world
 	// gets other rules, or is opened again. Close closes what is an io.Closer.
 	Host func(host.Config) (world.Host, error)
@@ -127,7 +130,7 @@ func (o *Options) begin(content journal.Blobs, start func(world.Config) (*world.
 		o.Keys = keys
 	}
 	w := &World{cfg: world.Config{
-		Keys: o.Keys, Registry: o.Reducers, Paranoid: o.Paranoid, Now: o.Now,
+		Keys: o.Keys, Registry: o.Reducers, Paranoid: o.Paranoid, Now: o.Now, Life: o.Life,
 		Memory: o.Memory, BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords,
 	}}
 	if o.Journal != nil {

@@ -79,7 +79,7 @@ func celled(t testing.TB, name string) verify.Proof {
 	w.Submit("go", order("a"))
 	w.Run()
 	id, _, made := find(t, w.Journal, journal.KindSnapshot)
-	moment, err := world.At(w.Journal, made.(*journal.SnapshotCreated).At, nil)
+	moment, err := world.At(t.Context(), w.Journal, made.(*journal.SnapshotCreated).At, nil)
 	require.NoError(t, err)
 	cell, err := reducer.ParseCell(name)
 	require.NoError(t, err)

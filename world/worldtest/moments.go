@@ -25,7 +25,7 @@ func (w *World) RequireMoments(rng *rand.Rand) {
 		at := journal.Seq(1 + rng.Uint64N(uint64(w.Journal.Head().ID)))
 		want, err := world.Replay(context.Background(), w.Journal, world.ReplayConfig{Registry: w.cfg.Registry, To: at})
 		require.NoError(w.t, err)
-		got, err := world.At(w.Journal, at, w.cfg.Registry)
+		got, err := world.At(context.Background(), w.Journal, at, w.cfg.Registry)
 		require.NoError(w.t, err)
 		require.Equal(w.t, want.StateRoot, got.StateRoot(), "at #%d", at)
 		require.Equal(w.t, want.Head, got.Status().Head)
