@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -19,26 +18,19 @@ type word struct {
 
 // names are the words that a value can be.
 type names struct {
-	of     string          // the variable whose value it is; "": a value that is made of others
-	words  []word          // sorted by their texts
-	closed map[string]bool // texts of the words that are not open
-	open   bool            // some words are
+	of    string // the variable whose value it is; "": a value that is made of others
+	words []word // sorted by their texts
+	open  bool   // some words are
 }
 
 func newNames(of string, words []word) *names {
-	n := &names{of: of, words: slices.Clone(words), closed: make(map[string]bool, len(words))}
+	n := &names{of: of, words: slices.Clone(words)}
 	slices.SortFunc(n.words, func(a, b word) int { return cmp.Compare(a.text, b.text) })
 	for _, w := range n.words {
 		n.open = n.open || w.open
-		if !w.open {
-			n.closed[w.text] = true
-		}
 	}
 	return n
 }
-
-// noNames is what a value can be of which nothing is known.
-func noNames() *names { return newNames("", []word{{"", true}}) }
 
 // told returns the words as messages list them: those that are not empty.
 func (n *names) told() []string {
@@ -127,27 +119,4 @@ func worldWords(m *manifest.Manifest) []word { return wordsOf(m.World) }
 func statusWords(*manifest.Manifest) []word {
 	return wordsOf(string(receipt.StatusOK), string(receipt.StatusError), string(receipt.StatusTimeout),
 		string(receipt.StatusDenied), string(receipt.StatusRejected), string(receipt.StatusCancelled))
-}
-
-// relation is how a rule compares two texts.
-type relation struct {
-	says  string // of a value, with the text after it
-	holds func(s, with string) bool
-	parts func(n *names) []string // that the text may be a slip of
-	back  bool                    // it is the text that has the relation to the value
-}
-
-// relations returns the relations, by the functions of expressions.
-func relations() map[string]relation {
-	begins := func(n *names) []string { return n.parts(false) }
-	ends := func(n *names) []string { return n.parts(true) }
-	all := func(n *names) []string {
-		return slices.Compact(slices.Sorted(slices.Values(append(begins(n), ends(n)...))))
-	}
-	return map[string]relation{
-		equalTo:      {"is never", func(s, with string) bool { return s == with }, (*names).told, false},
-		"startsWith": {"never starts with", strings.HasPrefix, begins, false},
-		"endsWith":   {"never ends with", strings.HasSuffix, ends, false},
-		"contains":   {"never contains", strings.Contains, all, false},
-	}
 }

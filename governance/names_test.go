@@ -54,6 +54,12 @@ func TestAGuardThatNamesNothingIsAFault(t *testing.T) {
 		`V in ["X"].filter(k, k != "")`, `[["X"]].exists(l, V in l)`, `{"X": 1}.exists(k, k == V)`, `["X"].filter(k, k == V).size() == 1`,
 		`V.matches("^X$")`, `matches(V, "^(X|X)$")`, `V.startsWith("X")`, `V.endsWith("X")`, `V.contains("X")`, `"X".startsWith(V)`, `"X".endsWith(V)`,
 		`dyn(V) == dyn("X")`, `string(V) == "X"`, `V + "!" == "X!"`, `"-" + V == "-" + "X"`,
+		`[{"k": "X"}].exists(r, r.k == V)`, `[{"k": "X"}].exists(r, r["k"] == V)`, `[["X"]].exists(r, r[0] == V)`, `[["a", "X"]].exists(r, r[1] == V)`,
+		`{"a": {"k": "X"}}.exists(a, {"a": {"k": "X"}}[a].k == V)`, `[{"k": ["X"]}].exists(r, V in r.k)`, `[{"k": "X"}].map(r, r.k).exists(k, k == V)`,
+		`[V, cell.key] in [["X", "c"]]`, `[[V]] == [["X"]]`, `{"k": V} == {"k": "X"}`, `{"k": V} in [{"k": "X"}]`, `{V: 1} == {"X": 1}`, `[V] != ["X"]`,
+		`bytes(V) == b"X"`, `b"X" == bytes(V)`, `bytes(V) in [bytes("X")]`, `string(bytes(V)) == "X"`, `[{"k": b"X"}].exists(r, r.k == bytes(V))`,
+		`["X"].exists(k, k == V && intent.params.cents > 5)`, `intent.params.tags.exists(t, t == "a" && V == "X")`, `{"a": "X"}[intent.params.region] == V`,
+		`"X".matches(V)`, `"X,X".contains(V)`, `"X|X".contains(V)`, `V >= "X" && V <= "X"`, `V in [{"k": "X"}].map(r, r.k)`,
 		"V ==\n  'X'", `V == r"X"`, `V == """X"""`, `["X"].exists(p, V.startsWith(p))`, `.V == "X"`,
 	}
 	for _, v := range []variable{
@@ -80,15 +86,27 @@ func TestAGuardThatNamesNothingIsAFault(t *testing.T) {
 
 func TestSlipsInRulesAreToldWithWhatWasMeant(t *testing.T) {
 	for when, want := range map[string][]string{
-		`intent.kind == "refnd.pay"`:                               {`1:16: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
-		`intent.kind in ["refund.pay", "mial.send", "refund.lok"]`: {`1:31: intent.kind is never "mial.send": did you mean "mail.send"?`, `1:44: intent.kind is never "refund.lok": did you mean "refund.look"?`},
-		`intent.kind.startsWith("refnd.")`:                         {`1:24: intent.kind never starts with "refnd.": did you mean "refund."?`},
-		`intent.kind.endsWith(".snd")`:                             {`1:22: intent.kind never ends with ".snd": did you mean ".send"?`},
-		`intent.kind.contains("refnd")`:                            {`1:22: intent.kind never contains "refnd": did you mean "refund"?`},
-		`intent.kind.matches("refund[.]pay|mial[.]send")`:          {`1:21: intent.kind never matches "mial\\.send"; declared: mail.send, refund.look, refund.pay`},
-		`"refnd.pay".startsWith(intent.kind)`:                      {`1:1: "refnd.pay" never starts with intent.kind: did you mean "refund.pay"?`},
-		`cell.id == "dsk/ada"`:                                     {`1:12: cell.id is never "dsk/ada"; declared: clerk/, desk/, operator/`},
-		`cell.id.startsWith("dsk/")`:                               {`1:20: cell.id never starts with "dsk/": did you mean "desk/"?`},
+		`intent.kind == "refnd.pay"`:                                                      {`1:16: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
+		`intent.kind in ["refund.pay", "mial.send", "refund.lok"]`:                        {`1:31: intent.kind is never "mial.send": did you mean "mail.send"?`, `1:44: intent.kind is never "refund.lok": did you mean "refund.look"?`},
+		`intent.kind.startsWith("refnd.")`:                                                {`1:24: intent.kind never starts with "refnd.": did you mean "refund."?`},
+		`intent.kind.endsWith(".snd")`:                                                    {`1:22: intent.kind never ends with ".snd": did you mean ".send"?`},
+		`intent.kind.contains("refnd")`:                                                   {`1:22: intent.kind never contains "refnd": did you mean "refund"?`},
+		`intent.kind.matches("refund[.]pay|mial[.]send")`:                                 {`1:21: intent.kind never matches "mial\\.send"; declared: mail.send, refund.look, refund.pay`},
+		`"refnd.pay".startsWith(intent.kind)`:                                             {`1:1: "refnd.pay" never starts with intent.kind: did you mean "refund.pay"?`},
+		`cell.id == "dsk/ada"`:                                                            {`1:12: cell.id is never "dsk/ada"; declared: clerk/, desk/, operator/`},
+		`cell.id.startsWith("dsk/")`:                                                      {`1:20: cell.id never starts with "dsk/": did you mean "desk/"?`},
+		`"^refnd[.]pay$".matches(intent.kind)`:                                            {`1:1: "^refnd[.]pay$" never matches intent.kind; declared: mail.send, refund.look, refund.pay`},
+		`"refund.pay,refnd.pay".contains(intent.kind)`:                                    {`1:1: "refnd.pay" never contains intent.kind: did you mean "refund.pay"?`},
+		`"refund.pay refund.look".contains(intent.kind)`:                                  nil,
+		`cell.id.matches("^d/.*")`:                                                        {`1:17: cell.id never matches "^d/.*"; declared: clerk/, desk/, operator/`},
+		`cell.id.matches("^(desk|clrk)/[0-9]+$")`:                                         {`1:17: cell.id never matches "(?-m:\\A(clrk)/[0-9]+$)"; declared: clerk/, desk/, operator/`},
+		`cell.id.matches("^(?i:DESK)/[0-9]+$")`:                                           nil,
+		`cell.id.matches("ada$") || cell.id.matches("/x\\\\b.*y")`:                        nil,
+		`cell.id.startsWith("d/")`:                                                        {`1:20: cell.id never starts with "d/"; declared: clerk/, desk/, operator/`},
+		`["d/"].exists(p, cell.id.startsWith(p))`:                                         {`1:2: cell.id never starts with "d/"; declared: clerk/, desk/, operator/`},
+		`[{"k": "a", "c": "refnd.pay"}].exists(r, r.k == cell.key && r.c == intent.kind)`: {`1:18: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
+		`[["refund.pay", "desk"], ["desk", "refund.pay"]].exists(r, r[0] == intent.kind && r[1] == cell.reducer)`: {`1:27: intent.kind is never "desk"; declared: mail.send, refund.look, refund.pay`, `1:35: cell.reducer is never "refund.pay"; declared: clerk, desk, operator`},
+		`[intent.kind, cell.reducer] in [["refnd.pay", "desk"]]`:                                                  {`1:34: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
 		`cell.reducer == "operater"`:                               {`1:17: cell.reducer is never "operater": did you mean "operator"?`},
 		`intent.kind == ""`:                                        {`1:16: intent.kind is never ""; declared: mail.send, refund.look, refund.pay`},
 		`intent.class == "write"`:                                  {`1:17: intent.class is never "write"; declared: destructive, read`},
@@ -101,7 +119,7 @@ func TestSlipsInRulesAreToldWithWhatWasMeant(t *testing.T) {
 		`intent.class == "" && intent.cap == ""`:                                             nil,
 		`cell.reducer == "operator" && cell.id == "operator/ada" || cell.id == "desk/a/b"`:   nil,
 		`cell.id.startsWith("desk/A-") || cell.id.endsWith("/ada") || cell.id.contains("x")`: nil,
-		`cell.id.startsWith("de") || cell.id.matches("^x$")`:                                 nil,
+		`cell.id.startsWith("de") || cell.id.matches("^d.*x$")`:                              nil,
 		`intent.tag == "x" || cell.key == "y" || intent.params.kind == "z"`:                  nil,
 		`intent.kind.startsWith("refund.") || intent.kind.startsWith("")`:                    nil,
 		`intent.kind.matches("^refund[.](pay|look)$") || intent.kind.matches("(?i)^REFUND")`: nil,
@@ -123,6 +141,42 @@ func TestSlipsInRulesAreToldWithWhatWasMeant(t *testing.T) {
 		`intent.cell == "dekc/a" ? 1 : 2`:                                                                        {`1:16: intent.cell is never "dekc/a"; declared: clerk/, desk/, operator/`},
 	} {
 		require.Equal(t, want, typosOf(t, "true", params), params)
+	}
+}
+
+// TestSidesThatAreNeverTrueTogetherAreAFault is comparisons that can each be true.
+func TestSidesThatAreNeverTrueTogetherAreAFault(t *testing.T) {
+	const whatever = " are never true together, whatever intent.kind is"
+	for when, want := range map[string][]string{
+		`intent.kind == "mail.send" && intent.kind == "refund.pay"`:                            {"1:28: the two sides of &&" + whatever},
+		`intent.kind == "mail.send" && intent.params.cents > 5 && intent.kind == "refund.pay"`: {"1:55: the two sides of &&" + whatever},
+		`intent.kind >= "refnd.pay" && intent.kind < "refnd.paz"`:                              {"1:28: the two sides of &&" + whatever + `: did you mean "refund.pay", not "refnd.pay"?`},
+		`bytes(intent.kind) >= b"refnd.pay" && bytes(intent.kind) < b"refnd.paz"`:              {"1:36: the two sides of &&" + whatever + `: did you mean "refund.pay", not "refnd.pay"?`},
+		`intent.kind > "z"`: {`1:15: intent.kind is never greater than "z"; declared: mail.send, refund.look, refund.pay`},
+		`!(intent.kind < "refund.l" || intent.kind >= "refund.lo")`:                               {`1:28: the two sides of || are never false together, whatever intent.kind is: did you mean "refund.look", not "refund.l"?`},
+		`intent.kind.startsWith("mail.") && intent.kind.endsWith(".pay")`:                         {"1:33: the two sides of &&" + whatever},
+		`intent.kind == "mail.send" && (intent.kind != "mail.send" || intent.kind > "refund.")`:   {"1:28: the two sides of &&" + whatever},
+		`intent.kind == "mail.send" ? intent.kind == "refund.pay" : false`:                        {"1:28: the two sides of ?" + whatever},
+		`intent.kind != "mail.send" ? false : intent.kind == "refund.pay"`:                        {"1:28: the two sides of ?" + whatever},
+		`["mail.send"].exists(k, intent.kind == k && intent.kind in ["refund.pay"])`:              {"1:42: the two sides of &&" + whatever},
+		`intent.params.tags.exists(t, intent.kind == "mail.send" && intent.kind == "refund.pay")`: {"1:57: the two sides of &&" + whatever},
+
+		`intent.kind == "mail.send" && intent.class == "destructive"`:                                            nil, // an effect can get another class
+		`intent.kind == "mail.send" && !(intent.kind in ["mail.send", "refund.pay"])`:                            {"1:28: the two sides of &&" + whatever},
+		`intent.kind == "mail.send" && !(intent.kind in (cell.key == "a" ? ["mail.send"] : []))`:                 nil,
+		`intent.kind == "mail.send" || intent.kind == "refund.pay"`:                                              nil,
+		`intent.kind >= "refund." && intent.kind < "refund/"`:                                                    nil,
+		`intent.kind != "mail.send" && intent.kind != "refund.pay" && intent.kind != "refund.look"`:              {"1:59: the two sides of &&" + whatever},
+		`intent.kind == "mail.send" ? intent.params.to == "x" : intent.kind == "refund.pay"`:                     nil,
+		`world.name != "shop" && intent.kind == "mail.send"`:                                                     nil, // it is of one world
+		`!(intent.kind == "mail.send" || cell.reducer == "clerk")`:                                               nil,
+		`[{"k": "mail.send", "c": 1}, {"k": "refund.pay", "c": 2}].exists(r, r.k == intent.kind && r.c == 2)`:    nil,
+		`cell.id.startsWith("desk/") && cell.id.endsWith("/ada") && cell.reducer == "desk" && cell.key == "ada"`: nil,
+		`intent.kind in ["mail.send", "refund.pay"] && !(intent.kind in ["mail.send"])`:                          nil,
+		`["mail.send", "refund.pay"].all(k, k != intent.kind) && ["refund.look"].exists(k, k == intent.kind)`:    nil,
+		`(intent.kind == "mail.send" ? "a" : "b") == "b" && intent.kind.startsWith("refund.")`:                   nil,
+	} {
+		require.Equal(t, want, typosOf(t, when, "null"), when)
 	}
 }
 
