@@ -377,7 +377,7 @@ func TestWhatComesAfterAFailureDoesNotReachTheDisk(t *testing.T) {
 		if op.Kind == errorfs.OpFileClose || op.Kind == errorfs.OpFileReadAt || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 			return nil
 		}
-		if broken.Load() {
+		if broken.Load() && !strings.HasSuffix(op.Path, anchorName) { // which is written while the log is
 			writes.Add(1)
 		}
 		if armed.Load() && strings.HasSuffix(op.Path, walSuffix) && !broken.Swap(true) {
@@ -392,11 +392,9 @@ func TestWhatComesAfterAFailureDoesNotReachTheDisk(t *testing.T) {
 	p, err := s.Append(w.batch("b"))
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Wait(), syscall.EIO)
-	before := writes.Load() // of the anchor, which is written while the log is
 	require.NoError(t, s.db.Set([]byte("not there"), nil, pebble.Sync))
 	require.NoError(t, s.db.Flush())
-	require.Equal(t, before, writes.Load())
 	_ = s.Close() // it may say so again
-	require.Equal(t, before, writes.Load())
+	require.Zero(t, writes.Load())
 	require.NoError(t, reopen(t, mem).Close())
 }

@@ -260,10 +260,10 @@ func credential() (*syscall.Credential, error) {
 }
 
 // hold runs a server until a line comes in, or the process that would send one has ended:
-// then its directory goes, too.
+// then its directory goes, too. The server's children may outlive it by a moment, and still write there.
 const hold = `dir=$1; shift
 "$@" >>"$dir/log" 2>&1 &
-if read -r line; then kill -QUIT $!; wait $!; else kill -QUIT $!; wait $!; cd /; rm -rf "$dir"; fi`
+if read -r line; then kill -QUIT $!; wait $!; else kill -QUIT $!; wait $!; cd /; for n in $(seq 600); do rm -rf "$dir" && break; sleep 0.1; done; fi`
 
 // Beside runs another program as the user that runs the server, until the test ends, and returns
 // when it listens on a socket.
@@ -341,8 +341,8 @@ func (s *Server) end(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shell == nil {
-		if line == "" {
-			_ = os.RemoveAll(s.Dir)
+		for n := 0; n < 600 && line == "" && os.RemoveAll(s.Dir) != nil; n++ { // likewise
+			time.Sleep(100 * time.Millisecond)
 		}
 		return
 	}
