@@ -61,7 +61,7 @@ test: ## run all tests in random order, and with the race detector those that do
 	@test -d ../shared/data || echo "SKIPPED: tests that need the recordings of ../shared/data, which are not here"
 
 nightly: ## what takes hours: the race detector on all tests, random lives, kills, damage, attacks, fuzzing led by coverage
-	$(GO) test -race -p 2 -shuffle=on -timeout 120m ./...
+	NIGHTLY=1 $(GO) test -race -p 2 -shuffle=on -timeout 240m ./...
 	$(MAKE) sim twice kill copies attack test-postgres mutants
 	$(MAKE) fuzz FUZZTIME=2m
 

@@ -152,7 +152,7 @@ func hostileRules() []string {
 // memory; CEL_TIMES=1 makes params of a mebibyte, and prints what the worst take of the
 // processor.
 func TestHostileRulesStayWithinTheirSteps(t *testing.T) {
-	size := 1 << 16
+	size := 1 << 13
 	if os.Getenv("CEL_TIMES") != "" {
 		size = 1 << 20
 	}
@@ -189,7 +189,7 @@ func TestHostileRulesStayWithinTheirSteps(t *testing.T) {
 			worst = append(worst, took{cpu, fmt.Sprintf("%s: %.150s %s", name, when, d.Reason)})
 		}
 	}
-	require.Greater(t, over, 100, "denied for their steps")
+	require.Greater(t, over, 30, "denied for their steps")
 	if os.Getenv("CEL_TIMES") != "" {
 		slices.SortFunc(worst, func(x, y took) int { return cmp.Compare(y.cpu, x.cpu) })
 		for _, x := range worst[:40] {

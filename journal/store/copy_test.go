@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
@@ -322,6 +324,9 @@ func TestCrashWhileCopyingLeavesTheCopyOrNothing(t *testing.T) {
 				mem, st := memFS(t), newStory()
 				require.NoError(t, st.tell(testOptions(mem)))
 				for i, files := range crashesWhileCopying(t, mem, at, elsewhere) {
+					if int64(i)%fault.Stride(3) != 0 {
+						continue
+					}
 					if !t.Run(fmt.Sprint("write ", i), func(t *testing.T) { st.copied(t, files, at) }) {
 						return
 					}
@@ -392,7 +397,7 @@ func (st *story) copied(t *testing.T, files *vfs.MemFS, at journal.Seq) {
 // Where a copy cannot be written the store goes on. Only where Pebble opens what
 // is all but made it takes that for a world whose disk fails.
 func TestCopyToAFullDiskLeavesTheStoreAlone(t *testing.T) {
-	for n := int64(0); ; n++ {
+	for n := int64(0); ; n += fault.Stride(5) {
 		mem := memFS(t)
 		var count atomic.Int64
 		files := errorfs.Wrap(apart{mem}, errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -243,7 +245,7 @@ func TestAnyFlippedByteOnDiskIsHarmlessOrFound(t *testing.T) {
 	for _, file := range filesOf(t, mem, testDir+"/store") {
 		info, err := mem.Stat(file)
 		require.NoError(t, err)
-		step := max(1, info.Size()/200)
+		step := max(1, info.Size()/200*fault.Stride(5))
 		for at := int64(0); at < info.Size(); at += step {
 			files := clone(mem)
 			flip(t, files, file, at)

@@ -162,7 +162,7 @@ func TestDamagedCopyIsTheSameWorld(t *testing.T) {
 	onLog(t)
 	killed, boot, blobs, want, images := aSharedWorld(t)
 	backup := shared.Backup()
-	places, seed := 200, uint64(1)
+	places, seed := 200/int(fault.Stride(5)), uint64(1)
 	if n, err := strconv.Atoi(os.Getenv("PLACES")); err == nil {
 		places = n
 	}

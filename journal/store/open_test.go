@@ -3,15 +3,19 @@ package store
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/worldkernel/worldkernel/internal/fault"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -45,6 +49,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(fillWorldEnv); dir != "" {
 		fillWorld(dir)
 	}
+	flag.Parse()
+	_ = flag.Set("rapid.checks", strconv.FormatInt(100/fault.Stride(3), 10))
 	os.Exit(m.Run())
 }
 
