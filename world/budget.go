@@ -155,10 +155,18 @@ func (g *gate) disproved(e *receipt.Entry) bool {
 }
 
 // reckon holds all accounts against what is set aside for intents that have not ended:
-// other rules are in force from now on, and may draw on them otherwise.
+// other rules are in force from now on, and may draw on them otherwise. For attempts that
+// are under way or in doubt is set aside what a budget of these rules asks for and none
+// before did.
 func (f *effects) reckon() {
 	held := make(map[*governance.Account]receipt.Cost)
 	for _, e := range f.ledger.Unfinished() {
+		if (e.State == receipt.StateInFlight || e.State == receipt.StateInDoubt) && e.Accepted() == "" {
+			if need, _, _ := f.rules.gate.Room(&e.Intent, f.drawn(e), e.Reserved, nil, f.now); need != (receipt.Cost{}) {
+				e.Reserved = governance.Sum(e.Reserved, need)
+				f.ledger.Change(e)
+			}
+		}
 		if e.Reserved == (receipt.Cost{}) {
 			continue
 		}

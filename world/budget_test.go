@@ -360,3 +360,29 @@ func TestCallsAreNeverOverspent(t *testing.T) {
 		p.requireSameFromImages(1 + p.Journal.Head().ID/4)
 	})
 }
+
+// TestANewBudgetHoldsWhatIsUnderWay is attempts that began before their capability had one.
+func TestANewBudgetHoldsWhatIsUnderWay(t *testing.T) {
+	p := live(t)
+	budget := func(spent, held, left uint64) {
+		t.Helper()
+		b := p.Budgets()[0]
+		require.Equal(t, []uint64{spent, held, left}, []uint64{b.Spent.Calls, b.Held.Calls, b.Left.Calls})
+	}
+	doubt := p.ask()
+	p.lose()
+	p.ask()
+	p.rule(calls(3))
+	require.Equal(t, receipt.StateInDoubt, p.entry(doubt).State)
+	budget(0, 2, 1)
+	require.Equal(t, receipt.StateInFlight, p.entry(p.ask()).State)
+	waits := p.ask()
+	require.Equal(t, receipt.StateOpen, p.entry(waits).State, "there is nothing left but what may come back")
+	p.reply(worldtest.OK(nil))
+	budget(1, 2, 0)
+	require.Equal(t, receipt.StateOpen, p.entry(waits).State)
+	p.decide(doubt, journal.Executed)
+	p.crash()
+	budget(2, 1, 0)
+	p.RequireReplay()
+}
