@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -38,10 +39,13 @@ type call struct {
 	world  *hosted         // nil: the route names none
 	exit   func()          // lets the world go; nil: it does not wait for the call
 	follow context.Context // what a follower lives in: without the deadline of an answer
-	free   func()          // gives the slot back; nil: there is none
-	give   func()          // gives the turn back; nil: there is none
 	err    error           // of the route
 	passed string          // the process that answers, for the log; "": this one
+
+	holds sync.Mutex  // guards what follows
+	free  func()      // gives the slot back; nil: there is none
+	give  func()      // gives the turn back; nil: there is none
+	look  *time.Timer // at whether the call has a turn and waits for its world; nil: it never had one
 }
 
 func (c *call) pattern() string {

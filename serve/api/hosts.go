@@ -37,7 +37,10 @@ type hosted struct {
 
 	inside  sync.RWMutex // held by whoever uses the world, to read
 	leaving atomic.Bool
-	asked   atomic.Int64 // when somebody last used it, by Unix time in nanoseconds
+	looking chan struct{}             // holds whoever looks at it for a list
+	seen    atomic.Pointer[WorldLine] // what it last was in a list
+
+	asked atomic.Int64 // when somebody last used it, by Unix time in nanoseconds
 }
 
 // enter has the world stay until exit is called; false: it is leaving.
@@ -65,6 +68,46 @@ func (h *hosted) quiet() time.Duration {
 	}
 	defer h.inside.Unlock()
 	return now().Sub(time.Unix(0, h.asked.Load()))
+}
+
+// list is how long a list over all worlds waits for those of which a step takes long.
+type list struct {
+	ctx context.Context // of who asks for it
+	by  time.Time       // until then each is waited for, from then on for listGrace
+}
+
+// For how long a list waits in all for worlds that are busy, and for each when that is over.
+const listPatience, listGrace = 500 * time.Millisecond, 10 * time.Millisecond
+
+func newList(ctx context.Context) list { return list{ctx, now().Add(listPatience)} }
+
+// ask has a world answer; ok is false where it is busy, or leaves, or nobody waits any more.
+func ask[T any](l list, h *hosted, answer func() T) (v T, ok bool) {
+	late := time.NewTimer(max(l.by.Sub(now()), listGrace))
+	defer late.Stop()
+	select {
+	case h.looking <- struct{}{}:
+	case <-late.C:
+		return v, false
+	case <-l.ctx.Done():
+		return v, false
+	}
+	came := make(chan T, 1)
+	go func() {
+		defer func() { <-h.looking }()
+		defer close(came)
+		if h.enter() {
+			defer h.exit()
+			came <- answer()
+		}
+	}()
+	select {
+	case v, ok = <-came:
+		return v, ok
+	case <-late.C:
+	case <-l.ctx.Done():
+	}
+	return v, false
 }
 
 func (s *hosts) get(id string) *hosted {
@@ -103,13 +146,15 @@ func (s *hosts) sorted() []*hosted {
 // Add serves one more world, which the server does not close. Remove is called before it is closed,
 // and Forget after that.
 func (s *Server) Add(lw *local.World) error {
-	id := lw.Status().ID
+	status := lw.Status()
+	id := status.ID
 	j := view.Journal{Local: lw}
 	j.Index = j.Columns()
-	h := &hosted{Journal: j, id: id, verifying: make(chan struct{}, 1)}
+	h := &hosted{Journal: j, id: id, verifying: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
 	h.life, h.end = context.WithCancel(s.life)
 	h.counted = newWatched(h)
 	h.asked.Store(now().UnixNano())
+	h.seen.Store(lineOf(&status))
 	s.worlds.mu.Lock()
 	defer s.worlds.mu.Unlock()
 	if s.worlds.all[id] != nil {

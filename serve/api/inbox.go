@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/show/view"
@@ -11,7 +13,8 @@ import (
 type Inbox struct {
 	Schema string      `json:"schema"`
 	Owed   []view.Owed `json:"owed"`
-	Next   *string     `json:"next"` // the path of what comes after it; null: nothing does
+	Next   *string     `json:"next"`           // the path of what comes after it; null: nothing does
+	Busy   []string    `json:"busy,omitempty"` // ids of worlds of which a step takes long: what waits in them is lacking here
 }
 
 func showInbox(c *call) error {
@@ -20,36 +23,67 @@ func showInbox(c *call) error {
 		return err
 	}
 	out := Inbox{Schema: view.SchemaOf("inbox"), Owed: []view.Owed{}}
-	room := c.room()
+	room, wait := c.room(), newList(c.Context())
 	last := ""
 	from, after, _ := strings.Cut(c.param("after"), "/") // ids of worlds have none
-	for h := range c.server.worlds.each() {
-		if !c.token.sees(h.id) || h.stopped.Load() != nil || h.id < from {
+	for _, h := range c.server.worlds.sorted() {
+		if !c.token.sees(h.id) || h.stopped.Load() != nil || h.id < from || h.leaving.Load() {
 			continue
 		}
-		for _, d := range h.Debts() {
-			if h.id == from && d.ID <= after {
-				continue
-			}
-			if err := c.Context().Err(); err != nil {
-				return err
-			}
-			o, owed, err := h.Owed(&d)
-			if err != nil {
-				return err
-			}
-			if !owed {
-				continue
-			}
-			if len(out.Owed) == limit || !room.take(bytesOf(&o)) {
+		beyond := ""
+		if h.id == from {
+			beyond = after
+		}
+		most := limit - len(out.Owed) + 1
+		is, ok := ask(wait, h, func() owing { return h.owing(c.Context(), beyond, most, c.room()) })
+		if err := errors.Join(c.Context().Err(), is.err); err != nil {
+			return err
+		}
+		if !ok {
+			out.Busy = append(out.Busy, h.id)
+		}
+		for i := range is.all {
+			if len(out.Owed) == limit || !room.take(bytesOf(&is.all[i])) {
 				out.Next = c.next(last)
 				return c.ok(out)
 			}
-			out.Owed = append(out.Owed, o)
-			last = h.id + "/" + d.ID
+			out.Owed = append(out.Owed, is.all[i])
+			last = h.id + "/" + is.ids[i]
 		}
 	}
 	return c.ok(out)
+}
+
+// owing is what a world has for a page of the inbox, with the ids of its debts.
+type owing struct {
+	all []view.Owed
+	ids []string
+	err error
+}
+
+// owing returns at most so many items after a debt, and one more than there is room for.
+func (h *hosted) owing(ctx context.Context, after string, most int, room *room) (is owing) {
+	for _, d := range h.Debts() {
+		if d.ID <= after {
+			continue
+		}
+		if is.err = ctx.Err(); is.err != nil {
+			return is
+		}
+		o, owed, err := h.Owed(&d)
+		if err != nil {
+			is.err = err
+			return is
+		}
+		if !owed {
+			continue
+		}
+		is.all, is.ids = append(is.all, o), append(is.ids, d.ID)
+		if len(is.all) == most || !room.take(bytesOf(&o)) {
+			return is
+		}
+	}
+	return is
 }
 
 // bytesOf is about how long what an item of the inbox quotes is.

@@ -23,10 +23,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.slowDown(c, err)
 	}
-	c.yield()
-	if c.free != nil {
-		c.free()
-	}
+	c.left()
 	if err != nil && c.out.status == 0 {
 		c.listen(now().Add(s.cfg.Limits.BodyGrace)) // net/http reads what is left of the body first
 		c.fail(err)
@@ -37,7 +34,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // slowDown has a call that is refused at once wait for its turn: such calls would come
 // faster than all others.
 func (s *Server) slowDown(c *call, err error) {
-	if c.bearer == nil || c.free != nil {
+	c.holds.Lock()
+	entered := c.free != nil
+	c.holds.Unlock()
+	if c.bearer == nil || entered {
 		return
 	}
 	if f := failureOf(err); f != nil && f.Limit == "" {
@@ -160,6 +160,7 @@ func (s *Server) enter(c *call) error {
 	if err := s.take(c); err != nil {
 		return err
 	}
+	defer context.AfterFunc(c.Context(), c.left)()
 	if c.route.works() {
 		if err := c.takeTurn(); err != nil {
 			return err
@@ -217,15 +218,12 @@ func (s *Server) take(c *call) error {
 
 // take gives the call another slot than it has.
 func (c *call) take(from *slots) (err error) {
-	if c.free != nil {
-		c.free()
-	}
+	c.giveBack(&c.free)
 	free, err := from.take(c.Context(), c.holder(), c.about())
 	if err == nil {
-		c.free = func() {
-			c.free = nil
-			free()
-		}
+		c.holds.Lock()
+		c.free = free
+		c.holds.Unlock()
 	}
 	return err
 }

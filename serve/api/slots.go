@@ -41,7 +41,7 @@ func (c *call) takeTurn() error {
 	c.yield()
 	give, err := c.server.turns.take(c.Context(), c.holder(), c.about())
 	if err == nil {
-		c.give = give
+		c.gotTurn(give)
 	}
 	return err
 }
@@ -52,7 +52,7 @@ func (c *call) awaitTurn(ctx context.Context) error {
 	c.yield()
 	for ctx.Err() == nil {
 		if give, err := c.server.turns.take(ctx, c.holder(), c.about()); err == nil {
-			c.give = give
+			c.gotTurn(give)
 			return nil
 		}
 	}
@@ -60,13 +60,57 @@ func (c *call) awaitTurn(ctx context.Context) error {
 }
 
 // yield gives the turn back, and reports whether there was one.
-func (c *call) yield() bool {
-	if c.give == nil {
-		return false
+func (c *call) yield() bool { return c.giveBack(&c.give) }
+
+// giveBack gives back what the call holds, and reports whether it did.
+func (c *call) giveBack(held *func()) bool {
+	c.holds.Lock()
+	give := *held
+	*held = nil
+	if held == &c.give && c.look != nil {
+		c.look.Stop()
 	}
-	c.give()
-	c.give = nil
-	return true
+	c.holds.Unlock()
+	if give != nil {
+		give()
+	}
+	return give != nil
+}
+
+// left gives back all that a call holds whose caller has left: it may still wait for its world.
+func (c *call) left() {
+	c.yield()
+	c.giveBack(&c.free)
+}
+
+// busyPatience is how long one waits for a world that somebody else changes, before others go on.
+const busyPatience = 100 * time.Millisecond
+
+// gotTurn takes note of a turn. The call has it until it gives it back, or waits for its world.
+func (c *call) gotTurn(give func()) {
+	c.holds.Lock()
+	defer c.holds.Unlock()
+	c.give = give
+	switch {
+	case c.world == nil:
+	case c.look == nil:
+		c.look = time.AfterFunc(busyPatience, c.lookAtWorld)
+	default:
+		c.look.Reset(busyPatience)
+	}
+}
+
+// lookAtWorld has a call that waits for its world give its turn back: it does not take the processor.
+func (c *call) lookAtWorld() {
+	if c.world.Local.Changing() >= busyPatience {
+		c.yield()
+		return
+	}
+	c.holds.Lock()
+	defer c.holds.Unlock()
+	if c.give != nil {
+		c.look.Reset(busyPatience)
+	}
 }
 
 // holder is whose slots the call takes.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/show/view"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Worlds is a page of the worlds that the caller may see, by their ids: those that are served, and
@@ -23,8 +24,9 @@ type WorldLine struct {
 	ID   string       `json:"id"`
 	Name string       `json:"name"` // the manifest's; the id of one that is not open in this process
 	Head journal.Head `json:"head"`
-	Idle bool         `json:"idle"` // of one that is not open here: it waits to be asked for
-	Open bool         `json:"open"` // in some process: who asks for another has it opened
+	Idle bool         `json:"idle"`           // of one that is not open here: it waits to be asked for
+	Open bool         `json:"open"`           // in some process: who asks for another has it opened
+	Busy bool         `json:"busy,omitempty"` // a step of it takes long: the rest is as it was last seen
 
 	// Of a world in a store.
 	Owner string `json:"owner,omitempty"` // the node that has it
@@ -54,10 +56,11 @@ func listWorlds(c *call) error {
 // worldLines returns at most so many worlds after an id, and how many stores have not answered.
 func (c *call) worldLines(after string, most int) (lines []WorldLine, away int, err error) {
 	lines = []WorldLine{}
+	wait := newList(c.Context())
 	if c.server.cfg.Elsewhere == nil {
-		for h := range c.server.worlds.each() {
-			if c.token.sees(h.id) && h.id > after && len(lines) < most {
-				lines = append(lines, h.line())
+		for _, h := range c.server.worlds.sorted() {
+			if c.token.sees(h.id) && h.id > after && len(lines) < most && !h.leaving.Load() {
+				lines = append(lines, h.line(wait))
 			}
 		}
 		return lines, 0, nil
@@ -68,9 +71,8 @@ func (c *call) worldLines(after string, most int) (lines []WorldLine, away int, 
 	}
 	for _, s := range stored {
 		line := WorldLine{ID: s.ID, Name: s.ID, Head: s.Head, Idle: s.Owner == "" && s.Due == "", Open: s.Owner != ""}
-		if h := c.server.worlds.get(s.ID); h != nil && h.enter() {
-			line = h.line()
-			h.exit()
+		if h := c.server.worlds.get(s.ID); h != nil && !h.leaving.Load() {
+			line = h.line(wait)
 		}
 		line.Owner, line.Due, line.Owed = s.Owner, s.Due, s.Owed
 		lines = append(lines, line)
@@ -78,9 +80,18 @@ func (c *call) worldLines(after string, most int) (lines []WorldLine, away int, 
 	return lines, away, nil
 }
 
-func (h *hosted) line() WorldLine {
-	s := h.Local.Status()
-	return WorldLine{ID: s.ID, Name: s.World, Head: s.Head, Idle: s.Idle, Open: true}
+func (h *hosted) line(l list) WorldLine {
+	if status, ok := ask(l, h, h.Local.Status); ok {
+		h.seen.Store(lineOf(&status))
+		return *h.seen.Load()
+	}
+	line := *h.seen.Load()
+	line.Busy = true
+	return line
+}
+
+func lineOf(s *world.Status) *WorldLine {
+	return &WorldLine{ID: s.ID, Name: s.World, Head: s.Head, Idle: s.Idle, Open: true}
 }
 
 func showStatus(c *call) error {

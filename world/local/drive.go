@@ -129,6 +129,15 @@ func (lw *World) lifetime() context.Context {
 	return context.Background()
 }
 
+// Changing returns for how long the change has been going on that is under way: a step, say. Whoever
+// looks at the world meanwhile waits. 0: there is none.
+func (lw *World) Changing() time.Duration {
+	if since := lw.changing.Load(); since != 0 {
+		return time.Since(time.Unix(0, since))
+	}
+	return 0
+}
+
 // endAfter ends the world in memory where it is at work for longer than stepPatience after ctx has
 // ended, until what is returned is called.
 func (lw *World) endAfter(ctx context.Context) (until func()) {

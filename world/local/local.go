@@ -40,6 +40,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/trust"
@@ -96,7 +97,8 @@ type World struct {
 
 	spills atomic.Uint64 // that were made; see spilling
 
-	aside       string // holds what is this look's alone, and goes with it; empty: the world is owned
+	changing    atomic.Int64 // since when Update changes it, by Unix time in nanoseconds; 0: it does not
+	aside       string       // holds what is this look's alone, and goes with it; empty: the world is owned
 	removeAside func() error
 	looks       bool // the world is only read; see Look
 
@@ -391,6 +393,8 @@ func (lw *World) Update(change func(*world.World) error) error {
 	}
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
+	lw.changing.Store(time.Now().UnixNano())
+	defer lw.changing.Store(0)
 	lw.submitWaiting()
 	return errors.Join(change(lw.w), lw.signDue())
 }
