@@ -1,15 +1,16 @@
 package worldctl
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -48,8 +49,7 @@ func cliDoc(c *cli) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# The command line
 
-This page is made from the commands: each verb's text here is its --help. Change it there, then
-`+"`make docs`"+`.
+This page is made from the commands by `+"`make docs`"+`: what there is. `+"`worldctl VERB --help`"+` explains a verb and shows examples.
 
 %s
 
@@ -61,14 +61,15 @@ it lists are complete.
 	b.WriteString("## Flags of every verb\n\n" + block(root.PersistentFlags().FlagUsages()))
 	for _, g := range root.Groups() {
 		id, about, _ := strings.Cut(g.Title, ": ")
-		fmt.Fprintf(&b, "## %s\n\n%s%s.\n\n", id, strings.ToUpper(about[:1]), about[1:])
+		fmt.Fprintf(&b, "## %s\n\n%s%s.\n\n| verb | what it does | flags |\n|---|---|---|\n", id, strings.ToUpper(about[:1]), about[1:])
 		for _, verb := range root.Commands() {
 			if verb.GroupID == g.ID {
 				describeVerb(&b, verb)
 			}
 		}
+		b.WriteString("\n")
 	}
-	b.WriteString("## others\n\n`worldctl help` and `worldctl completion` are as in other programs.\n\n")
+	b.WriteString("## others\n\n`worldctl help` and `worldctl completion` are as in other programs.\n\n| verb | what it does | flags |\n|---|---|---|\n")
 	for _, verb := range root.Commands() {
 		if verb.GroupID == "" && verb.IsAvailableCommand() {
 			describeVerb(&b, verb)
@@ -77,21 +78,17 @@ it lists are complete.
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// describeVerb writes a verb and those below it.
+// describeVerb writes the rows of a verb and those below it.
 func describeVerb(b *strings.Builder, verb *cobra.Command) {
-	fmt.Fprintf(b, "### %s\n\n%s.\n\n", verb.CommandPath(), strings.TrimSuffix(verb.Short, "."))
 	if !verb.HasSubCommands() || verb.Example != "" {
-		text := verb.UseLine()
-		if verb.Long != "" && verb.Long != verb.Short {
-			text += "\n\n" + verb.Long
-		}
-		if flags := verb.LocalNonPersistentFlags().FlagUsages(); flags != "" {
-			text += "\n\n" + strings.TrimRight(flags, "\n")
-		}
-		b.WriteString(block(text))
-		if verb.Example != "" {
-			b.WriteString("Examples:\n\n" + block(strings.TrimRight(unindented.ReplaceAllString(verb.Example, ""), "\n")))
-		}
+		var flags []string
+		verb.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if kind, _ := pflag.UnquoteUsage(f); !f.Hidden && f.Name != "help" {
+				flags = append(flags, "`"+strings.TrimSpace("--"+f.Name+" "+kind)+"`")
+			}
+		})
+		use := strings.ReplaceAll(strings.TrimSuffix(verb.UseLine(), " [flags]"), "|", "\\|")
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", use, strings.TrimSuffix(verb.Short, "."), strings.Join(flags, " "))
 	}
 	for _, below := range verb.Commands() {
 		if below.IsAvailableCommand() {
@@ -100,7 +97,29 @@ func describeVerb(b *strings.Builder, verb *cobra.Command) {
 	}
 }
 
-var unindented = regexp.MustCompile(`(?m)^  `)
-
 // block is text as it stands.
 func block(text string) string { return "```text\n" + strings.TrimRight(text, "\n") + "\n```\n\n" }
+
+// TestHelpShowsTheFirstVerbs has --help stay short, and --help --all show every verb and flag.
+func TestHelpShowsTheFirstVerbs(t *testing.T) {
+	help := func(args ...string) string {
+		var out, said bytes.Buffer
+		require.Zero(t, run(t.Context(), Options{}, args, strings.NewReader(""), &out, &said), said.String())
+		return out.String()
+	}
+	short := help("--help")
+	for _, name := range firstVerbs {
+		require.Regexp(t, `(?m)^  `+name+` `, short)
+	}
+	all := help("--help", "--all")
+	for _, verb := range newRootCommand(&cli{}).Commands() {
+		if verb.GroupID != "" {
+			require.Regexp(t, `(?m)^  `+verb.Name()+` `, all)
+			require.Contains(t, short, "  "+verb.GroupID+" ")
+		}
+	}
+	require.NotContains(t, short, "--store URL")
+	require.Contains(t, all, "--store URL")
+	require.NotContains(t, help("send", "--help"), "--store URL")
+	require.Contains(t, help("move", "--help"), "--store URL")
+}

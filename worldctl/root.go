@@ -146,6 +146,7 @@ world locked, 6 effects in doubt need a decision, 130 interrupted.`,
 	if root.Use != ownName {
 		c.rename(root)
 	}
+	shortHelp(root)
 	return group(root)
 }
 
