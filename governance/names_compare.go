@@ -65,7 +65,7 @@ func (c *evaluation) free(all values) {
 // there: where one has pieces, of each.
 func (c *evaluation) texts(than *relation, x, y value) truth {
 	t := truth{yes: c.can(than, x.names, y.names)}
-	t.no = !t.yes || x.open || y.open || len(x.words) != 1 || len(y.words) != 1
+	t.no = !t.yes || c.work < 0 || x.open || y.open || len(x.words) != 1 || len(y.words) != 1
 	sides := [2]value{x, y}
 	for i, stands := range sides {
 		with := sides[1-i]

@@ -67,7 +67,9 @@ type evaluation struct {
 	fit     map[int64]bool      // texts that something can be; nil: nobody asks
 	issues  map[int64]nameIssue // texts that something cannot be
 	pairs   map[int64]*pair
-	negated map[int64]bool // || that only matter where they are false
+	flags   map[string]truth      // variables that are booleans
+	absent  func(e ast.Expr) bool // whether it asks for what cannot be there; nil: nothing does
+	negated map[int64]bool        // || that only matter where they are false
 }
 
 func (n *nameChecker) evaluation(variables map[string]*names) *evaluation {
@@ -170,8 +172,14 @@ func (c *evaluation) ofName(e ast.Expr) values {
 	if n, ok := c.variables[name]; ok && c.scope[root] == nil {
 		return values{{is: isText, at: e.ID(), named: true, names: n}}
 	}
+	if t, ok := c.flags[name]; ok && c.scope[root] == nil {
+		return boolean(t)
+	}
 	if e.Kind() == ast.IdentKind {
 		return unknown(e)
+	}
+	if e.AsSelect().IsTestOnly() && c.absent != nil && c.absent(e) {
+		return boolean(truth{no: true})
 	}
 	of := c.of(e.AsSelect().Operand())
 	item := c.index(e, of, text(e, e.AsSelect().FieldName()), -1)
@@ -271,6 +279,9 @@ func (c *evaluation) binary(e ast.Expr, name string, exprs []ast.Expr, args []va
 		t := c.compare(equalTo, a, b)
 		return boolean(truth{t.no, t.yes})
 	case operators.In:
+		if c.absent != nil && c.absent(e) {
+			return boolean(truth{no: true})
+		}
 		return boolean(c.in(a, b))
 	case operators.Add:
 		return c.joined(e, a, b)

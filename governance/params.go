@@ -127,17 +127,19 @@ func (c *paramsChecker) begin(m *manifest.Manifest, vars []variable) (err error)
 // paramsKind is a kind of effect as CheckRules sees it.
 type paramsKind struct {
 	kind   string
-	known  map[string]any // strings and bools, by the names of variables that have them for each intent
-	schema *paramsSchema  // nil: params can be anything
-	envs   []*cel.Env     // with the types of the params, for each that numbers may have; nil: not made yet
+	known  map[string]*names // words of variables that are one for each intent
+	flags  map[string]truth  // likewise, of booleans
+	schema *paramsSchema     // nil: params can be anything
+	envs   []*cel.Env        // with the types of the params, for each that numbers may have; nil: not made yet
 }
 
 func (c *paramsChecker) kindsOf(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error)) (out []*paramsKind, err error) {
 	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
 		e := m.Effects[kind]
-		k := &paramsKind{kind: kind, known: map[string]any{
-			"intent.kind": kind, "intent.class": e.Class, "effect.adapter": e.Adapter, "effect.idempotent": e.Idempotent,
-		}}
+		k := &paramsKind{kind: kind, known: make(map[string]*names), flags: map[string]truth{"effect.idempotent": {e.Idempotent, !e.Idempotent}}}
+		for name, is := range map[string]string{"intent.kind": kind, "intent.class": e.Class, "effect.adapter": e.Adapter} { // order cannot show: a map
+			k.known[name] = newNames(name, wordsOf(is))
+		}
 		if !e.Params.IsZero() {
 			text, err := schema(e.Params)
 			if err != nil {
@@ -191,7 +193,7 @@ func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, e
 		if c.spend(ofEachCheck + len(expr)) {
 			return nil, nil
 		}
-		r := newReach(k, parsed.NativeRep())
+		r := newReach(c.names, k, parsed.NativeRep())
 		r.visit(parsed.NativeRep().Expr())
 		if err := c.types(k, expr, r); err != nil {
 			return nil, err
@@ -199,7 +201,7 @@ func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, e
 		for id := range r.reached { // order cannot show: they are counted
 			about[id]++
 		}
-		for id, issue := range r.issues { // order cannot show: there is one of each kind and part
+		for id, issue := range r.faults { // order cannot show: there is one of each kind and part
 			if issues[id] == nil {
 				issues[id] = issue
 			}
@@ -243,9 +245,9 @@ func (c *paramsChecker) types(k *paramsKind, expr string, r *reach) error {
 		}
 	}
 	for id, issue := range found { // order cannot show: each is kept for itself
-		if issue.kinds == len(k.envs) && r.reached[id] && r.issues[id] == nil {
+		if issue.kinds == len(k.envs) && r.reached[id] && r.faults[id] == nil {
 			issue.kinds = 0
-			r.issues[id] = issue
+			r.faults[id] = issue
 		}
 	}
 	return nil

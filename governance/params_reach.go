@@ -5,25 +5,27 @@ import (
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
 )
 
 // reach finds out which parts of an expression matter for intents of a kind: not the
 // other side of an && that is false for them, say.
 type reach struct {
+	*evaluation
 	kind    *paramsKind
 	tree    *ast.AST
 	reached map[int64]bool
-	issues  map[int64]*paramsIssue // fields that there cannot be
+	faults  map[int64]*paramsIssue // fields that there cannot be
 }
 
-func newReach(k *paramsKind, tree *ast.AST) *reach {
-	return &reach{kind: k, tree: tree, reached: make(map[int64]bool), issues: make(map[int64]*paramsIssue)}
+func newReach(n *nameChecker, k *paramsKind, tree *ast.AST) *reach {
+	r := &reach{evaluation: n.evaluation(k.known), kind: k, tree: tree, reached: make(map[int64]bool), faults: make(map[int64]*paramsIssue)}
+	r.flags, r.absent = k.flags, r.lacks
+	return r
 }
 
 // visit notes what matters of e.
 func (r *reach) visit(e ast.Expr) {
-	r.reached[e.ID()] = true
+	r.reached[e.ID()], r.left = true, costsMost
 	switch e.Kind() { //nolint:exhaustive // the rest has no parts
 	case ast.CallKind:
 		r.visitCall(e.AsCall())
@@ -42,7 +44,7 @@ func (r *reach) visit(e ast.Expr) {
 	if at, name, ok := r.asked(e); ok {
 		if _, possible := at.property(name); !possible {
 			place := r.tree.SourceInfo().GetStartLocation(e.ID())
-			r.issues[e.ID()] = &paramsIssue{at: place, msg: at.lacks(r.kind.kind, name)}
+			r.faults[e.ID()] = &paramsIssue{at: place, msg: at.lacks(r.kind.kind, name)}
 		}
 	}
 }
@@ -144,100 +146,25 @@ func qualified(e ast.Expr) string {
 // value returns what e is for all intents of the kind, a string or a bool, where that
 // is known.
 func (r *reach) value(e ast.Expr) (v any, known bool) {
-	switch e.Kind() { //nolint:exhaustive // of the rest nothing is known
-	case ast.LiteralKind:
-		switch x := e.AsLiteral().(type) {
-		case types.String:
-			return string(x), true
-		case types.Bool:
-			return bool(x), true
-		}
-	case ast.SelectKind:
-		if e.AsSelect().IsTestOnly() {
-			return r.absent(e)
-		}
-		v, known = r.kind.known[qualified(e)]
-		return v, known
-	case ast.CallKind:
-		return r.valueOfCall(e)
+	all := r.of(e)
+	if len(all) != 1 || r.left < 0 {
+		return nil, false
+	}
+	switch is := all[0]; {
+	case is.is == isBool:
+		return is.yes, is.yes != is.no
+	case is.is == isText && len(is.words) == 1 && !is.open:
+		return is.words[0].text, true
 	}
 	return nil, false
 }
 
-// absent returns false where e asks whether there is a field that there cannot be.
-func (r *reach) absent(e ast.Expr) (v any, known bool) {
-	if at, name, ok := r.asked(e); ok {
-		if _, possible := at.property(name); !possible {
-			return false, true
-		}
+// lacks reports that e asks whether there is a field that there cannot be.
+func (r *reach) lacks(e ast.Expr) bool {
+	at, name, ok := r.asked(e)
+	if !ok {
+		return false
 	}
-	return nil, false
-}
-
-func (r *reach) valueOfCall(e ast.Expr) (v any, known bool) {
-	c := e.AsCall()
-	var args []any
-	all := true
-	parts := c.Args()
-	if c.IsMemberFunction() {
-		parts = append([]ast.Expr{c.Target()}, parts...)
-	}
-	for _, part := range parts {
-		v, known := r.value(part)
-		args, all = append(args, v), all && known
-	}
-	switch name := c.FunctionName(); name {
-	case operators.LogicalAnd, operators.LogicalOr:
-		decides := name == operators.LogicalOr
-		if args[0] == decides || args[1] == decides {
-			return decides, true
-		}
-		return !decides, all
-	case operators.In:
-		if v, known = r.absent(e); known || args[0] == nil || parts[1].Kind() != ast.ListKind {
-			return v, known
-		}
-		return r.among(args[0], parts[1].AsList().Elements())
-	}
-	if !all {
-		return nil, false
-	}
-	return valueOfKnown(c.FunctionName(), args)
-}
-
-// among reports whether a value is one of a list's, where all of these are known.
-func (r *reach) among(v any, list []ast.Expr) (is any, known bool) {
-	found := false
-	for _, e := range list {
-		x, ok := r.value(e)
-		if !ok {
-			return nil, false
-		}
-		found = found || x == v
-	}
-	return found, true
-}
-
-func valueOfKnown(function string, args []any) (v any, known bool) {
-	switch function {
-	case operators.LogicalNot:
-		b, ok := args[0].(bool)
-		return !b, ok
-	case operators.Equals:
-		return args[0] == args[1], true
-	case operators.NotEquals:
-		return args[0] != args[1], true
-	}
-	compare := map[string]func(s, with string) bool{
-		"startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix, "contains": strings.Contains,
-	}[function]
-	if compare == nil || len(args) != 2 {
-		return nil, false
-	}
-	s, ok := args[0].(string)
-	with, ok2 := args[1].(string)
-	if !ok || !ok2 {
-		return nil, false
-	}
-	return compare(s, with), true
+	_, possible := at.property(name)
+	return !possible
 }

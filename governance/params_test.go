@@ -55,7 +55,11 @@ func TestPoliciesAreHeldAgainstTheSchemasOfParams(t *testing.T) {
 		card + `intent.params.lines.all(l, l.cents < 5)`:                                            "",
 		card + `intent.params.open.y > 1`:                                                           "",
 
+		`effect.idempotent && intent.params.nowhere == 1`:                                                           "",
+		`intent.kind in {"any": 1, "mail": 2} || intent.kind.matches("^(any|mail)$") || intent.params.amount > 100`: "",
+
 		// What cannot be there.
+		`[{"k": "pay.card"}].exists(r, r.k == intent.kind) && intent.kind > "n" && intent.params.amonut > 100`: "the params of pay.card have no amonut there: did you mean amount?",
 		card + `intent.params.amonut > 100`:          "the params of pay.card have no amonut there: did you mean amount?",
 		card + `intent.params["amonut"] > 100`:       "the params of pay.card have no amonut there: did you mean amount?",
 		card + `has(intent.params.amonut)`:           "the params of pay.card have no amonut there: did you mean amount?",
