@@ -191,8 +191,10 @@ func notAll(err error, lw *local.World, accepted uint64, key string) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return hinted(fmt.Errorf("after %d accepted events: %w", accepted, err), "go on with the lines after these")
-	case !errors.As(err, &at):
+	case !errors.As(err, &at) && accepted == 0:
 		return err
+	case !errors.As(err, &at):
+		return fmt.Errorf("after %s, durable: %w", view.Number(accepted, "accepted event"), err)
 	case errors.Is(err, world.ErrKeyReused):
 		return hinted(fmt.Errorf("%w; none of these lines was accepted", at.Err), "of lines that were corrected, leave out what was accepted, and send the rest with another --key")
 	}

@@ -137,11 +137,11 @@ func submitLines(c *call) (err error) {
 	}
 	taken, line, err := events.Submit(c.Context())
 	done := &Bulk{Accepted: taken.Count, First: taken.First, Last: taken.Last}
-	if err != nil && line > 0 {
+	if err != nil && line > 0 && failureOf(err) != nil {
 		return c.stopped(err, line, done)
 	}
 	if err != nil {
-		return err
+		return c.brokenOff(err, done)
 	}
 	return c.respond(http.StatusCreated, jsonType, done)
 }
@@ -184,6 +184,22 @@ func (c *call) bytesWith(data uint64) int64 {
 	const widest = int64(len(`\u0000`))
 	limits := c.server.cfg.Limits
 	return min(limits.BodyBytes+widest*int64(min(data, uint64(limits.BulkBytes))), limits.BulkBytes)
+}
+
+// brokenOff is the failure of many events that is about none of them, as of a disk that is full, with what was
+// accepted before.
+func (c *call) brokenOff(err error, done *Bulk) error {
+	f := failureOf(err)
+	if done.Accepted == 0 {
+		return err
+	}
+	if f == nil {
+		c.server.cfg.Log.Error("events broken off", "error", err)
+		f = failed(http.StatusInternalServerError, "internal", "the server's log says more")
+	}
+	f.Bulk = done
+	f.Detail = fmt.Sprintf("after %d accepted events, durable: %s", done.Accepted, f.Detail)
+	return f
 }
 
 // stopped adds to an error at which line it came, and what was accepted before.
