@@ -54,11 +54,12 @@ func TestAHostileModelServerUsesUpNobodysBudget(t *testing.T) {
 		`{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}`: true,
 		`{"total_tokens":9223372036854775807}`:                                            true,
 		`{"prompt_tokens":5,"completion_tokens":46}`:                                      true,
-		`{"prompt_tokens":-1000000,"completion_tokens":10}`:                               false,
-		`{"prompt_tokens":10,"completion_tokens":-5,"total_tokens":5}`:                    false,
+		`{"prompt_tokens":-1000000,"completion_tokens":10}`:                               true,
+		`{"prompt_tokens":10,"completion_tokens":-5,"total_tokens":5}`:                    true,
 		`{"prompt_tokens":1e300,"completion_tokens":1e300}`:                               true,
 		`{"prompt_tokens":99999999999999999999999999,"completion_tokens":1}`:              true,
-		`{"prompt_tokens":"NaN","completion_tokens":null}`:                                false,
+		`{"prompt_tokens":"NaN","completion_tokens":null}`:                                true,
+		`{"total_tokens":-5}`: true, `{"total_tokens":1.5}`: true, `{"total_tokens":"1000"}`: true,
 		`null`: false, `[]`: false, `"much"`: false,
 	} {
 		t.Run(usage, func(t *testing.T) {

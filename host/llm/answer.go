@@ -130,15 +130,16 @@ func completion(data canon.Raw, ignored []string) (canon.Raw, bool) {
 }
 
 // cost returns tokens and micro-units of money, rounded up; too much of either is the greatest
-// there is. What a server does not say, or not in natural numbers, nobody knows: it is 0, and
-// the kernel charges max_cost for it, unless the receipt is exact. Names of numbers are those
+// there is. What a server does not say nobody knows: it is 0, and the kernel charges max_cost for it,
+// unless the receipt is exact. What is no natural number is impossible, and so the greatest there is:
+// max_cost is charged, and the capability rests. Names of numbers are those
 // of chat completions, and those of responses.
 func cost(data canon.Raw, price governance.LLMPrice) (tokens, micros uint64) {
 	prompt, okPrompt := count(data, "prompt_tokens", "input_tokens")
 	answer, okAnswer := count(data, "completion_tokens", "output_tokens")
 	total, okTotal := count(data, "total_tokens")
 	if !okPrompt || !okAnswer || !okTotal {
-		return 0, 0
+		return math.MaxUint64, 0
 	}
 	if tokens = prompt + answer; tokens < prompt {
 		tokens = math.MaxUint64
