@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	faults "github.com/worldkernel/worldkernel/internal/fault"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -192,7 +194,7 @@ func TestKilledHistoryCommandHasHappenedOrNot(t *testing.T) {
 			require.Equal(t, k.changes, before != after)
 			left := names(t, filepath.Join(undisturbed, ".world"))
 			beside := names(t, filepath.Dir(undisturbed))
-			for range 5 {
+			for range 6 / faults.Stride(3) {
 				dir := again(t, origin)
 				killAfter(t, time.Duration(random.Int64N(int64(usual))), k.of(dir)...)
 				found := standpointOf(t, dir)

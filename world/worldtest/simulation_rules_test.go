@@ -26,7 +26,7 @@ import (
 
 // fewLaws is how many worlds are lived in memory whose rules change, where nobody asks for more; a
 // twentieth of it in each other place.
-const fewLaws = 200
+const fewLaws = 100
 
 // TestNoAttemptIsStartedThatTheRulesDeny lives random worlds whose rules change while intents
 // wait for a slot, a rate, a budget, a backoff, a person, or are in doubt, through crashes, also amid

@@ -22,7 +22,7 @@ import (
 // Runs of the simulations: without SEED a look, with SEED a search. In so many as a look
 // has, each fault strikes.
 const (
-	fewWorlds  = 300
+	fewWorlds  = 150
 	fewEffects = 400
 	fewForged  = 60
 	manyRuns   = 5000
