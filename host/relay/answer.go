@@ -160,14 +160,18 @@ func (r *reading) input(index int, text string) {
 	}
 }
 
-// number is a count of tokens as servers write it: of anything else nobody knows.
+// number is a count of tokens as servers write it.
 type number uint64
 
-// UnmarshalJSON takes what is no natural number for 0.
+// maxTokens is the greatest count that is told apart from more.
+const maxTokens = 1 << 53
+
+// UnmarshalJSON takes whatever is no natural number up to maxTokens for maxTokens: the answer costs what it may at most,
+// and its capability rests, as host/llm has it. null says nothing.
 func (n *number) UnmarshalJSON(text []byte) error {
 	var v uint64
-	if json.Unmarshal(text, &v) != nil || v > 1<<53 {
-		v = 0
+	if json.Unmarshal(text, &v) != nil || v > maxTokens {
+		v = maxTokens
 	}
 	*n = number(v)
 	return nil

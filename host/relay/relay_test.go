@@ -102,6 +102,25 @@ func TestAStreamIsHeldFromItsFirstTool(t *testing.T) {
 	require.ErrorIs(t, err, errFrame)
 }
 
+// An answer whose usage cannot be costs what it may at most; where usage is not said, it is estimated.
+func TestAnImpossibleUsageIsTheGreatest(t *testing.T) {
+	for text, want := range map[string]uint64{
+		`-5`: maxTokens, `1.5`: maxTokens, `"1000"`: maxTokens, `1e300`: maxTokens, `18446744073709551616`: maxTokens,
+		`1000`: 1000, `null`: 0, `0`: 0,
+	} {
+		for form, body := range map[form]string{
+			formChat:      `{"choices":[],"usage":{"prompt_tokens":` + text + `,"completion_tokens":1}}`,
+			formResponses: `{"output":[],"usage":{"input_tokens":` + text + `,"output_tokens":1}}`,
+			formMessages:  `{"content":[],"usage":{"input_tokens":` + text + `,"output_tokens":1}}`,
+		} {
+			a := &Asked{form: form}
+			usage := newReading(a, false).end(a, []byte(body)).Usage
+			require.Equal(t, want+1, usage.Tokens(), body)
+			require.False(t, usage.Estimated, body)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, path := range []string{"/v1/messages", "/v1/chat/completions", "/v1/responses", "/v1/models"} {
 		f.Add(path, []byte(`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":"y"}],"tools":[{"type":"function","function":{"name":"f"}}]}`))
