@@ -54,6 +54,7 @@ func TestAWorldWhoseStepIsLongHoldsNobodyElsesTurn(t *testing.T) {
 	leave, ended := s.asks("/api/worlds/a")
 	defer leave()
 	require.Equal(t, http.StatusOK, s.get("/api/worlds/b").Status)
+	require.Equal(t, http.StatusOK, s.get("/metrics").Status)
 	end()
 	<-ended
 	require.Equal(t, http.StatusOK, s.get("/api/worlds/a").Status)
@@ -70,6 +71,7 @@ func TestWhoLeavesGivesBackWhatTheyHold(t *testing.T) {
 	leave()
 	<-ended
 	require.Equal(t, http.StatusOK, s.get("/api/worlds/b").Status)
+	require.Equal(t, http.StatusOK, s.get("/metrics").Status)
 }
 
 // TestListsSayWhichWorldIsBusy, and have what the others say.
