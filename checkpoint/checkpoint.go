@@ -58,7 +58,7 @@ type Checkpoint struct {
 // that they are signed with.
 func Origin(world string) string { return originPrefix + world }
 
-// Text returns what is signed.
+// Text returns the text under the signature.
 func (c Checkpoint) Text() string {
 	return Origin(c.World) + "\n" + strconv.FormatUint(c.Size, 10) + "\n" + base64.StdEncoding.EncodeToString(c.Root[:]) + "\n"
 }
@@ -80,7 +80,7 @@ func (c Checkpoint) Sign(keys ...ed25519.PrivateKey) ([]byte, error) {
 	return data, nil
 }
 
-// Signed is a checkpoint and who of those that one asked about has signed it.
+// Signed is a checkpoint with the signers, among the keys asked for, whose signature is valid.
 type Signed struct {
 	Checkpoint
 	By []ed25519.PublicKey
@@ -174,7 +174,7 @@ func FormatKey(world string, key ed25519.PublicKey) (string, error) {
 	return text, nil
 }
 
-// ParseKey reads what FormatKey returns. The errors are ErrBadKey.
+// ParseKey reads a key in the form of FormatKey. The errors are ErrBadKey.
 func ParseKey(text string) (world string, key ed25519.PublicKey, err error) {
 	v, err := note.NewVerifier(text)
 	if err != nil {

@@ -39,8 +39,7 @@ func Names() []string {
 	return names
 }
 
-// Describe returns one line that says what an example is, or "" for one that
-// does not exist.
+// Describe returns a line about an example, or "" for an unknown name.
 func Describe(name string) string {
 	readme, err := worlds.ReadFile(name + "/README.md")
 	if err != nil {
@@ -54,8 +53,7 @@ func Describe(name string) string {
 // live begins the comment of a world.yaml that says what makes an example live.
 const live = "# These three lines make it live"
 
-// Live returns the lines that a world.yaml has about what makes an example live, none
-// where it has none.
+// Live returns the lines of a world.yaml for live effects, if the example has any.
 func Live(name string) []string {
 	text, err := worlds.ReadFile(name + "/world.yaml")
 	_, after, found := strings.Cut(string(text), live)

@@ -49,7 +49,7 @@ func adapterOf(name string) adapter {
 // butTokens reports whether a unit is another than tokens: what an effect reaches may cost money.
 func butTokens(u Unit) bool { return u != UnitTokens }
 
-// Needs is what an effect needs of the machine that performs it.
+// Needs are an effect's needs on the machine of its host: files, programs, addresses, secrets.
 type Needs struct {
 	To      *url.URL          // where it goes; nil: nowhere, or each call says
 	Roaming bool              // each call says where it goes

@@ -17,9 +17,9 @@ const BudgetVersion = "budget/1"
 // first.
 func BudgetVersions() []string { return []string{BudgetVersion} }
 
-// Account is what one budget has been used for, since it renewed. The zero value is
-// unused. For every unit that the budget bounds, Spent + Reserved + Kept never exceeds it
-// while every Reserve was Room's, and every attempt that is charged had one.
+// Account is the use of a budget since its last renewal. The zero value is unused. For every unit
+// that the budget bounds, Spent + Reserved + Kept never exceeds it while every Reserve was Room's,
+// and every attempt that is charged had one.
 type Account struct {
 	Spent    receipt.Cost `cbor:"spent,omitzero" json:"spent,omitzero"`       // used; never comes back
 	Reserved receipt.Cost `cbor:"reserved,omitzero" json:"reserved,omitzero"` // set aside for effects that are not settled
@@ -93,7 +93,7 @@ func (a Accounts) each(f func(*Account)) {
 	}
 }
 
-// Unit is one of those that budgets are in.
+// Unit is a unit of budgets.
 type Unit uint8
 
 // The units.

@@ -130,7 +130,7 @@ func hasCellBudget(m *manifest.Manifest) bool {
 	return found
 }
 
-// Decide judges one effect. It keeps nothing of req and sets nothing aside.
+// Decide judges an effect. It keeps nothing of req and sets nothing aside.
 func (g *Gate) Decide(req *Request) Decision {
 	h := g.holders[req.Cell.Reducer]
 	grant, denied := g.capability(req, h)

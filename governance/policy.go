@@ -22,7 +22,7 @@ import (
 // not be repeatable under another.
 const Version = "cel/1+cel-go v0.33.2"
 
-// Versions are those that there are, oldest first.
+// Versions are the known versions, oldest first.
 func Versions() []string { return []string{Version} }
 
 // Limits of policies and transforms.

@@ -53,7 +53,7 @@ type SameError struct {
 	Candidate Hash
 }
 
-// Is makes it an ErrSame.
+// Is reports that target is ErrSame.
 func (e *SameError) Is(target error) bool { return target == ErrSame }
 
 func (e *SameError) Error() string {
@@ -217,9 +217,8 @@ type InForce struct {
 	Governance manifest.Governance
 }
 
-// Proposals are those of one world, in their order. The zero value is empty. It
-// is not safe for concurrent use. Its methods change nothing when they return an
-// error.
+// Proposals are the proposals of a world, in their order. The zero value is empty. It is not safe
+// for concurrent use. Its methods change nothing when they return an error.
 type Proposals struct{ list []*Proposal }
 
 // All returns the proposals, oldest first. They are not to be changed.

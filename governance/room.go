@@ -59,11 +59,10 @@ type Want struct {
 	Unit Unit
 }
 
-// Claims are what older intents that wait will need: who comes after them has what they
-// leave of a budget.
+// Claims are the needs of older waiting intents: younger intents have the rest of a budget.
 type Claims map[Want]uint64
 
-// Add adds what one of them will need.
+// Add adds the need of an intent.
 func (c Claims) Add(x Want, need receipt.Cost) { c[x] = satAdd(c[x], *x.Unit.Of(&need)) }
 
 // Wants returns what need is wanted of, by an intent.
@@ -224,8 +223,7 @@ func (g *Gate) Settle(in *receipt.Intent, a Accounts, has, charged receipt.Cost,
 	}
 }
 
-// Keep ends an attempt that nobody has an answer to: what was set aside for it may be
-// used up.
+// Keep ends an attempt without an answer: its reservation counts as spent.
 func (a Accounts) Keep(has receipt.Cost) {
 	a.Release(has)
 	call := receipt.Cost{Calls: has.Calls}

@@ -6,8 +6,8 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// Verdict is what the gate says about one effect. It is journaled as its text;
-// the enumeration is append-only. The zero value is Deny.
+// Verdict is the gate's answer about an effect. It is journaled as its text; the enumeration is
+// append-only. The zero value is Deny.
 type Verdict uint8
 
 // Verdicts.
@@ -31,7 +31,7 @@ func (v Verdict) String() string {
 	}
 }
 
-// MarshalText returns the text of a verdict, or an error where it has none.
+// MarshalText returns the text of a verdict, or an error for an unknown verdict.
 func (v Verdict) MarshalText() ([]byte, error) {
 	if v > RequireApproval {
 		return nil, fmt.Errorf("governance: %s is not a verdict", v)
@@ -69,8 +69,8 @@ func (v *Verdict) UnmarshalCBOR(data []byte) error {
 	return v.UnmarshalText([]byte(text))
 }
 
-// Code says which check denied an effect; it is empty where none did. Codes
-// are journaled and append-only.
+// Code names the check behind a denial; it is empty for other verdicts. Codes are journaled and
+// append-only.
 type Code string
 
 // Codes, in the order of the checks.

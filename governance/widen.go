@@ -10,9 +10,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Widens compares expressions of policies: 1 where one holds wherever another one did, -1 where it
-// holds only there, 0 where nobody can tell. It knows numbers that something is compared with,
-// lists of literals, and conditions that were added.
+// Widens compares two expressions of policies: 1 if a holds wherever b does, -1 if a holds only
+// where b does, 0 if that is unknown. It knows numbers that something is compared with, lists of
+// literals, and conditions that were added.
 func Widens(was, is string) int {
 	env, err := cel.NewEnv(cel.EnableMacroCallTracking(), cel.ParserExpressionSizeLimit(MaxPolicyLen))
 	if err != nil {

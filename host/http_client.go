@@ -90,8 +90,8 @@ const (
 // longs has an item for each long answer that the process reads.
 var longs = make(chan struct{}, longAnswers) //nolint:gochecknoglobals // a process has one memory
 
-// ReadAnswer reads what another machine says: all of it, or one byte more than limit.
-// Long answers are read in turns, a few at a time. When ctx ends, so does the wait for one.
+// ReadAnswer reads another machine's answer: all of it, or a byte more than limit. Long answers are
+// read in turns, a few at a time. When ctx ends, so does the wait for one.
 func ReadAnswer(ctx context.Context, from io.Reader, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, min(shortAnswer, limit+1)))
 	if err != nil || int64(len(body)) < min(shortAnswer, limit+1) {

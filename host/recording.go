@@ -20,7 +20,7 @@ type Recording struct {
 	places map[receipt.Request]int // in lines
 }
 
-// Recorded is one answer of a Recording: what asked, and what came of it.
+// Recorded is an answer of a Recording: the request and its result.
 type Recorded struct {
 	Cell, Kind string
 	Params     receipt.Data
@@ -33,7 +33,7 @@ type Recorded struct {
 	Unanswered bool
 }
 
-// Request returns what asked.
+// Request returns the request of the answer.
 func (a *Recorded) Request() receipt.Request {
 	return receipt.Request{Cell: a.Cell, Kind: a.Kind, Params: canon.Sum(a.Params), Occurrence: a.Occurrence}
 }

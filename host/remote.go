@@ -20,7 +20,7 @@ const (
 	MaxWorkerBytes = 128     // of a worker's name
 )
 
-// What the Host answers workers.
+// The Host's errors for workers.
 var (
 	ErrWorkerName     = fmt.Errorf("host: a worker's name is 1 to %d bytes of printable text", MaxWorkerBytes)
 	ErrNotHeld        = errors.New("host: the worker does not hold the attempt")

@@ -19,8 +19,8 @@ type Tail struct {
 	kept []byte
 }
 
-// Tail returns one that keeps size bytes. Cut with it what came from outside: a
-// part of a secret is not found any more.
+// Tail returns a buffer of the last size bytes. Cut with it what came from outside: a part of a
+// secret is not found any more.
 func (s Setup) Tail(size int) *Tail { return &Tail{secrets: s.secrets, size: size} }
 
 // Write keeps enough before the end that a secret is there as a whole.

@@ -160,8 +160,8 @@ func wordOf(payload []byte, item, receipt int, member string) []byte {
 	return canon.NewReader(found).TextBytes()
 }
 
-// CostOf returns what the receipt in a record says that its attempt cost; nothing where
-// there is none, or it cannot be read. payload must be canonical.
+// CostOf returns the cost in the receipt of a record; zero: the record has no readable receipt.
+// payload must be canonical.
 func CostOf(k Kind, payload []byte) (cost receipt.Cost) {
 	row := rowOf(k)
 	if row.receipt == 0 {

@@ -103,7 +103,7 @@ func (x *Execution) Step(cell string, n uint64, outcome receipt.Outcome) {
 // Skip takes a record that is of no kind that Executes names.
 func (x *Execution) Skip() { x.flush() }
 
-// Clone returns one that has seen the same records.
+// Clone returns a copy with the same records.
 func (x *Execution) Clone() *Execution {
 	c := *x
 	sum, _ := x.sum.(hash.Cloner).Clone() // that of package crypto/sha256 has no error

@@ -32,7 +32,7 @@ type Head struct {
 	Root Hash `json:"root"`
 }
 
-// Stored is one record as a journal holds it.
+// Stored is a record as a journal holds it.
 type Stored struct {
 	ID    Seq
 	Bytes []byte // canonical
@@ -43,8 +43,7 @@ type Stored struct {
 // a damaged record is named, and not only found out at the end.
 const LinkBytes = 8
 
-// Scanned is one record as it was read. Whoever computes the chain compares the
-// roots with the links.
+// Scanned is a record as read. Whoever computes the chain compares the roots with the links.
 type Scanned struct {
 	ID    Seq
 	Bytes []byte          // kept by nobody else
@@ -202,10 +201,9 @@ var (
 // Last is the record to ask for where the latest image is meant.
 const Last = Seq(math.MaxUint64)
 
-// Image is a world at one head, so that opening need not replay from record 1,
-// and so that a rollback finds what it returns to. Cells, Intents and Counts given to
-// Journal.Checkpoint are those that changed since the last image; those that
-// History.Image returns are all.
+// Image is a world at a head: opening need not replay from record 1, and a rollback reads its
+// destination here. Cells, Intents and Counts given to Journal.Checkpoint are those that changed
+// since the last image; those that History.Image returns are all.
 type Image struct {
 	Head    Head
 	Core    []byte        // canonical; the kernel's own, everything but cells, intents and counts

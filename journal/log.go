@@ -111,9 +111,8 @@ type Note struct {
 	Text []byte
 }
 
-// ErrRewound says that a log is not the one that acknowledged what it did: it was put back to
-// an earlier state, or another has taken its place. Nobody may go on with the world before
-// a person has decided what holds.
+// ErrRewound means that a log is not the same as before: it was put back to an earlier state, or
+// replaced. Nobody may go on with the world before a person has decided what holds.
 var ErrRewound = errors.New("journal: the log has lost what it had acknowledged")
 
 // Movable is a Log whose world can be moved into it, and out of it again. Whatever is not Live is

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Engines that run rules. With [EngineStarlark] they are those whose versions a
-// manifest may name.
+// The engines of rules, by name. With [EngineStarlark] they are those whose versions a manifest may
+// name.
 const (
 	EngineCEL    = "cel"    // of policies and transforms
 	EngineBudget = "budget" // that counts what effects use up

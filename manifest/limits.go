@@ -19,7 +19,7 @@ type Limits struct {
 	SubmitKeys uint64 `cbor:"submit_keys,omitempty" json:"submit_keys,omitempty"`
 }
 
-// Defaults that others count with.
+// The defaults of limits.
 const (
 	DefaultPayload = 8 << 20
 	DefaultReceipt = 4 << 20

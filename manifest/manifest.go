@@ -20,7 +20,7 @@ import (
 // Hash names a manifest, or a content that a manifest refers to: SHA-256.
 type Hash = canon.Hash
 
-// Data is one canonical CBOR item; it prints as JSON.
+// Data is a canonical CBOR item; it prints as JSON.
 type Data = canon.Raw
 
 // Manifest is everything that is configurable about a world. The zero value is
@@ -43,7 +43,7 @@ type Manifest struct {
 	Engines    Engines            `cbor:"engines,omitempty" json:"engines,omitempty"`     // that run all this
 }
 
-// What runs reducers.
+// The engines of reducers.
 const (
 	EngineStarlark = "starlark"
 	EngineGo       = "go"
@@ -55,7 +55,7 @@ const (
 	OnErrorSkip = "skip" // the event is dropped and the mailbox goes on
 )
 
-// Reducer says what a kind of cell runs and what it may do.
+// Reducer declares a kind of cell: its code, and its rights.
 type Reducer struct {
 	Engine  string          `cbor:"engine" json:"engine"`
 	File    string          `cbor:"file,omitempty" json:"file,omitempty"`       // starlark: the source's path, for messages
@@ -76,8 +76,7 @@ type Event struct {
 	Schema Hash   `cbor:"schema,omitzero" json:"schema,omitzero"` // a JSON Schema's content; zero: any data
 }
 
-// Effect declares a kind of effect, the adapter that performs it and what is
-// done when that goes wrong.
+// Effect declares a kind of effect: its adapter, and the answers to failure.
 type Effect struct {
 	Adapter      string          `cbor:"adapter" json:"adapter"`
 	ParamsFile   string          `cbor:"params_file,omitempty" json:"params_file,omitempty"`   // the path of Params, for messages; empty where it stands in the world file
@@ -119,7 +118,7 @@ type Retry struct {
 	Backoff  int64  `cbor:"backoff" json:"backoff"`   // nanoseconds before the second; doubled before each further one
 }
 
-// What is done with an effect of which nobody can tell whether it happened.
+// The answers to an effect in doubt.
 const (
 	InDoubtPark   = "park"   // a person decides
 	InDoubtVerify = "verify" // the verifier asks the outside; where it cannot tell, a person decides
@@ -151,8 +150,7 @@ const (
 	VerifyHuman  = "human"  // the intent is parked until a person confirms it
 )
 
-// Compensate names the effect that makes up for one that failed after it had
-// left something behind.
+// Compensate names the effect that undoes the remains of a failed effect.
 type Compensate struct {
 	Kind   string `cbor:"kind" json:"kind"`     // a key of Effects
 	Params string `cbor:"params" json:"params"` // CEL over receipt and intent: its params
@@ -240,7 +238,7 @@ const (
 	DecideRequireApproval = "require_approval"
 )
 
-// Defaults are what applies where nothing more special is said.
+// Defaults apply to effects, reducers and budgets without a setting of their own.
 type Defaults struct {
 	ApprovalTTL     Tick      `cbor:"approval_ttl" json:"approval_ttl"`                             // ticks that an intent waits for approval before it is denied
 	SnapshotEvery   uint64    `cbor:"snapshot_every,omitempty" json:"snapshot_every,omitempty"`     // records between automatic snapshots; 0: there are none
@@ -253,9 +251,8 @@ type Retention struct {
 	MaxSnapshots uint64 `cbor:"max_snapshots,omitempty" json:"max_snapshots,omitempty"` // 0, as it was before there was this key: DefaultMaxSnapshots
 }
 
-// Policy is a rule over intents: a CEL expression and what it decides where it
-// is true. Any matching deny wins, then any require_approval, then allow; without
-// a match the answer is deny.
+// Policy is a rule over intents: a CEL expression, and the verdict if it is true. Any matching deny
+// wins, then any require_approval, then allow; without a match the answer is deny.
 type Policy struct {
 	Name   string `cbor:"name" json:"name"`
 	When   string `cbor:"when" json:"when"`

@@ -9,8 +9,8 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// Conflict says that two patches of one base ask for things at one place. What
-// is to stand there is for a person to say: no patch wins by coming last.
+// Conflict is a place at which two patches of a base differ. What is to stand there is for a person
+// to say: no patch wins by coming last.
 type Conflict struct {
 	Path     string `json:"path"`     // where they meet; of two paths the shorter one
 	Kind     string `json:"kind"`     // ConflictSamePath or ConflictPrefixOverlap

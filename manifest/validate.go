@@ -42,7 +42,7 @@ const (
 // MaxModules is how many modules a reducer has at most.
 const MaxModules = 64
 
-// Fault is one thing that is wrong with a manifest.
+// Fault is a mistake in a manifest, with its place.
 type Fault struct {
 	Path string // JSON pointer (RFC 6901), as in "/reducers/agent/grants/0"
 	Msg  string

@@ -8,7 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// Bounds of what the outside says of what it has accepted.
+// The bounds of an acceptance.
 const (
 	MaxAcceptedID      = 1 << 10 // bytes
 	MaxAcceptedMessage = 4 << 10 // bytes
@@ -48,7 +48,7 @@ func (a *Accepted) Encode() (Data, error) {
 	return data, nil
 }
 
-// DecodeAccepted parses what Encode wrote. The error is ErrAccepted.
+// DecodeAccepted parses the bytes of Encode. The error is ErrAccepted.
 func DecodeAccepted(data Data) (*Accepted, error) {
 	a := new(Accepted)
 	if err := canon.Unmarshal(data, a); err != nil {
@@ -67,8 +67,8 @@ type Polling struct {
 	Until int64  // see Accepted.Until; 0 also where ID is empty
 }
 
-// Accepted returns what the outside calls what it has accepted and works on; empty:
-// nothing. The next attempt asks about that.
+// Accepted returns the outside's name for the work in progress; empty: there is no such work. The
+// next attempt asks about that.
 func (e *Entry) Accepted() string {
 	if e.Polling == nil {
 		return ""

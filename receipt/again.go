@@ -46,7 +46,7 @@ func (l *Ledger) Unfinished() []*Entry {
 	return out
 }
 
-// Abandon notes that nobody waits for an intent any more.
+// Abandon notes that an intent has no waiting cell any more.
 func (l *Ledger) Abandon(e *Entry) {
 	if e.Abandoned {
 		return
@@ -178,8 +178,7 @@ func (e *Entry) Happens() bool {
 	}
 }
 
-// MayHaveHappened is Happens, and true of what counts as failed though nobody has
-// said that it did not happen, or though it left something behind.
+// MayHaveHappened is Happens, and also true of a failure without proof, or with remains outside.
 func (e *Entry) MayHaveHappened() bool {
 	switch e.State {
 	case StateFailed:
@@ -261,7 +260,7 @@ func (l *Ledger) MadeUp(e *Entry) {
 	l.touch(e)
 }
 
-// Reuse ends an intent with what the one that it repeats came to.
+// Reuse ends an intent with the outcome of the repeated intent.
 func (l *Ledger) Reuse(e *Entry, outcome Outcome, record uint64) {
 	l.unqueue(e)
 	l.unpark(e)

@@ -14,8 +14,8 @@ func (l *Ledger) Doubt(e *Entry, verify bool) {
 	l.move(e, StateInDoubt)
 }
 
-// GiveBack ends the attempt in flight as if it had never been permitted: nobody
-// has begun it, and nobody will.
+// GiveBack ends the attempt in flight as if it had never been permitted: no host has begun it, and
+// no host will.
 func (l *Ledger) GiveBack(e *Entry) {
 	l.land(e)
 	e.Unused++
@@ -175,8 +175,8 @@ func (l *Ledger) giveUp(e *Entry) {
 	}
 }
 
-// Disprove notes that somebody said of the attempt in doubt that it did not
-// happen. The intent is open, and waits for Reopen or End.
+// Disprove notes a statement that the attempt in doubt did not happen. The intent is open, and
+// waits for Reopen or End.
 func (l *Ledger) Disprove(e *Entry) {
 	before := e.Uncertain
 	l.giveUp(e)

@@ -49,7 +49,7 @@ func (k *Keyring) SignChecked(r Receipt) (c Checked, err error) {
 	return Checked{receipt: r, data: b, by: k}, nil
 }
 
-// By reports whether it was this very keyring that found it genuine.
+// By reports whether this keyring did the check.
 func (c *Checked) By(k *Keyring) bool { return k != nil && c.by == k }
 
 // Receipt returns what the bytes say, which must not be changed.

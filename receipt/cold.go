@@ -91,9 +91,9 @@ func (l *Ledger) cool(e *Entry) {
 	}
 }
 
-// Evict lets entries leave memory until those that may leave take about so many bytes: first
-// those that have ended longest ago and that nobody has asked for since it last looked. What
-// Entry gave before may not be the ledger's any more: whoever changes it asks for it again.
+// Evict drops ended entries from memory down to a number of bytes: first those that ended longest
+// ago and were not looked up since the last call. What Entry gave before may not be the ledger's
+// any more: whoever changes it asks for it again.
 func (l *Ledger) Evict(most int) {
 	for range l.cooling {
 		if l.coolBytes <= most {

@@ -23,7 +23,7 @@ type Question struct {
 	State    string                  `cbor:"state"`    // goes back to the outside with the answers, as it is
 }
 
-// InputRequest is one thing that is asked.
+// InputRequest is a single question.
 type InputRequest struct {
 	Message string `cbor:"message"` // for a person to read
 	Schema  Data   `cbor:"schema"`  // JSON Schema of the answer; null: any
@@ -55,7 +55,7 @@ func (q *Question) Encode() (Data, error) {
 	return data, nil
 }
 
-// DecodeQuestion parses what Encode wrote. The error is ErrQuestion.
+// DecodeQuestion parses the bytes of Encode. The error is ErrQuestion.
 func DecodeQuestion(data Data) (*Question, error) {
 	q := new(Question)
 	if err := canon.Unmarshal(data, q); err != nil {

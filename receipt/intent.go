@@ -22,7 +22,7 @@ import (
 // Hash is a SHA-256 digest.
 type Hash = canon.Hash
 
-// Data is one canonical CBOR item; it prints as JSON.
+// Data is a canonical CBOR item; it prints as JSON.
 type Data = canon.Raw
 
 // Key is an intent's id and idempotency key: the same step asking the same

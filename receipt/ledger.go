@@ -102,8 +102,7 @@ func (l *Ledger) Entry(key Key) *Entry {
 	return e
 }
 
-// AtHand is Entry for who knows that the intent, if there is one, is in memory: of a new one
-// nobody asks the disk.
+// AtHand is Entry without a look at the disk: the caller knows that the intent is in memory or new.
 func (l *Ledger) AtHand(key Key) *Entry {
 	e := l.entries[key]
 	if e != nil && e.cooling {
@@ -375,9 +374,8 @@ func (l *Ledger) Check(r *Receipt) error {
 	return nil
 }
 
-// Late takes a receipt for an attempt that was given up: it changes nothing but
-// that another one like it is a duplicate, and that what it says to have happened
-// may have, whatever was said of it before.
+// Late takes a receipt for an attempt that was given up: from then on an equal receipt is a
+// duplicate, and the effect in the receipt may have happened.
 func (l *Ledger) Late(r *Receipt) {
 	e := l.Entry(r.Key)
 	at := e.lost(r)

@@ -112,9 +112,9 @@ func (f *sealedFile) seal(k *Keyring, passphrase []byte, kdf KDF) ([]byte, error
 // left of one that was.
 func Sealed(data []byte) bool { return bytes.HasPrefix(data, []byte(sealedPrefix)) }
 
-// Unseal opens what Seal made. [ErrPassphrase] where the passphrase is another
-// or the file was changed; [ErrSeal] where the file is none that Seal makes, or
-// asks for more memory or time than it should.
+// Unseal opens a sealed keyring. [ErrPassphrase] where the passphrase is another or the file was
+// changed; [ErrSeal] where the file is none that Seal makes, or asks for more memory or time than
+// it should.
 func Unseal(data, passphrase []byte) (*Keyring, error) {
 	return UnsealBy(argon2.IDKey, data, passphrase)
 }

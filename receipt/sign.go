@@ -217,8 +217,7 @@ func (k *Keyring) seal(r *Receipt) error {
 	return nil
 }
 
-// Verify checks that r was made for this keyring's world, that its hash is
-// that of its content, and that one of the keys signed it. It answers in time
+// Verify checks the world, the hash and the signature of r against the keyring. It answers in time
 // independent of where a wrong signature differs.
 func (k *Keyring) Verify(r *Receipt) error {
 	if r.World != k.world {

@@ -3,9 +3,9 @@ package receipt
 // Work is what a host is to do with an attempt.
 type Work uint8
 
-// What a host does. Each but Forget, and GiveBack of what was begun, is answered once,
-// unless the process ends. Recover of what a worker elsewhere still performs is answered as
-// Perform is.
+// The kinds of work of a host. Each but Forget, and GiveBack of what was begun, is answered once,
+// unless the process ends. Recover of what a worker elsewhere still performs is answered as Perform
+// is.
 const (
 	Perform  Work = iota // perform the attempt
 	Recover              // a process that has ended performed it, perhaps: answer with the stored result, that it is lost, or that it is Unbegun
@@ -26,7 +26,7 @@ type Task struct {
 	Receipt []byte // Confirm: the receipt that the journal holds
 }
 
-// Answer is what became of one task. Just one of Receipt (with Checked), Due, Lost, Found, Unbegun
+// Answer is the outcome of a task. Just one of Receipt (with Checked), Due, Lost, Found, Unbegun
 // and Err is set.
 type Answer struct {
 	Key     Key
@@ -53,8 +53,8 @@ type Found struct {
 // FoundVerdict says whether the outside shows an effect.
 type FoundVerdict string
 
-// What a verifier can find. An effect in doubt happened, did not happen, or
-// nobody can tell; a recorded receipt is confirmed (Happened) or not.
+// The findings of a verifier. An effect in doubt happened, did not happen, or nobody can tell; a
+// recorded receipt is confirmed (Happened) or not.
 const (
 	Happened    FoundVerdict = "happened"
 	NotHappened FoundVerdict = "not_happened"

@@ -16,7 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// Data is one canonical CBOR item; it prints as JSON. Empty stands for "none".
+// Data is a canonical CBOR item; it prints as JSON. Empty stands for "none".
 type Data = manifest.Data
 
 // Operator is the reducer name that stands for people; no cell may have it.
@@ -72,16 +72,15 @@ type Input struct {
 	OnPrint func(Print)
 }
 
-// Print is what one call of print printed.
+// Print is the text of a call of print.
 type Print struct {
 	Place string `json:"place"` // of the call: file:line:column
 	Text  string `json:"text"`  // UTF-8, may have several lines
 }
 
-// Bounds are what whoever runs code that he has not written allows one step of it,
-// whatever its limits say. A step that exceeds one has no outcome: its error wraps
-// ErrBound, and is no failure that a journal could hold. Go reducers, which are the
-// program's own, need not heed them.
+// Bounds are the reader's limits on a step of foreign code, whatever the manifest's limits are. A
+// step that exceeds one has no outcome: its error wraps ErrBound, and is no failure that a journal
+// could hold. Go reducers, which are the program's own, need not heed them.
 type Bounds struct {
 	Gas    uint64      // as ReducerLimits has it
 	Memory uint64      // bytes filled, garbage included
@@ -138,9 +137,9 @@ type Timer struct {
 	Tag   string // not empty: it takes the place of the cell's timer of the same tag
 }
 
-// Reducer handles one event. An error fails the step: the cell's state stays
-// and nothing in the output takes effect. A Reducer is used by one world, from
-// one goroutine; it must not keep anything of an Input or Output.
+// Reducer handles an event. An error fails the step: the cell's state stays and nothing in the
+// output takes effect. A Reducer is used by one world, from one goroutine; it must not keep
+// anything of an Input or Output.
 type Reducer interface {
 	Reduce(in *Input, out *Output) error
 }

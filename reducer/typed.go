@@ -123,8 +123,8 @@ func (c *Context) Time() manifest.Tick { return c.in.Time }
 // Ticks returns the whole ticks that last a duration, or a little longer: for Timer.
 func (c *Context) Ticks(d time.Duration) manifest.Tick { return c.in.Clock.Ticks(d) }
 
-// Params returns what the manifest gives the reducer, a map; empty where it gives
-// nothing. See [Decode].
+// Params returns the reducer's params in the manifest, a map; empty: there are no params. See
+// [Decode].
 func (c *Context) Params() Data { return c.in.Params }
 
 // Event returns the event as it arrived.

@@ -13,8 +13,8 @@ var ErrBadProof = errors.New("snapshot: bad proof")
 
 const proofVersion = 1
 
-// Proof shows to whoever knows a tree's root what value a key has in it, or
-// that it has none. Tree.Prove makes it. The zero value proves nothing.
+// Proof proves, against a tree's root, a key's value or its absence. Tree.Prove makes it. The zero
+// value proves nothing.
 type Proof struct {
 	_        struct{} `cbor:",toarray"`
 	Version  uint64

@@ -9,7 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// BudgetView is one budget, and what is used of it in the units that it bounds.
+// BudgetView is a budget and its use in each bounded unit.
 type BudgetView struct {
 	Scope governance.Scope
 	Name  string          // of the capability or the cell; empty for the world

@@ -14,7 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// CellHistory is a History that finds what concerns one cell.
+// CellHistory is a History with an index by cell.
 type CellHistory interface {
 	journal.History
 	// CellRecords yields the ids after one of the records that concern a cell, in
@@ -33,7 +33,7 @@ type Landmarks struct {
 	Manifest  journal.Hash  // in force at Head
 }
 
-// Landmarks returns those of all that is durable. The slices are the caller's.
+// Landmarks returns the landmarks of all durable records. The slices are the caller's.
 func (w *World) Landmarks() Landmarks {
 	l := Landmarks{Head: w.durable, Manifest: w.k.rules.hash}
 	for _, record := range w.k.catalog.Records() {

@@ -22,7 +22,7 @@ var ErrUnconfirmed = errors.New("world: a recorded result cannot be confirmed no
 // modePerson is the mode of a confirmation that a person gives.
 const modePerson = "person"
 
-// Confirmation counts what Confirm found.
+// Confirmation counts the findings of Confirm.
 type Confirmation struct {
 	Confirmed int `json:"confirmed"` // the outside still is what the receipts say
 	Failed    int `json:"failed"`    // mode strict: it is not, and the intents have failed

@@ -15,7 +15,7 @@ import (
 // maxManifestBytes is the greatest size of a candidate, encoded.
 const maxManifestBytes = 4 << 20
 
-// Proposal is a candidate with what is said about it.
+// Proposal is a candidate with its author's words.
 type Proposal struct {
 	Candidate *manifest.Manifest
 	Contents  map[manifest.Hash][]byte // that it names and the world may not have

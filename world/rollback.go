@@ -17,8 +17,8 @@ import (
 // snapshot's record names. Nothing has changed.
 var ErrOtherState = errors.New("world: the stored image is not the snapshot's")
 
-// SideEffectsError says that a rollback leaves side effects behind that nobody
-// has acknowledged. Nothing has changed.
+// SideEffectsError lists the side effects that a rollback would leave behind without an
+// acknowledgement. Nothing has changed.
 type SideEffectsError struct {
 	Snapshot string
 	Effects  []journal.SideEffect

@@ -19,7 +19,7 @@ type Spilling struct {
 	Spill func() (Spill, error)
 }
 
-// Spill keeps images that a replay has computed: of those that the world keeps it believes none.
+// Spill keeps images that a replay has computed; it trusts no image of the world itself.
 type Spill interface {
 	journal.Versions
 	// Part is that of journal.History.

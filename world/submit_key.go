@@ -19,7 +19,7 @@ var (
 	ErrKeyUnderWay  = errors.New("the same is being submitted under this key at this moment, or what was begun under it is not remembered any more")
 )
 
-// SubmitKey says of an event that it is submitted once, however often it is submitted.
+// SubmitKey makes an event idempotent: the world takes it once, however often it is submitted.
 type SubmitKey struct {
 	Name string       // 1 to MaxSubmitKey bytes of printable ASCII
 	Of   journal.Hash // of all that is submitted together under it: Digest

@@ -305,7 +305,7 @@ func (w *World) Step(ctx context.Context) error {
 // Progress is what a call of Next came to.
 type Progress int
 
-// What Next can come to.
+// The outcomes of Next.
 const (
 	Idle    Progress = iota // nothing can happen without another input
 	Waiting                 // only the outside can bring something, or the wall clock: see Wait and NextDue

@@ -27,8 +27,8 @@ const Few = 200
 // maxTold is how many attempts that came through are printed.
 const maxTold = 10
 
-// Attempt is one attempt: a source of everything that is random in it, and where
-// it says that it came through. It is not safe for concurrent use.
+// Attempt is a source of all randomness of an attack, and the place for reporting a breach. It is
+// not safe for concurrent use.
 type Attempt struct {
 	*rand.Rand
 	Seed uint64

@@ -33,8 +33,8 @@ type List struct {
 	Entries []Entry
 }
 
-// Keeper keeps pieces: it returns the number of one, which is that of an equal one that
-// it has already, and its sum. It must not keep the slice.
+// Keeper stores chunks and returns a chunk's number and checksum: equal chunks share a number. It
+// must not keep the slice.
 type Keeper func(piece []byte) (number uint64, sum Sum, err error)
 
 // Build cuts a content into pieces, and its list if that is long, and has keep keep

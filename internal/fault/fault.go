@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Simulation names one of those that strike.
+// Simulation is the name of a simulation with faults.
 type Simulation string
 
 // The simulations.

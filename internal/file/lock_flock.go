@@ -12,7 +12,7 @@ import (
 // elsewhere does not release it as it would with fcntl(2). Closing the file does.
 func Lock(fd uintptr) error { return flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// Unlock releases it.
+// Unlock releases the lock.
 func Unlock(fd uintptr) error { return flock(fd, syscall.LOCK_UN) }
 
 // Locked reports whether somebody has a file locked that is open here, too.

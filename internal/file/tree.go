@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// ErrSparse says that a file is far larger than what the disk has of it.
+// ErrSparse means that a file's size is far above its share of the disk.
 var ErrSparse = errors.New("it is far larger than what the disk has of it")
 
 // ErrLinked says that what is written to a file is written to another, too: they are one.

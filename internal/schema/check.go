@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/message"
 )
 
-// Fault says where a value breaks a schema, and the rule that it breaks.
+// Fault is a place in a value that breaks a schema, with the rule.
 type Fault struct {
 	Place     []string // names of members, and indexes of items
 	Rule      string

@@ -194,9 +194,9 @@ func New(comment string, passphrase []byte) (privateFile, publicFile []byte, err
 // PublicSuffix is how the file of a public key ends.
 const PublicSuffix = ".pub"
 
-// WriteNew makes a key: the file of the private one, as New has it, and beside it that of
-// the public one, with PublicSuffix. There are both or none, durable with their names; where one was there already
-// the error wraps fs.ErrExist, and nothing is overwritten.
+// WriteNew makes a key: the private file as New has it, and the public file beside it, with
+// PublicSuffix. There are both or none, durable with their names; where one was there already the
+// error wraps fs.ErrExist, and nothing is overwritten.
 func WriteNew(path, comment string, passphrase []byte) (ed25519.PublicKey, error) {
 	private, public, err := New(comment, passphrase)
 	if err != nil {

@@ -19,7 +19,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("bundle: item %d, byte %d (unpacked): %v", e.Item, e.Offset, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // damaged keeps an error; item 0 is the whole file.

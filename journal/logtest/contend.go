@@ -15,7 +15,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Contender is one of several who take a world from each other, append to it, and lose it.
+// Contender is a process among several that take a world from each other, append to it, and lose
+// it.
 type Contender struct {
 	Open         func() journal.Log
 	Random       *rand.Rand

@@ -16,9 +16,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Server holds the log of one world in memory: what a database is to the machines that share
-// it. The zero value is that of a world without records, which nobody owns. It is safe for
-// concurrent use.
+// Server holds the log of a world in memory, as a database does for several machines. The zero
+// value is that of a world without records, which nobody owns. It is safe for concurrent use.
 type Server struct {
 	Beside func(id string) journal.Movable // another world of the same store; nil: there is none yet
 
@@ -47,7 +46,7 @@ type contents struct {
 	attempts map[attemptID]attempt // what host.Attempts keeps
 }
 
-// Log returns the log as one more process has it.
+// Log returns the log as seen by another process.
 func (s *Server) Log() journal.Log { return &memory{server: s} }
 
 // Backup returns a server with what is there now.

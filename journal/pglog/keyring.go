@@ -10,8 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Keyring returns the world's keyring as it was put, sealed: journal.ErrNotFound where none was.
-// Whoever reads owns nothing.
+// Keyring returns the world's sealed keyring, or journal.ErrNotFound. Whoever reads owns nothing.
 func (w *World) Keyring(ctx context.Context) (sealed []byte, err error) {
 	wid, err := w.number(ctx)
 	if err != nil {

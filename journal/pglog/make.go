@@ -147,8 +147,8 @@ func (w *World) checkPlace(to string) error {
 	return nil
 }
 
-// Forward has the store remember another place for a world that was moved away, where it remembers that one: it
-// has gone on from there.
+// Forward replaces the recorded destination of a moved world by another, after the world has moved
+// on from there.
 func (w *World) Forward(ctx context.Context, from, to string) error {
 	if err := w.checkPlace(to); err != nil {
 		return err

@@ -23,8 +23,8 @@ type Node struct {
 // Alive reports whether the node is taken to be alive.
 func (n *Node) Alive() bool { return n.Lease > 0 }
 
-// Enter enters this process among the nodes, where it stays until Close: others see it before it
-// owns a world. A node gives up what Mine says that others want.
+// Enter adds this process to the table of nodes until Close: other nodes see it before it owns a
+// world. A node gives up what Mine says that others want.
 func (s *Store) Enter(ctx context.Context) error {
 	s.gives.Store(true)
 	return s.beat(ctx)
@@ -124,15 +124,15 @@ func (s *Store) Mine(ctx context.Context) (all []Mine, err error) {
 	return all, err
 }
 
-// ClaimDue claims worlds that nobody owns who lives, at most so many: those that have to go on by
-// now, or that had an owner when it was last heard of, or that this node wants. Those of some ids
-// stay out of it. World.Own of each goes on from there; who does not want one after all lets it go.
-// Where an answer was lost there may be others that it has claimed: Mine has them, too.
+// ClaimDue claims up to n worlds without a live owner: worlds that are due, worlds whose owner
+// died, and worlds that this node wants. Those of some ids stay out of it. World.Own of each goes
+// on from there; who does not want one after all lets it go. Where an answer was lost there may be
+// others that it has claimed: Mine has them, too.
 func (s *Store) ClaimDue(ctx context.Context, most int, but []string) (ids []string, err error) {
 	return s.claimDue(ctx, most, but, false)
 }
 
-// ClaimWanted is ClaimDue for those alone that this node wants.
+// ClaimWanted is ClaimDue for worlds that this node wants, and no others.
 func (s *Store) ClaimWanted(ctx context.Context, most int, but []string) (ids []string, err error) {
 	return s.claimDue(ctx, most, but, true)
 }
@@ -182,8 +182,8 @@ func (s *Store) claimed(id string) (stand, bool) {
 	return v, ok
 }
 
-// Want asks another node for one of its worlds, which it gives up when it can; empty: it has none
-// to give.
+// Want asks another node for a world and returns its id; empty: the other node has no world to
+// spare.
 func (s *Store) Want(ctx context.Context, of string) (id string, err error) {
 	err = s.insist(ctx, func(ctx context.Context) error { return s.row(ctx, sqlWant, []any{s.opts.Node, of}, &id) })
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -198,8 +198,8 @@ func (s *Store) Crowd(ctx context.Context) (nodes, worlds int, err error) {
 	return nodes, worlds, err
 }
 
-// Give has a node that is alive be the next owner of a world: the one that has it gives it up, when what
-// is under way has ended.
+// Give makes a live node the next owner of a world; the present owner hands over after its effects
+// under way have ended.
 func (s *Store) Give(ctx context.Context, id, node string) error {
 	if _, err := s.World(id, Claim{}).look(ctx); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // State is why a store or a world in it is not used as it is.
 type State string
 
-// The states that are refused. Each has its words and its next step in wordsOf.
+// The refusals of a store. Each has its words and its next step in wordsOf.
 const (
 	BadURL         State = "bad-url"
 	Plaintext      State = "plaintext"

@@ -16,8 +16,8 @@ const schemaVersion = 1
 //go:embed schema.sql
 var schema string
 
-// Init makes a store in a database that has none. It may run again after it was interrupted, and
-// beside another. A store that is made already stays as it is.
+// Init makes a store in an empty database. It may run again after it was interrupted, and beside
+// another. A store that is made already stays as it is.
 func Init(ctx context.Context, url string) error {
 	s, err := connect(url, Options{})
 	if err != nil {

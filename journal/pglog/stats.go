@@ -69,7 +69,7 @@ func (s *Store) Stats() Stats {
 	return out
 }
 
-// Figures are how a store stands, for who watches it.
+// Figures are measurements of a store, for monitoring.
 type Figures struct {
 	Nodes    int // that are alive
 	Worlds   int // that live here

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What an Options has where it says nothing.
+// The defaults of Options.
 const (
 	DefaultPatience    = 30 * time.Second
 	DefaultLease       = 10 * time.Second

@@ -20,7 +20,7 @@ import (
 // counts as the store's own disk that fails; the disk of the copy may be full.
 const stagedName = "store.copy"
 
-// Copied says what CopyTo made.
+// Copied is the result of CopyTo.
 type Copied struct {
 	Head   journal.Head // of the copy
 	Bytes  int64        // of the copy's files

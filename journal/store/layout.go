@@ -78,7 +78,7 @@ func (e *DamageError) Error() string {
 // Whole reports whether the store cannot be opened, so that no piece of it can be looked at.
 func (e *DamageError) Whole() bool { return e.What == storeName }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *DamageError) Unwrap() error { return e.Err }
 
 func damagedRecord(id journal.Seq, err error) error {

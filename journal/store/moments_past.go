@@ -20,10 +20,9 @@ func (s *Store) Apart() journal.Seq {
 	return apart
 }
 
-// KeepPast keeps an image of the past for looks back, as moments does one of the last: who
-// has come by it makes it again where there is none. Its cells and intents are all that
-// changed since the image before it that is there, or more. It returns at once. An image
-// that is there already stays, and one after the last is not kept.
+// KeepPast keeps a recomputed image of the past for later looks back. Its cells and intents are all
+// that changed since the image before it that is there, or more. It returns at once. An image that
+// is there already stays, and one after the last is not kept.
 func (s *Store) KeepPast(img *journal.Image) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

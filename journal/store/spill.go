@@ -28,7 +28,7 @@ type Spill struct {
 // spillBytes is how much is written to a Spill before it waits for the disk to have it.
 const spillBytes = 8 << 20
 
-// NewSpill makes one in a directory that is not there.
+// NewSpill makes a spill in a new directory.
 func NewSpill(dir string, opts Options) (*Spill, error) {
 	opts.Scratch = true
 	x := &Spill{images: &Store{dir: dir, opts: opts.withDefaults()}, broken: make(chan error, 1)}
@@ -74,7 +74,7 @@ func (quiet) Errorf(string, ...any) {}
 // Fatalf implements pebble.Logger. It returns: Pebble goes on with what nobody reads any more.
 func (q quiet) Fatalf(format string, args ...any) { q.x.fail(fmt.Errorf(format, args...)) }
 
-// Close removes it.
+// Close removes the directory.
 func (x *Spill) Close() error {
 	s := x.images
 	none := s.reading.stop()

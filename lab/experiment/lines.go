@@ -40,7 +40,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s:%d: the line is not what was written: %v", e.File, e.Line, e.Err)
 }
 
-// Unwrap returns how that shows.
+// Unwrap returns the cause.
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // withSum ends the text of an object, which has no closing bracket, with its sum, which is

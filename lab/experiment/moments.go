@@ -9,8 +9,7 @@ import (
 // confidence is that of intervals.
 const confidence = 0.95
 
-// Moments are those of a sample: nil where there are too few, or where it is beyond what a
-// float holds.
+// Moments are the moments of a sample; nil: the sample is too small, or the result exceeds a float.
 type Moments struct {
 	N    int      `json:"n"`
 	Mean *float64 `json:"mean"` // of one

@@ -16,7 +16,7 @@ const (
 	StoppedFailed = "failed" // an error says why
 )
 
-// Result is what is kept of one run.
+// Result is the kept result of a run.
 type Result struct {
 	Planned
 	Tick          uint64 // in which it ended
@@ -36,7 +36,7 @@ type Result struct {
 	Again         bool   // it has failed for what is no part of the experiment: the next time it is made again
 }
 
-// Row is what was measured at one tick.
+// Row is the measurements of a tick.
 type Row struct {
 	Tick   uint64
 	Values []any

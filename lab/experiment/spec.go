@@ -24,7 +24,7 @@ import (
 	"github.com/worldkernel/worldkernel/show/measure"
 )
 
-// Version is that of the documents that this package reads.
+// Version is the version of experiment documents.
 const Version = 1
 
 // Spec is an experiment that was read and found to be valid.
@@ -84,7 +84,7 @@ const (
 	EffectsLive     = "live"     // as recorded, and what is not recorded is performed where Live has its kind, and recorded
 )
 
-// Effects says what answers effects.
+// Effects names the source of answers to effects.
 type Effects struct {
 	Mode   string
 	Budget Budget        // of all runs together

@@ -34,7 +34,7 @@ func (s *Summary) Clean() bool {
 	return !slices.ContainsFunc(s.ByVariant, func(e Ended) bool { return e.Failed > 0 || !e.Clean() })
 }
 
-// First returns the first step that failed in the first run that has one; nil: none has.
+// First returns the first failed step of the first run with a failure; nil: no run failed.
 func (s *Summary) First() (first *Example) {
 	for _, e := range s.ByVariant {
 		if x := e.First; x != nil && (first == nil || x.Run < first.Run) {

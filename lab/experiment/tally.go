@@ -38,7 +38,7 @@ type Count struct {
 	All  uint64 `json:"all"`
 }
 
-// Example is the first step that failed in the first run that has one.
+// Example is the first failed step of the first run with a failure.
 type Example struct {
 	Run RunID `json:"run"`
 	StepFailure

@@ -220,7 +220,7 @@ type Dictionary struct {
 	Tables     []DictionaryTable `json:"tables"`
 }
 
-// DictionaryTable is what a Dictionary says of one table.
+// DictionaryTable describes a table in a Dictionary.
 type DictionaryTable struct {
 	Name    string   `json:"name"`
 	Doc     string   `json:"description"`

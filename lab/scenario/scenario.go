@@ -79,7 +79,7 @@ type Call struct {
 	Arguments any    `yaml:"arguments"`
 }
 
-// Expect is what has to have come of it. Maps fit what holds at least what they say.
+// Expect is the expected outcome. Maps fit what holds at least what they say.
 type Expect struct {
 	Cells   map[string]any `yaml:"cells"`   // states; null: the cell has none
 	Events  []Event        `yaml:"events"`  // emitted, in this order, others between them or not

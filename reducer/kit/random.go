@@ -63,7 +63,7 @@ func Geometric(s Source, p float64) int64 {
 	return int64(Exponential(s, 1) / -ln(1-p))
 }
 
-// Choice returns one of items.
+// Choice returns a random item.
 func Choice[T any](s Source, items []T) T {
 	i := s.Random(uint64(len(items)))
 	if len(items) == 0 {

@@ -63,7 +63,7 @@ func NewCopy(ctx context.Context, lw *local.World) (*Copy, error) {
 	return c, nil
 }
 
-// Close ends it. The world is its owner's.
+// Close closes the copy. The world is its owner's.
 func (c *Copy) Close() error { return c.server.Close() }
 
 // World returns the id of the world.

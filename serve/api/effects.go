@@ -116,7 +116,7 @@ type Renewed struct {
 	Attempt uint64      `json:"attempt"`
 }
 
-// LoseRequest says that nobody can tell what came of an attempt, and why.
+// LoseRequest reports an attempt in doubt, with the reason.
 type LoseRequest struct {
 	RenewRequest
 

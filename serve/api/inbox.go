@@ -101,7 +101,7 @@ func bytesOf(o *view.Owed) int {
 	return n
 }
 
-// Whoami says who shows a token, and what that lets them do.
+// Whoami is the bearer of a token, with its scopes.
 type Whoami struct {
 	Schema string `json:"schema"`
 	TokenLine

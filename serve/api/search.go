@@ -66,7 +66,7 @@ func search(c *call) error {
 	return c.ok(out)
 }
 
-// Series is what happened in a world along its ticks, and what it cost.
+// Series is the activity of a world along its ticks, with its cost.
 type Series struct {
 	Schema string `json:"schema"`
 	*columns.Series

@@ -30,7 +30,7 @@ type Message struct {
 	Waiting int    `json:"waiting"` // in all
 }
 
-// Item is something that waits.
+// Item is a waiting decision.
 type Item struct {
 	ID       string      `json:"id"`
 	Wants    view.Wanted `json:"wants"`

@@ -52,7 +52,7 @@ const (
 // the HMAC-SHA256 of that, a dot and the body: "t=1700000000,v1=HEX".
 const SignatureHeader = "Worldkernel-Signature"
 
-// Notifier tells of what waits. It is safe for concurrent use.
+// Notifier sends notifications of waiting decisions. It is safe for concurrent use.
 type Notifier struct {
 	cfg  Config
 	host string // of the URL, for the log

@@ -112,8 +112,8 @@ func (x *Index) Extend(ctx context.Context, to journal.Seq) error {
 	return x.add(some)
 }
 
-// AskedFor returns the record that asked for an answer, 0 where none did, at the cost of
-// what is known of one intent. False: the index does not reach up to the answer.
+// AskedFor returns the record that asked for an answer, or 0, at the cost of a look at one intent.
+// False: the index does not reach up to the answer.
 func (x *Index) AskedFor(answer journal.Mention) (asked journal.Seq, known bool) {
 	if x.End() < answer.Record {
 		return 0, false

@@ -23,7 +23,7 @@ type Env struct {
 	Limits Limits
 }
 
-// Limits bound one evaluation. A zero is the default.
+// Limits bound an evaluation. A zero is the default.
 type Limits struct {
 	Values uint64 // of cells that are in memory for percentiles and Gini coefficients, of all measures
 	Gas    uint64 // steps of one call of a program

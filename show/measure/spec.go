@@ -31,7 +31,7 @@ const (
 	MaxTicks     = 1 << 16 // at which is measured, besides every so many
 )
 
-// Spec is one measure: Expr, Star, or what it makes of cells.
+// Spec is a measure: Expr, Star, or a statistic over cells.
 type Spec struct {
 	Name string
 
@@ -55,7 +55,7 @@ type Spec struct {
 	At Place // where it stands
 }
 
-// Field is one of what a program gives.
+// Field is a field of a program's result.
 type Field struct {
 	Name string
 	Type Type
@@ -70,7 +70,7 @@ type Hist struct {
 // Place is where something stands in a document, from 1.
 type Place struct{ Line, Column int }
 
-// Fault is one thing that is wrong with a document, and where.
+// Fault is a mistake in a document, with its place.
 type Fault struct {
 	Place
 	Measure string // empty: it is of none

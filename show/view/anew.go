@@ -11,8 +11,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// Anew says what came of a world that was made anew under rules that nobody has proposed,
-// beside what comes of it under those in force.
+// Anew is the comparison of a world made anew under unproposed rules with the same world under the
+// rules in force.
 type Anew struct {
 	Round   uint64   `json:"round"`
 	Changed []string `json:"changed"` // files, since the round before

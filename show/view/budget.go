@@ -17,7 +17,7 @@ import (
 // its own.
 var ErrNoBudget = errors.New("there is no such budget")
 
-// Budget is a budget, and what is used of it.
+// Budget is a budget and its use.
 type Budget struct {
 	Scope   governance.Scope `json:"scope"`
 	Name    string           `json:"name"` // of the capability or the cell; empty for the world
@@ -31,7 +31,7 @@ type Budget struct {
 	Waiting int              `json:"waiting"` // how many there are
 }
 
-// BudgetUnit is what a budget is in one of the units that it bounds.
+// BudgetUnit is a budget's state in a bounded unit.
 type BudgetUnit struct {
 	Unit  string `json:"unit"`
 	Limit uint64 `json:"limit"`

@@ -20,7 +20,7 @@ type Pinned struct {
 	Pinned bool `json:"pinned"`
 }
 
-// Prune lets the snapshot go that a person named, with what only it needs.
+// Prune deletes a snapshot named by a person, with the data that only this snapshot needs.
 func (j Journal) Prune(ctx context.Context, name, actor string) (Cataloged, error) {
 	return j.catalog(name, func(w *world.World, s *snapshot.Snapshot) (journal.Seq, error) {
 		return w.Prune(ctx, journal.SnapshotPruned{Name: s.Name, Actor: actor})

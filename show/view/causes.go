@@ -35,8 +35,8 @@ func (j Journal) Causes(e *Entry) iter.Seq2[*Entry, error] {
 	}
 }
 
-// CauseOf returns the record that caused e, 0 for none. An answer is an input,
-// but someone asked: its cause is the permit. A decision was asked for as well.
+// CauseOf returns the record that caused e; 0: e is an input. An answer is an input, but someone
+// asked: its cause is the permit. A decision was asked for as well.
 func (j Journal) CauseOf(e *Entry) (journal.Seq, error) {
 	m := journal.MentionIn(&e.Record)
 	switch {
@@ -100,7 +100,7 @@ func (j Journal) asked(id journal.Seq, answer journal.Mention) (bool, error) {
 	return err == nil && answer.AnswersTo(journal.MentionIn(&e.Record)), err
 }
 
-// Consequence is a record that another one brought about.
+// Consequence is a record caused by another record.
 type Consequence struct {
 	*Entry
 	Cause journal.Seq // what brought it about directly

@@ -62,7 +62,7 @@ type PolicyEval struct {
 	Counts  governance.Counts `json:"counts"`  // of all that would be otherwise
 }
 
-// Judged is one intent: what was decided when it was made, and what would be.
+// Judged is an intent with the recorded decision and the decision under other rules.
 type Judged struct {
 	Key    receipt.Key   `json:"key"`
 	Cell   string        `json:"cell"`

@@ -87,7 +87,7 @@ type StateChange struct {
 	B    *journal.Data `json:"b,omitempty"` // likewise
 }
 
-// IntentDifference is an intent that only one side has, or that ended otherwise.
+// IntentDifference is an intent with different outcomes on the two sides, or on one side only.
 type IntentDifference struct {
 	Cell       string       `json:"cell"`
 	Kind       string       `json:"kind"`
@@ -115,7 +115,7 @@ type CellComparison struct {
 	State []StateChange `json:"state"`
 }
 
-// Side is one of two moments that are compared, and the journal that it is in.
+// Side is a moment in a comparison, with its journal.
 type Side struct {
 	Journal
 	Moment *world.Moment

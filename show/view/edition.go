@@ -13,7 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
-// ErrNoManifest says that a name is that of no manifest.
+// ErrNoManifest means that no manifest has the given name.
 var ErrNoManifest = errors.New("no manifest")
 
 // Edition is a manifest that a person named.
@@ -123,8 +123,7 @@ type Validation struct {
 	Warnings []local.Warning `json:"warnings"` // of one that is valid
 }
 
-// ValidationOf returns what came of validating a world file: the manifest that it makes
-// and what is hardly meant, or what is wrong with it.
+// ValidationOf returns the result of validating a world file: the manifest and warnings, or faults.
 func ValidationOf(m *manifest.Manifest, warnings []local.Warning, wrong *source.Error) (*Validation, error) {
 	if wrong != nil {
 		return &Validation{Faults: wrong.Faults, Warnings: []local.Warning{}}, nil

@@ -43,9 +43,9 @@ type Fault struct {
 	Text   string // what a problem says instead of the error, whose text is for who has the machine; empty: the error
 }
 
-// FaultOf returns the first fault of the table that an error is; one with ExitFailed
-// and no code where it is none. A moment that cannot be had is a mistake in the command
-// line, whatever form it has and whatever else it is.
+// FaultOf returns the first matching fault of the table; the fallback has ExitFailed and no code. A
+// moment that cannot be had is a mistake in the command line, whatever form it has and whatever
+// else it is.
 func FaultOf(err error) Fault {
 	f := inTable(err)
 	if as[*MomentError](err) && f.Exit == ExitFailed {

@@ -24,7 +24,7 @@ type GraphNode struct {
 	Time manifest.Tick `json:"time"`
 }
 
-// GraphEdge says that one record followed from another.
+// GraphEdge leads from a record to its consequence.
 type GraphEdge struct {
 	From journal.Seq `json:"from"` // the cause
 	To   journal.Seq `json:"to"`

@@ -15,7 +15,7 @@ import (
 // Wanted is what a person is wanted for.
 type Wanted string
 
-// What persons are wanted for.
+// The reasons for asking a person.
 const (
 	WantsApprove Wanted = "approve" // an effect that the gate does not allow by itself
 	WantsRepeat  Wanted = "repeat"  // likewise, and a rollback left the same behind

@@ -149,8 +149,8 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 	return a, err
 }
 
-// OfIntent yields, in order, the records about an intent from the one on that made
-// it, or that approved it.
+// OfIntent yields, in order, the records about an intent, beginning with its creation or its
+// approval.
 func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
 	return each(j.Concerning(of.Intent.Cell, journal.Seq(of.Emitted)-1), func(e *Entry) (*Entry, bool, error) {
 		key, _ := e.Intent()

@@ -90,7 +90,7 @@ type EffectFilter struct {
 	Word string // of what came of it
 }
 
-// ExactCell returns the cell, where it is a name; empty: it is none, or a beginning.
+// ExactCell returns the filter's cell if the name is complete; empty: no cell, or a prefix.
 func (f *EffectFilter) ExactCell() string {
 	if strings.HasSuffix(f.Cell, "*") {
 		return ""

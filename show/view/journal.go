@@ -50,7 +50,7 @@ func (e *Entry) MarshalJSON() ([]byte, error) {
 	return Marshal(e.View())
 }
 
-// Journal reads the records of a world one by one. It is safe for concurrent use.
+// Journal reads the records of a world in their order. It is safe for concurrent use.
 type Journal struct {
 	Local *local.World
 	Index *columns.Index // that knows what asked for an answer; nil: that is searched for
@@ -173,9 +173,8 @@ func (j Journal) Concerned(cell reducer.Cell) error {
 	return &world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: cell.String()}
 }
 
-// OfCell yields, in order, the records after one that tell what a cell, or an
-// operator, did and what happened to it: those that concern it, and what its steps
-// brought about.
+// OfCell yields, in order, the later records about a cell or an operator: its own, and the
+// consequences of its steps.
 func (j Journal) OfCell(cell string, after journal.Seq) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		told := after

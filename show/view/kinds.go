@@ -22,8 +22,8 @@ func Among(kinds []journal.Kind, kind journal.Kind) bool {
 	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(k journal.Kind) bool { return manifest.Match(string(k), string(kind)) })
 }
 
-// Intent returns the intent that a record is about, and the attempt where it is
-// about one; zero where it is about none, or was redacted.
+// Intent returns the intent and the attempt in a record; zero: the record has no such reference, or
+// was redacted.
 func (e *Entry) Intent() (receipt.Key, uint64) {
 	key, _, _ := journal.IntentOf(e.Kind, e.Payload)
 	return receipt.Key{Hash: key}, journal.AttemptOf(e.Kind, e.Payload)

@@ -13,7 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// ManifestChanges is what one manifest has otherwise than another.
+// ManifestChanges is the difference of two manifests.
 type ManifestChanges struct {
 	Gains   []manifest.Change `json:"gains"`   // rights, or may
 	Loses   []manifest.Change `json:"loses"`   // rights

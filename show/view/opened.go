@@ -74,7 +74,7 @@ func told(groups []world.Judged) (n uint64) {
 	return n
 }
 
-// Stops returns the intents that an apply stops now, one by one.
+// Stops returns the intents that an apply stops now, listed singly.
 func (m *Migration) Stops(most int) Section {
 	if m == nil {
 		return Section{}

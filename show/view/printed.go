@@ -41,7 +41,7 @@ func (e *Entry) PrintedLines() []string {
 	return lines
 }
 
-// PrintedLines is what one call of print printed, as Entry.PrintedLines has it.
+// PrintedLines are the lines of a print call, as Entry.PrintedLines has them.
 func PrintedLines(p reducer.Print) []string {
 	var lines []string
 	for text := range strings.SplitSeq(p.Text, "\n") {

@@ -14,7 +14,7 @@ type Asked struct {
 	Answer   journal.Data `json:"answer"` // null: not yet
 }
 
-// Request is one thing that is asked.
+// Request is a single question.
 type Request struct {
 	Name    string       `json:"name"` // the outside's
 	Message string       `json:"message"`

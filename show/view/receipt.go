@@ -103,8 +103,7 @@ func (j Journal) AnswerTo(e *receipt.Entry, attempt uint64) (found *Answer, err 
 	return found, nil
 }
 
-// Answer reads the answer that a record holds; nil where it holds none, or that was
-// redacted.
+// Answer reads the answer in a record; nil: the record has no answer, or was redacted.
 func (j Journal) Answer(e *Entry) (*Answer, error) {
 	a := &Answer{Record: e.ID}
 	var err error
@@ -157,7 +156,7 @@ func (a *Answer) Line() ReceiptLine {
 	}
 }
 
-// Full returns the answer with all that it says.
+// Full returns the answer with all its fields.
 func (a *Answer) Full() *Receipt {
 	return &Receipt{
 		Receipt: a.Receipt, Cell: a.Intent.Intent.Cell, Outcome: a.Ended, Record: a.Record, StepID: a.Intent.Intent.Step,

@@ -22,7 +22,7 @@ type ReceiptCheck struct {
 	Bad          []BadReceipt `json:"bad"`
 }
 
-// BadReceipt is one that does not hold, and why.
+// BadReceipt is an invalid receipt, with the reason.
 type BadReceipt struct {
 	Key    receipt.Key `json:"key"`
 	Record journal.Seq `json:"record"` // 0: it is not in the journal

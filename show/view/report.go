@@ -75,7 +75,7 @@ func verdicts(r *governance.Report) []string {
 	return out
 }
 
-// Count counts things, and says nothing where there are none.
+// Count counts things, and is empty for zero.
 func Count(n uint64, thing, rest string) string {
 	switch n {
 	case 0:
@@ -131,8 +131,8 @@ func BeganAt(r *governance.Report) string {
 	return "the first record"
 }
 
-// FirstOther says of which record a divergence tells, of which cell, what it is and
-// what it would be.
+// FirstOther returns the record and cell of the first difference, with the recorded and the shadow
+// value.
 func FirstOther(d *governance.Divergence) (record, cell, recorded, computed string) {
 	if cell = d.Cell; cell != "" {
 		cell = " of " + cell

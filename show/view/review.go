@@ -38,7 +38,7 @@ type Outlook struct {
 	Err error `json:"-"` // likewise
 }
 
-// Applied is an apply, or what one would come to.
+// Applied is the result of an apply, or its preview.
 type Applied struct {
 	Proposal string        `json:"proposal"`
 	Record   *journal.Seq  `json:"record"` // null: nothing has changed

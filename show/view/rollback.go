@@ -12,7 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// Rollback is a rollback, or what one would leave behind.
+// Rollback is the result of a rollback, or its preview.
 type Rollback struct {
 	Record       *journal.Seq         `json:"record"` // null: nothing has changed
 	Snapshot     string               `json:"snapshot"`

@@ -10,7 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// Shadow is a report with what follows from it.
+// Shadow is a report with its consequences.
 type Shadow struct {
 	Proposal *string      `json:"proposal"` // null: nobody has proposed it
 	Record   *journal.Seq `json:"record"`   // that holds the report; null: none does
@@ -91,9 +91,9 @@ func (j Journal) ShadowFrom(name string, last journal.Seq) (cfg world.ShadowConf
 	return world.ShadowConfig{At: id}, err
 }
 
-// ShadowOf returns a report as it is shown, about a proposal and with the record that
-// holds it (0 and 0: nobody has proposed it), and what an apply would migrate now. Its
-// lists are those of its bytes, which tell empty ones from none as little as JSON should.
+// ShadowOf returns a report for display, with its proposal and record (0 and 0: not proposed), and
+// the cells that an apply would migrate now. Its lists are those of its bytes, which tell empty
+// ones from none as little as JSON should.
 func ShadowOf(proposal uint64, record journal.Seq, r *governance.Report, m *Migration) (*Shadow, error) {
 	encoded, err := r.Encode()
 	if err != nil {

@@ -48,7 +48,7 @@ type IntentCounts struct {
 	Cancelled int `json:"cancelled"` // before anything was attempted
 }
 
-// Anchor says whether what was acknowledged is what there is.
+// Anchor compares the acknowledged head with the present head.
 type Anchor struct {
 	ID journal.Seq `json:"id"`
 	OK bool        `json:"ok"`

@@ -9,7 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// WhatIf says what came of a what-if.
+// WhatIf is the result of a what-if.
 type WhatIf struct {
 	Forked      Forked            `json:"forked"`
 	Patched     bool              `json:"patched"`
@@ -28,7 +28,7 @@ type WhatIf struct {
 	Was, Is *Side `json:"-"` // what is compared: the world, and where the fork has come to
 }
 
-// Forked is the fork that answers a what-if.
+// Forked is the fork behind a what-if.
 type Forked struct {
 	At      journal.Seq   `json:"at"` // the last record that both have
 	Time    manifest.Tick `json:"time"`

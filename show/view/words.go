@@ -86,7 +86,7 @@ func Number[N int | uint64](n N, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Arrow prints what a value was and is, once where it did not change.
+// Arrow prints a value before and after a change, or an unchanged value once.
 func Arrow[T comparable](a, b T) string {
 	if a == b {
 		return fmt.Sprint(a)

@@ -30,11 +30,11 @@ type MadeAnew struct {
 	Is  *Supposed // under those that are tried
 }
 
-// MakeAnew makes a world anew, from its first record on, under the engines that it has now:
-// it gets what it got, up to where it is. Deterministic adapters, as its rules declare them,
-// answer what is theirs; what is recorded answers all other effects. The world itself is not
-// looked at. The caller closes what is returned. The errors are those of World.Suppose and
-// Supposed.Run; what was made stays in a.Dir then, too.
+// MakeAnew runs a world again from its first record, with its present engines and the recorded
+// inputs, up to the present head. Deterministic adapters, as its rules declare them, answer what is
+// theirs; what is recorded answers all other effects. The world itself is not looked at. The caller
+// closes what is returned. The errors are those of World.Suppose and Supposed.Run; what was made
+// stays in a.Dir then, too.
 func MakeAnew(ctx context.Context, a Anew, opts Options) (*MadeAnew, error) {
 	if opts.Secrets == nil {
 		opts.Secrets = host.Secrets(filepath.Join(a.World, hiddenDir, secretsDir))

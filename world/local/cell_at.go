@@ -11,9 +11,9 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// CellAt returns the cell of At, where there is one. It costs the cell's own
-// records since the image before, and what At does only where these do not
-// tell, because of a rollback between. The world goes on meanwhile.
+// CellAt returns the cell of At, if the cell exists there. It costs the cell's own records since
+// the image before, and what At does only where these do not tell, because of a rollback between.
+// The world goes on meanwhile.
 func (lw *World) CellAt(cell reducer.Cell, at journal.Seq) (v world.CellView, found bool, err error) {
 	known, err := lw.landmarks(at)
 	if err != nil {

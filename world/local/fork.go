@@ -31,7 +31,7 @@ type ForkOptions struct {
 	Seed    *uint64             // where its randomness comes from; nil: as its parent's
 }
 
-// Forked says what Fork made.
+// Forked is the result of Fork.
 type Forked struct {
 	ID        string              `json:"world_id"`
 	Parent    string              `json:"parent"` // the parent's id

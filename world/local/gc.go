@@ -10,7 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal/store"
 )
 
-// Freed is what Collect found that nothing referred to.
+// Freed counts the unreferenced data that Collect found.
 type Freed struct {
 	store.Garbage
 	Leftovers   uint64 `json:"leftovers"`    // directories and files of processes that were killed

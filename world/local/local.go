@@ -66,7 +66,7 @@ const (
 	maxNoteBytes = 1 << 20 // of a file that says one thing
 )
 
-// NotifiedFile returns the path of what a server notes of whom it has told what.
+// NotifiedFile returns the path of a server's notes on notifications sent.
 func (lw *World) NotifiedFile() string { return filepath.Join(lw.hidden, notifiedFile) }
 
 // ErrNoWorld says that a directory holds no world yet.
@@ -111,7 +111,7 @@ type World struct {
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
 
-// ErrStrangersWorld says that a world is another user's and that nobody has named it.
+// ErrStrangersWorld means that a world belongs to another user and was not named explicitly.
 var ErrStrangersWorld = errors.New("another user's world is opened only where it is named")
 
 // Find returns the nearest directory upwards from dir that holds a world. With
@@ -287,7 +287,7 @@ func (lw *World) abandon() error {
 	return err
 }
 
-// Close checkpoints the world, so that opening it is fast, and gives it up.
+// Close saves an image, for a fast next opening, and releases the world.
 func (lw *World) Close() error {
 	lw.still.Lock()
 	defer lw.still.Unlock()
@@ -399,7 +399,7 @@ func (lw *World) Update(change func(*world.World) error) error {
 	return errors.Join(change(lw.w), lw.signDue())
 }
 
-// Change is Update that returns what change does.
+// Change is Update with a result.
 func Change[T any](lw *World, change func(*world.World) (T, error)) (v T, err error) {
 	err = lw.Update(func(w *world.World) error {
 		v, err = change(w)

@@ -98,10 +98,9 @@ func (lw *World) ProveCell(cell reducer.Cell, name string) (*verify.Proof, error
 	return p, err
 }
 
-// ProveConsistency proves that a checkpoint that somebody keeps is of this history:
-// that everything before it is still what it was. The errors are those of package
-// checkpoint, ErrOtherHistory where it is not, and journal.ErrNotFound where the
-// history has not come that far.
+// ProveConsistency proves that a kept checkpoint belongs to this history: every earlier record is
+// unchanged. The errors are those of package checkpoint, ErrOtherHistory where it is not, and
+// journal.ErrNotFound where the history has not come that far.
 func (lw *World) ProveConsistency(older []byte) (*verify.Proof, error) {
 	was, err := checkpoint.Parse(older)
 	if err != nil {

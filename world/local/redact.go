@@ -26,7 +26,7 @@ var (
 // store until the world is opened the next time, which destroys them.
 var ErrBytesLeft = errors.New("the redaction is on the record, its bytes go when the world is opened again")
 
-// Redaction is what was redacted.
+// Redaction is the result of a redaction.
 type Redaction struct {
 	Blob    journal.Hash  `json:"blob"`
 	Bytes   uint64        `json:"bytes"`

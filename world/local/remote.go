@@ -60,8 +60,7 @@ func (lw *World) RenewEffect(worker string, key receipt.Key, attempt uint64, non
 	return lw.withHost(func(e *edition) error { return e.host.Renew(worker, key, attempt, nonce) })
 }
 
-// LoseEffect takes a worker's word that nobody can tell what came of an attempt that it has
-// acquired; see host.Host.Lose.
+// LoseEffect takes a worker's word that an acquired attempt is in doubt; see host.Host.Lose.
 func (lw *World) LoseEffect(worker string, key receipt.Key, attempt uint64, nonce receipt.Nonce, why string) error {
 	return lw.withHost(func(e *edition) error { return e.host.Lose(worker, key, attempt, nonce, why) })
 }

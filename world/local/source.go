@@ -13,8 +13,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
-// ErrEdited says that a world.yaml, with the files that it names, makes another
-// manifest than the one in force.
+// ErrEdited means that a world.yaml with its files makes another manifest than the manifest in
+// force.
 var ErrEdited = errors.New("it is not the manifest in force")
 
 // CheckSource compares the world.yaml in the world's directory with the

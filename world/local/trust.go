@@ -61,7 +61,8 @@ func (lw *World) ApplyTrusted(ctx context.Context, proposal uint64, actor string
 	return lw.apply(ctx, proposal, actor, lw.judge)
 }
 
-// AmendTrusted returns an amendment that fails with an *UntrustedError where an effect that it brings is not trusted.
+// AmendTrusted returns an amendment that fails with an *UntrustedError for an effect outside the
+// trust file.
 func (lw *World) AmendTrusted(amend world.Amendment) world.Amendment {
 	if amend == nil || lw.trust == nil {
 		return amend

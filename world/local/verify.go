@@ -34,8 +34,8 @@ func Verify(ctx context.Context, dir string, opts Options, v Verification) (*ver
 	return r, errors.Join(err, lw.abandon())
 }
 
-// Verify proves the world, as it is when it begins, from what is stored. The world
-// goes on meanwhile; Close, and what moves records or copies the store, waits.
+// Verify proves the world, as of now, from stored bytes. The world goes on meanwhile; Close, and
+// what moves records or copies the store, waits.
 func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, error) {
 	lw.still.RLock()
 	defer lw.still.RUnlock()

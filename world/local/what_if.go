@@ -51,8 +51,8 @@ type WhatIf struct {
 	Copy  string // where the world is being run, a directory for a copy that stands for what it was; else empty
 }
 
-// Supposed is a what-if and what comes of it. World and Fork are open between Run
-// and Close: before, the fork reads the world's recordings.
+// Supposed is a what-if with its results. World and Fork are open between Run and Close: before,
+// the fork reads the world's recordings.
 type Supposed struct {
 	WhatIf
 	Forked *Forked

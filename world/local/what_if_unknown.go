@@ -26,7 +26,7 @@ type UnknownCell struct {
 // Why says how a cell hangs on an effect that nothing answers.
 type Why string
 
-// What makes cells unknown.
+// The reasons for an unknown cell.
 const (
 	WhyAsks  Why = "asks"  // it asks for the effect
 	WhyTold  Why = "told"  // an unknown cell tells it something

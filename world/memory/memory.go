@@ -58,7 +58,7 @@ type Options struct {
 	CheckpointRecords    journal.Seq
 }
 
-// Kept is a journal, and all that it holds.
+// Kept is a journal with its contents.
 type Kept interface {
 	journal.Journal
 	journal.History
@@ -175,7 +175,7 @@ func Keyring(id string) (*receipt.Keyring, error) {
 	return receipt.NewKeyring(id, []receipt.Epoch{{Number: 1, Secret: secret[:]}})
 }
 
-// Config returns what the world works with, for who opens it in another way.
+// Config returns the configuration of the world, for opening it in another way.
 func (w *World) Config() world.Config { return w.cfg }
 
 // Replay computes a world with a Journal anew from record 1, and compares all records.
@@ -186,8 +186,7 @@ func (w *World) Replay(ctx context.Context) (*world.Replayed, error) {
 	return world.Replay(ctx, w.cfg.History, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, Paranoid: w.cfg.Paranoid})
 }
 
-// Close ends what performs effects. The world can be looked at, and must not be driven any
-// more.
+// Close stops the host. The world can be looked at, and must not be driven any more.
 func (w *World) Close() error { return w.closeHost() }
 
 func (w *World) closeHost() error {

@@ -18,9 +18,8 @@ type Document struct {
 	root *yaml.Node
 }
 
-// NewDocument parses the one document in data; path names it in faults, and wants says
-// what one that is empty lacks. Floats may stand anywhere, dates nowhere. The error is an
-// *Error.
+// NewDocument parses the only document in data; path names it in faults, and wants describes a
+// missing document. Floats may stand anywhere, dates nowhere. The error is an *Error.
 func NewDocument(path, wants string, data []byte) (*Document, error) {
 	d := newDecoder(nil, path, data)
 	d.wants = wants

@@ -15,7 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// Fault is one thing that is wrong, and where.
+// Fault is a mistake in a file, with its place.
 type Fault struct {
 	File   string `json:"file"`    // as the world file was given, or beside it
 	Line   int    `json:"line"`    // from 1

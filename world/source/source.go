@@ -78,7 +78,7 @@ func (l *Loaded) Amend(base *manifest.Manifest) (*manifest.Manifest, map[manifes
 	return &next, l.Contents, nil
 }
 
-// Option changes what Load accepts.
+// Option changes the behaviour of Load.
 type Option func(*decoder)
 
 // WithAdapter makes Load accept an adapter that the program registers itself,
@@ -101,9 +101,9 @@ func WithCheck(check func(*Loaded) []manifest.Fault) Option {
 // who compares the manifest with one whose code is known to be good.
 func WithoutCode() Option { return func(d *decoder) { d.withoutCode = true } }
 
-// Load reads a world file and all that it names. What is wrong with them is
-// reported all at once, as an *Error; any other error says that the file
-// itself cannot be read. Load is safe for concurrent use.
+// Load reads a world file and all files named there. What is wrong with them is reported all at
+// once, as an *Error; any other error says that the file itself cannot be read. Load is safe for
+// concurrent use.
 func Load(path string, options ...Option) (*Loaded, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

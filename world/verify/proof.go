@@ -13,10 +13,9 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// Proof is a file that shows somebody who has nothing else of a world one thing
-// about it: a record, what a receipt says, what a cell was, or that two heads are of
-// one history. It is a JSON object; byte strings are standard base64, hashes of the
-// Merkle tree too, others are hex, and "checkpoint" and "older" are the signed notes
+// Proof is a file that proves one fact of a world to a stranger: a record, a receipt, a cell's
+// state, or a common history of two heads. It is a JSON object; byte strings are standard base64,
+// hashes of the Merkle tree too, others are hex, and "checkpoint" and "older" are the signed notes
 // as package checkpoint writes them. There are three sorts:
 //
 //	a record   schema, world, record, bytes, [payload,] inclusion, checkpoint, signers

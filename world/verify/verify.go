@@ -47,8 +47,8 @@ type Config struct {
 	Sealed      bool                     // the journal has to end with a checkpoint of its last record
 }
 
-// Begin is where a journal begins that may be a part of one. The zero value is the
-// beginning of a world.
+// Begin is the first head of a journal, or of a part of a journal. The zero value is the beginning
+// of a world.
 type Begin struct {
 	First journal.Seq       // its first record; 0: 1
 	Root  journal.Hash      // the chain root before it. No checkpoint covers it
@@ -56,7 +56,7 @@ type Begin struct {
 	World string            // the world's id, at the journal's end; "": not compared
 }
 
-// Report is what verification found. Its JSON is `worldctl verify -o json`.
+// Report is the result of a verification. Its JSON is `worldctl verify -o json`.
 type Report struct {
 	OK                 bool         `json:"ok"`                    // all was checked, and there is no fault
 	Trusted            bool         `json:"trusted"`               // someone whom the caller believes has signed the last record and all before it
@@ -145,7 +145,7 @@ type AnchorProof struct {
 	ID journal.Seq `json:"id"`
 }
 
-// Fault is one thing that is wrong.
+// Fault is a single finding.
 type Fault struct {
 	Place   string `json:"place"` // e.g. "record #12"
 	Message string `json:"message"`

@@ -48,11 +48,10 @@ func Key(who byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{who}, ed25519.SeedSize))
 }
 
-// Public returns the public one.
+// Public returns the public key.
 func Public(who byte) ed25519.PublicKey { return Key(who).Public().(ed25519.PublicKey) }
 
-// ErrorOf returns the error of what returns something else before it, such as the record
-// that it wrote.
+// ErrorOf returns the error of a call with two results.
 func ErrorOf(results ...any) error {
 	err, _ := results[len(results)-1].(error)
 	return err

@@ -17,14 +17,14 @@ type Clock struct {
 // NewClock returns a clock that shows a time.
 func NewClock(now time.Time) *Clock { return &Clock{now: now, moved: make(chan struct{})} }
 
-// Now returns what it shows.
+// Now returns the time on the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// UnixNano returns what it shows, for world.Config.
+// UnixNano returns the time on the clock, for world.Config.
 func (c *Clock) UnixNano() int64 { return c.Now().UnixNano() }
 
 // Move sets the clock forward, or back.

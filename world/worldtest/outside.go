@@ -49,8 +49,7 @@ type stored struct {
 
 func (s *stored) of(t *receipt.Task) bool { return s.key == t.Key && s.attempt == t.Attempt }
 
-// ErrNoAnswer is what a world fails with that waits for an Outside without
-// answers: nobody would ever give one.
+// ErrNoAnswer fails a world that waits for an Outside without answers.
 var ErrNoAnswer = errors.New("worldtest: the world waits, and the outside has no answer")
 
 // open makes o the host of a process that begins.
@@ -193,7 +192,7 @@ func (o *Outside) Store(t receipt.Task, r Reply) {
 	o.stored = append(o.stored, stored{t.Key, t.Attempt, data})
 }
 
-// Reply performs a task, also one that was lost before.
+// Reply performs a task, including a task that was lost before.
 func (o *Outside) Reply(t receipt.Task, r Reply) {
 	if r.Err != nil {
 		o.say(t, receipt.Answer{Err: r.Err})

@@ -241,7 +241,7 @@ func (w *World) Drive() {
 	}
 }
 
-// State returns a cell's state as JSON, "" where it has none.
+// State returns a cell's state as JSON; "": the cell has no state.
 func (w *World) State(cell string) string {
 	w.t.Helper()
 	id, err := reducer.ParseCell(cell)

@@ -72,7 +72,7 @@ func URL(t testing.TB) string {
 	return Shared(t).URL(t)
 }
 
-// Shared returns that server. Nobody may stop it.
+// Shared returns the server shared by the tests of a package. Nobody may stop it.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	shared.Do(func() { shared.server, shared.err = Run(InMemory()) })
@@ -179,8 +179,8 @@ func binaries() (string, error) {
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) })), nil
 }
 
-// Run starts a server that Close ends, below a directory that the user who runs it may enter;
-// empty: the one for temporary files.
+// Run starts a server below a directory that the server's user may enter (empty: the temporary
+// directory); Close stops it.
 func Run(dir string, settings ...string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {

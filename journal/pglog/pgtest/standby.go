@@ -58,7 +58,7 @@ func (s *Server) Promote(t testing.TB) {
 	s.Exec(t, "SELECT pg_promote()")
 }
 
-// Backup takes a base backup, and returns where it lies.
+// Backup takes a base backup, and returns its directory.
 func (s *Server) Backup(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(s.Dir, "backup")
