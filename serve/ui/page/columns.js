@@ -1,4 +1,4 @@
-// The journal as columns: what a picture of all of it takes. See docs/columns-format.md.
+// The journal as columns: what a picture of all of it takes. See the package comment of show/columns.
 import { signal } from './lib.js';
 import { bytes, followBytes, pathOf } from './api.js';
 
