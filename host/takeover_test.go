@@ -137,7 +137,7 @@ const (
 	delivered                       // when its cell has handled that
 )
 
-// takeoverWindow is a row of docs/crash-windows.md, "On PostgreSQL".
+// takeoverWindow is a row of docs/guarantees.md, "A live effect on PostgreSQL".
 type takeoverWindow struct {
 	stop   func(c *contender, here func()) // has the first owner stop: here returns when the second is done
 	free   bool                            // a control: the first owner writes to the table under the token of the second

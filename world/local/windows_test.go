@@ -42,7 +42,7 @@ else
 fi
 `
 
-// aWindow is one row of docs/crash-windows.md, or a part of one.
+// aWindow is one row of docs/guarantees.md, or a part of one.
 type aWindow struct {
 	name    string
 	at      moment
@@ -122,7 +122,7 @@ func windows() []aWindow {
 
 // TestKilledInEveryWindow kills a process with SIGKILL at each boundary of an
 // effect's way, and holds the world that is opened then to the table of
-// docs/crash-windows.md.
+// docs/guarantees.md.
 func TestKilledInEveryWindow(t *testing.T) {
 	for _, c := range windows() {
 		t.Run(c.name, func(t *testing.T) {
