@@ -1,7 +1,7 @@
 // Package receipt holds what a world asks of the outside and what it is
 // answered: intents and their identity, receipts and their signatures, and the
-// ledger that lets every intent be executed at most once (semantics.md
-// sections 4 and 6).
+// ledger that lets every intent be executed at most once
+// (docs/journal-format.md, "An intent").
 //
 // A receipt's bytes are its canonical CBOR, a map with the keys of [Receipt]'s
 // struct tags. Its hash is the SHA-256 of that map without the keys hash and

@@ -37,8 +37,8 @@ func States() []State {
 // Decision is the ledger's answer to whoever wants to execute an intent.
 type Decision string
 
-// The decisions of semantics.md section 6. docs/adr/0013 says why an end is
-// returned whether it was a success or not.
+// The decisions about an intent. docs/adr/0013 says why a recorded end is returned whether
+// it was a success or not.
 const (
 	AllowExecute         Decision = "allow_execute"          // it was never attempted
 	ReturnRecordedResult Decision = "return_recorded_result" // it has ended

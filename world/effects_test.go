@@ -220,7 +220,7 @@ func TestAnsweredAttemptTakesNoSecondReceipt(t *testing.T) {
 	refused(first.Permit, receipt.ErrDuplicate)
 }
 
-// The windows of semantics.md section 6, for a live effect.
+// The windows of docs/guarantees.md, "A live effect".
 func TestLiveEffectInEveryWindow(t *testing.T) {
 	t.Run("1 before the permit is durable", func(t *testing.T) {
 		p := live(t)

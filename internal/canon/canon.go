@@ -1,7 +1,7 @@
 // Package canon turns values into canonical bytes and back, and hashes them.
 //
 // The format is deterministic CBOR, RFC 8949 section 4.2.1, restricted to the
-// data model of a world (semantics.md section 3):
+// data model of a world (docs/journal-format.md, "Bytes"):
 //
 //   - integers of any size: shortest head; beyond 64 bits a bignum (tags 2 and
 //     3) without leading zeros

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Envelope is a record of a journal (semantics.md section 1), as bytes:
+// Envelope is a record of a journal (docs/journal-format.md, "Records"), as bytes:
 //
 //	[ id, time, kind, caused_by, payload ]
 //	id, time, caused_by   unsigned integers
