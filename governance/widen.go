@@ -10,8 +10,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Widens compares two expressions of policies: 1 if a holds wherever b does, -1 if a holds only
-// where b does, 0 if that is unknown. It knows numbers that something is compared with, lists of
+// Widens compares two expressions of policies: 1 if is holds wherever was
+// did, -1 if is holds only where was did, 0 if that is unknown. It knows numbers that something is compared with, lists of
 // literals, and conditions that were added.
 func Widens(was, is string) int {
 	env, err := cel.NewEnv(cel.EnableMacroCallTracking(), cel.ParserExpressionSizeLimit(MaxPolicyLen))

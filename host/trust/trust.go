@@ -218,7 +218,7 @@ func (t *Trust) reaches(to *url.URL) bool {
 	}) == nil
 }
 
-// Lookup returns a secret only under a name in the file.
+// Lookup narrows a source of secrets to the names in the file.
 func (t *Trust) Lookup(secret func(name string) (string, error)) func(name string) (string, error) {
 	if t.all {
 		return secret

@@ -124,7 +124,7 @@ func (s *Store) Mine(ctx context.Context) (all []Mine, err error) {
 	return all, err
 }
 
-// ClaimDue claims up to n worlds without a live owner: worlds that are due, worlds whose owner
+// ClaimDue claims at most so many worlds without a live owner: worlds that are due, worlds whose owner
 // died, and worlds that this node wants. Those of some ids stay out of it. World.Own of each goes
 // on from there; who does not want one after all lets it go. Where an answer was lost there may be
 // others that it has claimed: Mine has them, too.
