@@ -33,7 +33,7 @@ func create(t *testing.T, name string) *local.World {
 	require.NoError(t, err)
 	ring, err := keys.Encode()
 	require.NoError(t, err)
-	require.NoError(t, local.Create(dir, local.Birth{Keyring: ring}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{Keyring: ring}, local.Options{}))
 	w, err := local.Open(dir, local.Options{Paranoid: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })

@@ -32,7 +32,7 @@ func runSupport(t *testing.T, old, changed string) *local.World {
 	require.NoError(t, err)
 	require.Contains(t, string(text), old)
 	require.NoError(t, os.WriteFile(manifest, []byte(strings.Replace(string(text), old, changed, 1)), 0o600))
-	require.NoError(t, local.Create(dir, local.Birth{}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{}, local.Options{}))
 	w, err := local.Open(dir, local.Options{Paranoid: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })

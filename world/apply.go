@@ -49,7 +49,7 @@ func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id jo
 
 // WouldApply returns why Apply would refuse a proposal now, and how many cells the
 // candidate's code takes over if it does not. It runs that code, as Apply does; who only
-// looks at a proposal calls Foresee.
+// looks at a proposal calls PreviewApply.
 func (m *Moment) WouldApply(ctx context.Context, proposal uint64) (migrated int, err error) {
 	next, err := m.ready(proposal, newGuard(ctx, Bounds{}))
 	if err != nil {

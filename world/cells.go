@@ -11,10 +11,10 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// shelf is where a world leaves what it has not used in a while: its last image. What lies
+// imageStore is where a world leaves what it has not used in a while: its last image. What lies
 // there comes back when somebody asks for it, and shows in nothing but time;
 // docs/adr/0043 says what may lie there, and why.
-type shelf struct {
+type imageStore struct {
 	images journal.Versions // nil: all stays in memory
 	spill  Spill            // images, where a replay has made them for itself; else nil
 
@@ -24,7 +24,7 @@ type shelf struct {
 }
 
 // fail notes an error of reading.
-func (s *shelf) fail(err error) {
+func (s *imageStore) fail(err error) {
 	if s.err == nil && s.spill != nil {
 		err = &SpillError{err}
 	}
@@ -40,8 +40,8 @@ type cells struct {
 	shelved int              // how many are on the shelf, and not here
 	unborn  int              // how many of all nothing has reached, or a rollback undid that
 	bytes   int              // about so many take those that are here, as of the last image
-	left    *Seen            // has all that were ever left to the shelf; nil: that is not known
-	shelf   *shelf
+	left    *BloomFilter     // has all that were ever left to the shelf; nil: that is not known
+	shelf   *imageStore
 	sorted  map[string]*byName // by reducer; see of
 }
 
@@ -215,7 +215,7 @@ func (x *cells) drop(bytes int) {
 			case c.rests():
 				delete(x.here, name)
 				if x.left == nil && x.shelved == 0 {
-					x.left = new(Seen)
+					x.left = new(BloomFilter)
 				}
 				if x.left != nil {
 					x.left.Add(hashOf(c.id()))

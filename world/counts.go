@@ -25,8 +25,8 @@ type occurrences struct {
 	here    map[journal.CountKey]count
 	changed []journal.CountKey // of here: since the last image
 	shelved int                // how many are on the shelf, and not here
-	left    *Seen              // has all that were ever left to the shelf; nil: that is not known
-	shelf   *shelf
+	left    *BloomFilter       // has all that were ever left to the shelf; nil: that is not known
+	shelf   *imageStore
 }
 
 // count is how often something was asked for.
@@ -124,7 +124,7 @@ func (x *occurrences) drop(bytes int) {
 				x.here[key] = c
 			default:
 				if x.left == nil && x.shelved == 0 {
-					x.left = new(Seen)
+					x.left = new(BloomFilter)
 				}
 				if x.left != nil {
 					x.left.Add(hashOfCount(key))

@@ -34,7 +34,7 @@ type kernel struct {
 }
 
 func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
-	s := new(shelf)
+	s := new(imageStore)
 	k := &kernel{
 		ground: ground{recorder: newRecorder(journal.Head{}, 0), paranoid: paranoid},
 		roster: roster{

@@ -16,7 +16,7 @@ type ledger struct {
 	receipt.Ledger
 	*ground
 
-	shelf     *shelf
+	shelf     *imageStore
 	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
 }
 
@@ -32,10 +32,10 @@ func (l *ledger) shelveIntents(most int) {
 }
 
 // cold reads entries of the ledger that lie on the shelf.
-func (s *shelf) cold() receipt.Cold { return receipt.Cold{Entry: s.entry, Each: s.eachEntry} }
+func (s *imageStore) cold() receipt.Cold { return receipt.Cold{Entry: s.entry, Each: s.eachEntry} }
 
 // entry is receipt.Cold.Entry.
-func (s *shelf) entry(key receipt.Key) (e *receipt.Entry, ok bool) {
+func (s *imageStore) entry(key receipt.Key) (e *receipt.Entry, ok bool) {
 	v, err := s.images.IntentVersion(key.Hash, journal.Last)
 	if err == nil && v == nil {
 		return nil, true
@@ -50,7 +50,7 @@ func (s *shelf) entry(key receipt.Key) (e *receipt.Entry, ok bool) {
 }
 
 // eachEntry is receipt.Cold.Each.
-func (s *shelf) eachEntry(skip func(receipt.Key) bool, visit func(*receipt.Entry)) {
+func (s *imageStore) eachEntry(skip func(receipt.Key) bool, visit func(*receipt.Entry)) {
 	for v, err := range s.images.IntentVersions(journal.Last) {
 		var e *receipt.Entry
 		if err == nil && skip(receipt.Key{Hash: v.Key}) {

@@ -29,7 +29,7 @@ func TestNoDoorTakesRulesThatNameNothing(t *testing.T) {
 			return err
 		},
 		"preview": func() error {
-			_, err := world.Foresee(t.Context(), view(w), &candidate, contents)
+			_, err := world.PreviewApply(t.Context(), view(w), &candidate, contents)
 			return err
 		},
 		"fork": func() error {

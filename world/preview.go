@@ -27,7 +27,7 @@ type Takeover struct {
 	More  uint64              `json:"more"`  // places that State leaves out
 }
 
-// Foresee says what an apply of a manifest would come to now. The world, which view lets
+// PreviewApply says what an apply of a manifest would come to now. The world, which view lets
 // it look at, goes on meanwhile: it is looked at for as long as it takes to copy the
 // states that are migrated. contents are those that next names and the history may not
 // hold.
@@ -36,7 +36,7 @@ type Takeover struct {
 // Config.Bounds, those of gas for all of it together. The error is a *BoundError, that
 // of ctx, or an *InputError of ErrMigration where a cell cannot be taken over: then next
 // would not be applied.
-func Foresee(
+func PreviewApply(
 	ctx context.Context, view func(look func(*Moment)), next *manifest.Manifest, contents map[manifest.Hash][]byte,
 ) (*Preview, error) {
 	encoded, err := next.Encode()

@@ -42,7 +42,7 @@ func TestAPreviewIsBoundedInAll(t *testing.T) {
 	w := keepers(t, 40)
 	before := w.Status()
 	next, contents := migrating(t, "    for _ in range(10000):\n        pass\n    return [state]\n")
-	p, err := world.Foresee(t.Context(), view(w), next, contents)
+	p, err := world.PreviewApply(t.Context(), view(w), next, contents)
 	require.NoError(t, err)
 	require.EqualValues(t, 40, p.Cells)
 	require.Len(t, p.First, 40)
@@ -50,7 +50,7 @@ func TestAPreviewIsBoundedInAll(t *testing.T) {
 
 	next, contents = migrating(t, "    for _ in range(200000):\n        pass\n    return [state]\n")
 	var bound *world.BoundError
-	_, err = world.Foresee(t.Context(), view(w), next, contents)
+	_, err = world.PreviewApply(t.Context(), view(w), next, contents)
 	require.ErrorAs(t, err, &bound, "no cell takes what one step may")
 	require.Equal(t, "gas", bound.Name)
 	require.Equal(t, before, w.Status())
@@ -61,7 +61,7 @@ func TestAPreviewIsBoundedInAll(t *testing.T) {
 		fmt.Fprintf(all, "  r%d: {engine: starlark, source: r.star}\n", i)
 	}
 	next, contents = rulesOf(t, strings.Replace(plain, "reducers:\n", "reducers:\n"+all.String(), 1), loads)
-	_, err = world.Foresee(t.Context(), view(w), next, contents)
+	_, err = world.PreviewApply(t.Context(), view(w), next, contents)
 	require.ErrorAs(t, err, &bound, "nor does any load")
 	require.Contains(t, err.Error(), "the code of reducer")
 }
@@ -76,7 +76,7 @@ func TestAPreviewDoesNotHoldTheWorld(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	looks := 0
-	p, err := world.Foresee(ctx, func(look func(*world.Moment)) {
+	p, err := world.PreviewApply(ctx, func(look func(*world.Moment)) {
 		if looks++; looks > 1 { // before the states are copied, and after
 			w.Submit("go", order{To: "b1", Say: "again"})
 			w.Run()
@@ -94,7 +94,7 @@ func TestAPreviewDoesNotHoldTheWorld(t *testing.T) {
 	require.Contains(t, fmt.Sprint(p.First[1].State), "again")
 	require.NotContains(t, fmt.Sprint(p.First[1].State), "once more")
 
-	_, err = world.Foresee(ctx, func(look func(*world.Moment)) {
+	_, err = world.PreviewApply(ctx, func(look func(*world.Moment)) {
 		look(&w.Moment)
 		cancel()
 	}, &next, nil)

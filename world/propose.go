@@ -31,10 +31,10 @@ type Proposal struct {
 // wrong, or it names contents that nobody has.
 var ErrCandidate = errors.New("the candidate cannot be run")
 
-// Vet looks at a proposal as Propose does, beside the world, which view lets it look at
+// Check looks at a proposal as Propose does, beside the world, which view lets it look at
 // and which goes on meanwhile: to make its code ready takes what Config.Bounds allow.
 // Propose does not look again.
-func Vet(ctx context.Context, view func(look func(*Moment)), p *Proposal) (err error) {
+func Check(ctx context.Context, view func(look func(*Moment)), p *Proposal) (err error) {
 	var with Moment // but for its kernel, which goes on
 	view(func(m *Moment) {
 		with = *m

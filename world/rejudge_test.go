@@ -454,7 +454,7 @@ func TestForeseenIsWhatAnApplyStops(t *testing.T) {
 				x.begin(p)
 				next := p.changed(change...)
 				n, before := p.ready(next), p.Journal.Head()
-				foreseen, err := world.Foresee(t.Context(), func(look func(*world.Moment)) { look(&p.Moment) }, next, nil)
+				foreseen, err := world.PreviewApply(t.Context(), func(look func(*world.Moment)) { look(&p.Moment) }, next, nil)
 				require.NoError(t, err)
 				require.Equal(t, before, p.Journal.Head())
 				require.Equal(t, rule == "deny", foreseen.Open.Denied == 1)

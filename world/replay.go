@@ -101,7 +101,7 @@ func Replay(ctx context.Context, h journal.History, cfg ReplayConfig) (*Replayed
 
 // dropBegun removes what was put aside to begin with.
 func (cfg *ReplayConfig) dropBegun() error {
-	s := shelf{spill: cfg.begun}
+	s := imageStore{spill: cfg.begun}
 	return s.close()
 }
 

@@ -15,7 +15,7 @@ import (
 type roster struct {
 	*ground
 
-	shelf     *shelf
+	shelf     *imageStore
 	cells     cells
 	queues    queues
 	longest   int // at least as long as the longest mailbox

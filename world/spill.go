@@ -41,7 +41,7 @@ func (e *SpillError) Error() string {
 func (e *SpillError) Unwrap() error { return e.Err }
 
 // open makes the place, for what leaves memory to a shelf.
-func (s Spilling) open(to *shelf) error {
+func (s Spilling) open(to *imageStore) error {
 	spill, err := s.Spill()
 	if err != nil {
 		to.fail(&SpillError{err})
@@ -52,7 +52,7 @@ func (s Spilling) open(to *shelf) error {
 }
 
 // close removes what was put aside.
-func (s *shelf) close() error {
+func (s *imageStore) close() error {
 	if s.spill == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (s Spilling) begin(h journal.History, at journal.Seq) (*journal.Image, Spil
 		img, err := h.Image(at)
 		return img, nil, err
 	}
-	var to shelf
+	var to imageStore
 	if err := s.open(&to); err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +181,7 @@ func (s Spilling) begin(h journal.History, at journal.Seq) (*journal.Image, Spil
 const copiedAtOnce = 4 << 20
 
 // copyImage puts an image aside, of which it gets the core, piece by piece.
-func (s *shelf) copyImage(from journal.Versions, core *journal.Image) error {
+func (s *imageStore) copyImage(from journal.Versions, core *journal.Image) error {
 	part := &journal.Image{Head: core.Head, Core: core.Core}
 	size := 0
 	give := func(n, most int) error {

@@ -38,7 +38,7 @@ type World struct {
 	asked      int                            // verifiers that have not answered
 	passing    bool                           // the tick under way has passed by the wall clock: see tickOf
 	confirming map[receipt.Key]bool           // recorded results that verifiers were asked about; false: they could not tell
-	telling    Telling                        // nil: in the order of permits
+	telling    AnswerOrder                    // nil: in the order of permits
 	failures   map[receipt.Key]receipt.Answer // of deterministic effects without a receipt, until it is their turn: in doubt or, with telling, of an error
 	saved      journal.Seq                    // head of the last checkpoint
 	durable    journal.Seq                    // head of what is known to be durable

@@ -55,7 +55,7 @@ func (c *cli) agentWorld(makes bool) error {
 		return hinted(fmt.Errorf("%s: %w", c.path("."), local.ErrNoWorld), "worldctl agent run -- COMMAND makes one")
 	}
 	f := founding{dir: c.world, template: gatewayTemplate}
-	if _, err := f.files(func() error { return local.Create(c.world, local.Birth{}, c.options()) }); err != nil {
+	if _, err := f.files(func() error { return local.Create(c.world, local.CreateOptions{}, c.options()) }); err != nil {
 		return err
 	}
 	c.note("note: made a world in %s: its world.yaml says what agents may do", shellWord(c.world))

@@ -103,7 +103,7 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 // showApplied says what an apply does besides.
 func (c *cli) showApplied(a *view.Applied) {
 	fmt.Fprintf(c.stdout, "cells migrated: %d\n", a.Migrated)
-	if text := view.Opening(&a.Open, a.Record == nil); text != "" {
+	if text := view.OpenIntents(&a.Open, a.Record == nil); text != "" {
 		fmt.Fprintln(c.stdout, visible(text, ""))
 	}
 	most := reportLines

@@ -26,7 +26,7 @@ routing: [{event: opened, reducer: ticket, key: event.data.ID}]
 	own := local.Options{Reducers: reducer.Registry{"ticket@1": reducer.Typed(1, func(*reducer.Context, int, struct{ ID string }) (int, error) {
 		return 1, nil
 	})}}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "desk"}, own))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "desk"}, own))
 	w, err := local.Open(dir, own)
 	require.NoError(t, err)
 	_, err = w.Submit(t.Context(), "opened", map[string]any{"ID": "a"})

@@ -206,14 +206,14 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	a := local.Anew{
+	a := local.DryRunOptions{
 		World: d.dir, Copy: filepath.Join(dir, "past"), Dir: dir, Rules: rules, Live: d.live, Undecided: d.undecided, Actor: d.actor,
 	}
 	if err := d.copyWorld(ctx, a.Copy); err != nil {
 		performed = false
 		return &notCopiedError{err}
 	}
-	made, err := local.MakeAnew(ctx, a, d.options())
+	made, err := local.DryRun(ctx, a, d.options())
 	if err != nil {
 		return noEngine(err)
 	}
@@ -228,7 +228,7 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 	return d.object("dev", answer, func() { d.show(answer, made.Is) })
 }
 
-func (d *dev) show(a *view.Anew, x *local.Supposed) {
+func (d *dev) show(a *view.DryRun, x *local.Supposed) {
 	d.showUnknown(a.WhatIf)
 	if len(x.Unanswered) > 0 {
 		switch miss := x.Unanswered[0]; {
@@ -269,7 +269,7 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 
 // same is the summary of a difference, and says of what it is where the world differs from
 // both. What nobody knows is not called the same.
-func (d *dev) same(a *view.Anew) string {
+func (d *dev) same(a *view.DryRun) string {
 	unknown := max(len(a.Unknown)+a.UnknownMore, a.UnknownInForce)
 	if a.Difference.Same && unknown == 0 && a.Apart != (view.Apart{}) {
 		return "the same under both rules: cells, intents, timers and scheduled events"
@@ -279,7 +279,7 @@ func (d *dev) same(a *view.Anew) string {
 
 // showPrinted shows what steps print that did not in the round before, under the name of
 // who steps.
-func (d *dev) showPrinted(a *view.Anew) {
+func (d *dev) showPrinted(a *view.DryRun) {
 	was := d.printed
 	d.printed = make(map[string]int)
 	for _, p := range a.Printed {

@@ -90,8 +90,8 @@ func TestTheSameIsNotSaidOfWhatIsUnknown(t *testing.T) {
 		0: "the same: cells, intents, timers and scheduled events", 1: "what is known is the same, and 1 cell is unknown", 5: "what is known is the same, and 5 cells are unknown",
 	} {
 		same := &view.Comparison{Same: true}
-		require.Equal(t, want, (&dev{}).same(&view.Anew{WhatIf: &view.WhatIf{Difference: same}, UnknownInForce: unknown}))
-		require.Equal(t, want, (&dev{}).same(&view.Anew{WhatIf: &view.WhatIf{Difference: same, UnknownMore: unknown}}))
+		require.Equal(t, want, (&dev{}).same(&view.DryRun{WhatIf: &view.WhatIf{Difference: same}, UnknownInForce: unknown}))
+		require.Equal(t, want, (&dev{}).same(&view.DryRun{WhatIf: &view.WhatIf{Difference: same, UnknownMore: unknown}}))
 	}
 }
 

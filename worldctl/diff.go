@@ -168,7 +168,7 @@ func (o *openWorlds) look(c *cli, dir string) (*local.World, error) {
 			return o.worlds[i], nil
 		}
 	}
-	lw, err := c.opened(c.path(dir), c.in(dir, c.options()), local.Look)
+	lw, err := c.opened(c.path(dir), c.in(dir, c.options()), local.OpenReadOnly)
 	if err != nil {
 		return nil, ownedIn(dir, err)
 	}

@@ -52,7 +52,7 @@ journal.`,
 	return cmd
 }
 
-func (c *cli) importChat(ctx context.Context, file string, birth local.Birth) error {
+func (c *cli) importChat(ctx context.Context, file string, birth local.CreateOptions) error {
 	data, err := c.read(file)
 	if err != nil {
 		return err

@@ -108,8 +108,8 @@ func (b *birthFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&b.keyring, "keyring", "", "a keyring `FILE` made for the same id; a new one if not given")
 }
 
-func (b *birthFlags) birth(cmd *cobra.Command) (local.Birth, error) {
-	birth := local.Birth{ID: b.id}
+func (b *birthFlags) birth(cmd *cobra.Command) (local.CreateOptions, error) {
+	birth := local.CreateOptions{ID: b.id}
 	if cmd.Flags().Changed("seed") {
 		birth.Seed = &b.seed
 	}
@@ -132,7 +132,7 @@ func (c *cli) listTemplates() error {
 	})
 }
 
-func (c *cli) init(f *founding, birth local.Birth) error {
+func (c *cli) init(f *founding, birth local.CreateOptions) error {
 	answer := initAnswer{Dir: f.dir}
 	if c.world = f.dir; filepath.Clean(f.dir) == "." {
 		c.world = ""

@@ -18,7 +18,7 @@ import (
 )
 
 // initStored makes a world in a store, of a directory's world.yaml or of a template.
-func (c *cli) initStored(ctx context.Context, id string, f *founding, birth local.Birth) error {
+func (c *cli) initStored(ctx context.Context, id string, f *founding, birth local.CreateOptions) error {
 	switch {
 	case id == "":
 		return usagef("worldctl init ID --template town", "a world in a store needs an id")
@@ -87,7 +87,7 @@ func notOfBackup(dir string, err error) error {
 	return err
 }
 
-func (c *cli) createStored(ctx context.Context, id string, loaded *source.Loaded, birth local.Birth) error {
+func (c *cli) createStored(ctx context.Context, id string, loaded *source.Loaded, birth local.CreateOptions) error {
 	s, err := c.openStore()
 	if err != nil {
 		return err

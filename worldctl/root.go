@@ -295,7 +295,7 @@ func (c *cli) using(opts local.Options, use func(lw *local.World) error) error {
 	}
 	open := local.Open
 	if c.placed != nil && c.reads {
-		open = local.Look
+		open = local.OpenReadOnly
 	}
 	lw, err := c.opened(dir, c.in(dir, opts), open)
 	if err != nil {

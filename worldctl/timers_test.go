@@ -71,7 +71,7 @@ func TestTenThousandTimersOutliveFiveKills(t *testing.T) {
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	verified(t, dir)
 
-	lw, err := local.Look(dir, local.Options{})
+	lw, err := local.OpenReadOnly(dir, local.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lw.Close()) }()
 	lw.View(func(w *world.Moment) {
@@ -125,7 +125,7 @@ func runKilled(t *testing.T, dir string, while time.Duration) {
 // notEarly requires that the world is not ahead of the wall clock.
 func notEarly(t *testing.T, dir string) {
 	t.Helper()
-	lw, err := local.Look(dir, local.Options{})
+	lw, err := local.OpenReadOnly(dir, local.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lw.Close()) }()
 	lw.View(func(w *world.Moment) {

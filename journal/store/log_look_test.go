@@ -17,7 +17,7 @@ import (
 // lookAt opens what is in the log to be read, on another machine.
 func lookAt(t testing.TB, log journal.Log) *Store {
 	t.Helper()
-	s, err := Look(testDir, "look", sharedOptions(memFSOf(t), log))
+	s, err := OpenReadOnly(testDir, "look", sharedOptions(memFSOf(t), log))
 	require.NoError(t, err)
 	return s
 }
@@ -137,7 +137,7 @@ func TestManyLookWhileOneWrites(t *testing.T) {
 		}
 		opts := testOptions(vfs.NewMem())
 		opts.Log = log.Log()
-		look, err := Look(testDir, "look", opts)
+		look, err := OpenReadOnly(testDir, "look", opts)
 		require.NoError(t, err)
 		head := look.Head()
 		for len(heads) > 0 {
@@ -199,7 +199,7 @@ func TestWhoLooksBeginsAnewWhereTheImageIsReplaced(t *testing.T) {
 	require.EqualValues(t, 8, w.head.ID)
 	require.Len(t, scanAll(t, look, 0), 8)
 	require.NoError(t, look.Close())
-	_, err := Look(testDir, "look", sharedOptions(memFSOf(t), &replacedLog{shared.Log(), lookTries, func() {}}))
+	_, err := OpenReadOnly(testDir, "look", sharedOptions(memFSOf(t), &replacedLog{shared.Log(), lookTries, func() {}}))
 	require.ErrorIs(t, err, errParts)
 	require.NoError(t, s.Close())
 }
@@ -256,7 +256,7 @@ func TestWhoLooksFindsALogThatWasPutBack(t *testing.T) {
 	backup := shared.Backup()
 	appendAll(t, s, w.batch("agent/b"))
 	shared.Restore(backup)
-	_, err := Look(testDir, "look", testOptions(mem))
+	_, err := OpenReadOnly(testDir, "look", testOptions(mem))
 	require.ErrorIs(t, err, journal.ErrRewound)
 	require.NoError(t, s.Close())
 }

@@ -6,7 +6,7 @@
 // becomes a cell, every message an event that falls due at the tick of its place,
 // every tool call an effect that the recorded answer answers. A call without an
 // answer, as runs that broke off have them, is in doubt. The same recording
-// gives the same manifest, and with the same local.Birth the same journal.
+// gives the same manifest, and with the same local.CreateOptions the same journal.
 package chat
 
 import (
@@ -22,7 +22,7 @@ import (
 // either it is there afterwards, with all its events, or nothing has changed.
 // report, which may be nil, is told how many messages were submitted. An *Error
 // names the message that the world does not take.
-func (rec *Recording) Create(ctx context.Context, dir string, b local.Birth, opts local.Options, report func(done uint64)) error {
+func (rec *Recording) Create(ctx context.Context, dir string, b local.CreateOptions, opts local.Options, report func(done uint64)) error {
 	files, err := rec.files()
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 )
 
 // create makes a world of the recording in a file.
-func create(t *testing.T, file, dir string, b local.Birth) error {
+func create(t *testing.T, file, dir string, b local.CreateOptions) error {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestARunThatBrokeOffIsInDoubt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w")
 	file := filepath.Join(t.TempDir(), "f.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(`{"id":"good","messages":[`+chatAsks+`,`+chatAnswers+`]}`+"\n"+`{"id":"crashed","messages":[`+chatAsks+`]}`), 0o600))
-	require.NoError(t, create(t, file, dir, local.Birth{}))
+	require.NoError(t, create(t, file, dir, local.CreateOptions{}))
 	w, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
 	defer w.Close() //nolint:errcheck // the test is over
@@ -265,7 +265,7 @@ func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
 
 func TestImportedRunsGoThroughTheKernel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	err := create(t, "testdata/chat.json", dir, local.Birth{ID: "library"})
+	err := create(t, "testdata/chat.json", dir, local.CreateOptions{ID: "library"})
 	require.NoError(t, err)
 
 	lw, err := local.Open(dir, local.Options{Paranoid: true})
@@ -294,7 +294,7 @@ func TestImportedRunsGoThroughTheKernel(t *testing.T) {
 func TestTheSameRecordingMakesTheSameManifest(t *testing.T) {
 	hash := func() manifest.Hash {
 		dir := filepath.Join(t.TempDir(), "x")
-		err := create(t, "testdata/chat.json", dir, local.Birth{})
+		err := create(t, "testdata/chat.json", dir, local.CreateOptions{})
 		require.NoError(t, err)
 		lw, err := local.Open(dir, local.Options{})
 		require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestRunsWithoutToolsNeedNoCassette(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "talk: \"it's\" #1.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"messages":[{"role":"user","content":"hi"}]}`), 0o600))
 	dir := t.TempDir()
-	err := create(t, file, dir, local.Birth{})
+	err := create(t, file, dir, local.CreateOptions{})
 	require.NoError(t, err)
 	_, err = os.Stat(filepath.Join(dir, cassetteFile))
 	require.ErrorIs(t, err, fs.ErrNotExist)
@@ -325,7 +325,7 @@ func TestManyCallsInOneMessage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "many.json")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	dir := t.TempDir()
-	err := create(t, file, dir, local.Birth{})
+	err := create(t, file, dir, local.CreateOptions{})
 	require.NoError(t, err)
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
@@ -338,11 +338,11 @@ func TestAFailedImportLeavesNothing(t *testing.T) {
 	over := `{"messages":[{"role":"user","content":"` + strings.Repeat("a", manifest.DefaultPayload) + `"}]}`
 	for name, c := range map[string]struct {
 		text  string
-		birth local.Birth
+		birth local.CreateOptions
 	}{
 		"not a recording":   {text: "{}"},
 		"message too large": {text: over},
-		"bad id":            {text: `{"messages":[]}`, birth: local.Birth{ID: "no id"}},
+		"bad id":            {text: `{"messages":[]}`, birth: local.CreateOptions{ID: "no id"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "f.json")
@@ -362,7 +362,7 @@ func TestAMessageThatIsTooLargeIsNamed(t *testing.T) {
 	text := `{"messages":[]}` + "\n" + `{"messages":[{"role":"user","content":""},{"role":"user","content":"` + strings.Repeat("a", manifest.DefaultPayload) + `"}]}`
 	file := filepath.Join(t.TempDir(), "f.json")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	err := create(t, file, t.TempDir(), local.Birth{})
+	err := create(t, file, t.TempDir(), local.CreateOptions{})
 	require.ErrorIs(t, err, world.ErrTooLarge)
 	var fault *Error
 	require.ErrorAs(t, err, &fault)
@@ -372,16 +372,16 @@ func TestAMessageThatIsTooLargeIsNamed(t *testing.T) {
 func TestImportWritesOverNothing(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600))
-	err := create(t, "testdata/chat.json", dir, local.Birth{})
+	err := create(t, "testdata/chat.json", dir, local.CreateOptions{})
 	require.ErrorIs(t, err, local.ErrNotEmpty)
 
 	dir = t.TempDir()
-	err = create(t, "testdata/chat.json", dir, local.Birth{})
+	err = create(t, "testdata/chat.json", dir, local.CreateOptions{})
 	require.NoError(t, err)
-	err = create(t, "testdata/chat.json", dir, local.Birth{})
+	err = create(t, "testdata/chat.json", dir, local.CreateOptions{})
 	require.ErrorIs(t, err, local.ErrExists)
 
-	err = create(t, "testdata/chat.json", "testdata/chat.json", local.Birth{})
+	err = create(t, "testdata/chat.json", "testdata/chat.json", local.CreateOptions{})
 	require.Error(t, err)
 }
 
@@ -393,7 +393,7 @@ func TestImportIntoTheWorkingDirectory(t *testing.T) {
 	dir := filepath.Join(up, "here")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	t.Chdir(dir)
-	require.NoError(t, create(t, file, ".", local.Birth{}))
+	require.NoError(t, create(t, file, ".", local.CreateOptions{}))
 	require.FileExists(t, local.ManifestFile)
 	lw, err := local.Open(".", local.Options{})
 	require.NoError(t, err)
@@ -412,7 +412,7 @@ func requireEmpty(t *testing.T, dir string) {
 
 func TestAirline(t *testing.T) {
 	file, dir := recording.Shared(t, recording.Airline), t.TempDir()
-	err := create(t, file, dir, local.Birth{})
+	err := create(t, file, dir, local.CreateOptions{})
 	require.NoError(t, err)
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)

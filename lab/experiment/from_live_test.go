@@ -54,7 +54,7 @@ func kill(t *testing.T, dir string) *killed {
 	t.Helper()
 	g, k := newGated(), &killed{dir: "killed"}
 	living := filepath.Join(dir, "asks")
-	require.NoError(t, local.Create(living, local.Birth{ID: "asks"}, g.options()))
+	require.NoError(t, local.Create(living, local.CreateOptions{ID: "asks"}, g.options()))
 	lw, err := local.Open(living, g.options())
 	require.NoError(t, err)
 	for _, to := range []string{"a", "b"} {

@@ -34,7 +34,7 @@ func town(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Dir(document(t, futures))
 	world := filepath.Join(dir, "sir")
-	require.NoError(t, local.Create(world, local.Birth{ID: "town"}, local.Options{}))
+	require.NoError(t, local.Create(world, local.CreateOptions{ID: "town"}, local.Options{}))
 	lw, err := local.Open(world, local.Options{})
 	require.NoError(t, err)
 	for i := range 30 {

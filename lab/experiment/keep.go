@@ -175,7 +175,7 @@ func (k *keeper) make(ctx context.Context, dir string, judge func(*Result) error
 		from = filepath.Dir(v.file)
 	}
 	loaded := &source.Loaded{Manifest: rules.manifest, Contents: rules.contents}
-	return local.CreateCopy(loaded, from, dir, local.Birth{Seed: &k.plan.Seed}, k.opts, func(lw *local.World) error {
+	return local.CreateCopy(loaded, from, dir, local.CreateOptions{Seed: &k.plan.Seed}, k.opts, func(lw *local.World) error {
 		return errors.Join(begin(lw), k.source(lw, v))
 	})
 }

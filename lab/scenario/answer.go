@@ -50,7 +50,7 @@ func (o *outside) Perform(_ context.Context, call host.Call) (host.Result, error
 	return g.Result, g.err
 }
 
-// tell is a world.Telling: answers come when the scenario says. It counts the steps of
+// tell is a world.AnswerOrder: answers come when the scenario says. It counts the steps of
 // cells, and ends the play where there are too many.
 func (o *outside) tell(now manifest.Tick, turns uint64, flight []*receipt.Entry) (next *receipt.Entry) {
 	o.mu.Lock()

@@ -53,7 +53,7 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 		}
 	}
 	out.kinds = opts.Instead
-	if err := local.CreateOf(loaded, dir, local.Birth{ID: "test"}, opts); err != nil {
+	if err := local.CreateOf(loaded, dir, local.CreateOptions{ID: "test"}, opts); err != nil {
 		return nil, err
 	}
 	lw, err := local.Open(dir, opts)

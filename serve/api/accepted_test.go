@@ -50,7 +50,7 @@ def reduce(ctx, state, event):
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	opts := local.Options{Adapters: adapters}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, opts))
 	lw, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = lw.Close() })

@@ -78,7 +78,7 @@ func TestAWorldIsForkedOverTheAPI(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status)
 	made := ok[local.Forked](a)
 	require.Equal(t, []any{"try", "w", "try", uint64(7)}, []any{made.ID, made.Parent, made.Dir, *made.Seed})
-	fork, err := local.Look(filepath.Join(into, "try"), local.Options{})
+	fork, err := local.OpenReadOnly(filepath.Join(into, "try"), local.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "try", fork.Status().ID)
 	require.NoError(t, fork.Close())

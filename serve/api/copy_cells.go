@@ -71,7 +71,7 @@ func (c *Copy) cells(ctx context.Context, named map[string][]journal.Seq, add fu
 			}
 		}
 	}
-	err = c.world.Local.Along(ctx, slices.Compact(slices.Clone(u.first[1:])), 0, func(at journal.Seq, m *world.Moment) error {
+	err = c.world.Local.ReplayAt(ctx, slices.Compact(slices.Clone(u.first[1:])), 0, func(at journal.Seq, m *world.Moment) error {
 		which := changed[at]
 		switch {
 		case u.rewritten[at]:

@@ -20,7 +20,7 @@ func TestExamplesOfTheDocsWork(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../examples/counter")))
-	require.NoError(t, local.Create(dir, local.Birth{ID: "my-counter"}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "my-counter"}, local.Options{}))
 	w, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })

@@ -42,7 +42,7 @@ func remote(t *testing.T) (*served, *local.World) {
 	opts := local.Options{Remote: true, Grace: 1, Adapters: map[string]host.Factory{
 		"never": func(host.Setup) (host.Adapter, error) { return never{}, nil },
 	}}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })

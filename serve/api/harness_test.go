@@ -39,7 +39,7 @@ func create(t testing.TB, id string, changes ...string) *local.World {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer(changes...).Replace(string(text))), 0o600))
-	require.NoError(t, local.Create(dir, local.Birth{ID: id}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: id}, local.Options{}))
 	w, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = w.Close() }) // some tests have its store fail

@@ -123,7 +123,7 @@ func (m *moving) Worlds(context.Context, string, []string, int) ([]api.Stored, i
 func (m *moving) to(url string) { m.url.Store(&url) }
 
 // front serves no world, and passes on.
-func front(t *testing.T, back *served, e api.Elsewhere, l api.Limits) *served {
+func front(t *testing.T, back *served, e api.Stores, l api.Limits) *served {
 	t.Helper()
 	f := *back
 	cfg := back.cfg

@@ -9,7 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// Records is a page of a journal: of view.Record, or of view.Told where the query says
+// Records is a page of a journal: of view.Record, or of view.RecordView where the query says
 // raw=false.
 type Records struct {
 	Schema  string  `json:"schema"`
@@ -28,7 +28,7 @@ func (c *call) form(schema string) (form, string, error) {
 	case "", "true":
 		return stored, schema, nil
 	case "false":
-		return func(e *view.Entry) (any, error) { return c.world.Told(e) }, "told", nil
+		return func(e *view.Entry) (any, error) { return c.world.View(e) }, "told", nil
 	}
 	return nil, "", badRequest("raw", "it has to be true or false")
 }
@@ -213,7 +213,7 @@ func page(c *call, s view.Selection, use func(*view.Entry) (keep bool, err error
 	}
 	head, looked, last, more := c.world.Local.Head().ID, 0, journal.Seq(0), false
 	room := c.room()
-	for x, err := range c.world.Look(c.Context(), &s) {
+	for x, err := range c.world.Candidates(c.Context(), &s) {
 		if err == nil {
 			err = c.Context().Err()
 		}

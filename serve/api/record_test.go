@@ -16,7 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// toldRecord is the part of a Told that can be parsed again.
+// toldRecord is the part of a RecordView that can be parsed again.
 type toldRecord struct {
 	ID    journal.Seq  `json:"id"`
 	Kind  journal.Kind `json:"kind"`

@@ -32,7 +32,7 @@ events:
 routing:
   - {event: tick, reducer: tally, key: '"a"'}
 `), 0o600))
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, with))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, with))
 	w, err := local.Open(dir, with)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = w.Close() })

@@ -13,12 +13,12 @@ import (
 
 // Search is what a text may mean in a world.
 type Search struct {
-	Schema  string        `json:"schema"`
-	Record  *view.Told    `json:"record"` // the moment of that name: #12, t7, a time, a snapshot; null: there is none
-	Cells   []string      `json:"cells"`  // that have it in their names; an operator stands in the place of a cell
-	Names   []string      `json:"names"`  // likewise, of events, timers, tags, snapshots and kinds of effects
-	Intents []FoundIntent `json:"intents"`
-	More    bool          `json:"more"` // there are others
+	Schema  string           `json:"schema"`
+	Record  *view.RecordView `json:"record"` // the moment of that name: #12, t7, a time, a snapshot; null: there is none
+	Cells   []string         `json:"cells"`  // that have it in their names; an operator stands in the place of a cell
+	Names   []string         `json:"names"`  // likewise, of events, timers, tags, snapshots and kinds of effects
+	Intents []FoundIntent    `json:"intents"`
+	More    bool             `json:"more"` // there are others
 }
 
 // FoundIntent is an intent whose key begins with what was looked for.
@@ -57,7 +57,7 @@ func search(c *call) error {
 		if err != nil {
 			return err
 		}
-		told, err := c.world.Told(e)
+		told, err := c.world.View(e)
 		if err != nil {
 			return err
 		}

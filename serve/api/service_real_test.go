@@ -43,7 +43,7 @@ func TestAServedRealWorldGoesByTheWallClock(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, changed, 0o600))
 	clock := worldtest.NewClock(time.Date(2026, 1, 1, 0, 1, 40, 0, time.UTC))
 	opts := local.Options{Clock: clock}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, opts))
 	secret, hash := api.NewToken()
 	tokens, err := api.ParseTokens([]byte("ada read,submit " + hash + " *\n"))
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func newStage(t *testing.T, replace ...string) *stage {
 	}
 	text = []byte(strings.NewReplacer(replace...).Replace(string(text)))
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	require.NoError(t, local.Create(s.dir, local.Birth{}, s.options(nil)))
+	require.NoError(t, local.Create(s.dir, local.CreateOptions{}, s.options(nil)))
 	s.provider = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		s.paid.Add(1)

@@ -188,7 +188,7 @@ func asking(t *testing.T, direct string, n int) {
 	loaded, err := local.Load(filepath.Join(dir, local.ManifestFile), opts)
 	require.NoError(t, err)
 	for i := range n {
-		require.NoError(t, s.Create(t.Context(), fmt.Sprintf("w%d", i), loaded, local.Birth{}, opts))
+		require.NoError(t, s.Create(t.Context(), fmt.Sprintf("w%d", i), loaded, local.CreateOptions{}, opts))
 	}
 }
 

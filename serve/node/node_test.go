@@ -141,7 +141,7 @@ func createAs(t *testing.T, url, prefix string, n int) string {
 	require.NoError(t, err)
 	for i := range n {
 		id := fmt.Sprint(prefix, i)
-		require.NoError(t, s.Create(t.Context(), id, loaded, local.Birth{}, options()))
+		require.NoError(t, s.Create(t.Context(), id, loaded, local.CreateOptions{}, options()))
 		w, err := s.World(id)
 		require.NoError(t, err)
 		lw, err := local.Open(w.Dir, w.In(options()))

@@ -57,7 +57,7 @@ func (n *Node) holds(id string) *api.Running {
 	return n.has[id]
 }
 
-// list returns at most so many worlds of the store after an id; see api.Elsewhere.
+// list returns at most so many worlds of the store after an id; see api.Stores.
 func (n *Node) list(ctx context.Context, after string, only []string, most int) ([]api.Stored, error) {
 	var out []api.Stored
 	for {

@@ -110,7 +110,7 @@ func create(t *testing.T) (dir string) {
 	require.NoError(t, err)
 	text = bytes.Replace(text, []byte("policies:\n"), []byte("policies:\n  - {name: ask, when: 'intent.kind == \"tool.b\"', decide: require_approval}\n"), 1)
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, local.Options{}))
 	return dir
 }
 

@@ -128,7 +128,7 @@ func (m making) killed(t *testing.T, n int64, after bool) (asked int64) {
 func (m making) exported(t *testing.T, s *shared.Store, id string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := local.Look(m.in(t, s, id))
+	w, err := local.OpenReadOnly(m.in(t, s, id))
 	require.NoError(t, err)
 	require.NoError(t, w.Export(&out, local.JSONLines, nil))
 	require.NoError(t, w.Close())
@@ -147,7 +147,7 @@ func (m making) lives(t *testing.T, s *shared.Store) bool {
 	if is.State == journal.Live {
 		return true
 	}
-	_, err = local.Look(m.in(t, s, m.ID))
+	_, err = local.OpenReadOnly(m.in(t, s, m.ID))
 	var refused *pglog.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Contains(t, []pglog.State{pglog.NoWorld, pglog.WorldMade}, refused.State)
@@ -181,7 +181,7 @@ func TestKilledForksAndRestoresLeaveOneWorldOrNone(t *testing.T) {
 	s := open(t, url, shared.Options{Take: true})
 	loaded := noted(t)
 	for _, id := range []string{"town", "lost"} {
-		require.NoError(t, s.Create(t.Context(), id, loaded, local.Birth{}, sealedOptions()))
+		require.NoError(t, s.Create(t.Context(), id, loaded, local.CreateOptions{}, sealedOptions()))
 		lw, err := local.Open(making{}.in(t, s, id))
 		require.NoError(t, err)
 		for n := range 20 {

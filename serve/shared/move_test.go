@@ -43,7 +43,7 @@ func TestAWorldMovesBetweenStores(t *testing.T) {
 	}
 	for _, interrupted := range []string{"never", "when it was out", "when it was in"} {
 		id := "w-" + interrupted[len(interrupted)-2:]
-		require.NoError(t, from.Create(t.Context(), id, loaded, local.Birth{}, opts))
+		require.NoError(t, from.Create(t.Context(), id, loaded, local.CreateOptions{}, opts))
 		was := live()
 		told := func() string {
 			for w, err := range from.List(t.Context()) {

@@ -72,7 +72,7 @@ func BenchmarkNodes(b *testing.B) {
 	loaded, err := local.Load(filepath.Join("..", "..", "examples", "counter", local.ManifestFile), opts)
 	require.NoError(b, err)
 	for i := range worlds {
-		require.NoError(b, maker.Create(b.Context(), fmt.Sprint("w", i), loaded, local.Birth{}, opts))
+		require.NoError(b, maker.Create(b.Context(), fmt.Sprint("w", i), loaded, local.CreateOptions{}, opts))
 	}
 	maker.Close()
 	for _, nodes := range []int{1, 2, 1, 2} {

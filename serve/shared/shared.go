@@ -224,8 +224,8 @@ const movingDir = "moving"
 var errSameStore = errors.New("the world is to move into the store that it lies in")
 
 // elsewhere is the store to a world that moves.
-func (s *Store) elsewhere(c pglog.Claim) local.Elsewhere {
-	return local.Elsewhere{Where: "store " + s.ID(), Sealing: s.sealing, Log: func(id string, key []byte) (journal.Movable, error) {
+func (s *Store) elsewhere(c pglog.Claim) local.OtherStore {
+	return local.OtherStore{Where: "store " + s.ID(), Sealing: s.sealing, Log: func(id string, key []byte) (journal.Movable, error) {
 		claim := c
 		claim.Key = key
 		return s.Store.World(id, claim), nil
@@ -235,7 +235,7 @@ func (s *Store) elsewhere(c pglog.Claim) local.Elsewhere {
 // Create makes a world of a world.yaml that was read; opts has the passphrase that its keyring is
 // sealed with. After a crash or an error it is not there, and may be made again: what is left of it
 // is nobody's once this process has been gone for as long as its lease.
-func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b local.Birth, opts local.Options) (err error) {
+func (s *Store) Create(ctx context.Context, id string, loaded *source.Loaded, b local.CreateOptions, opts local.Options) (err error) {
 	if err := local.CheckID(id); err != nil {
 		return err
 	}

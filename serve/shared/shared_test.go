@@ -41,7 +41,7 @@ func TestAWorldThatWasBegunIsMadeAgain(t *testing.T) {
 	opts := local.Options{Passphrase: func() ([]byte, error) { return []byte("open"), nil }}
 	loaded, err := local.Load(filepath.Join("..", "..", "examples", "counter", local.ManifestFile), opts)
 	require.NoError(t, err)
-	birth := local.Birth{}
+	birth := local.CreateOptions{}
 	var refused *pglog.RefusedError
 	require.ErrorAs(t, s.Create(t.Context(), "w", loaded, birth, opts), &refused)
 	require.Equal(t, pglog.WorldMade, refused.State)
@@ -76,7 +76,7 @@ func TestARestoreBesideAMoveOut(t *testing.T) {
 	url := pgtest.URL(t)
 	require.NoError(t, pglog.Init(t.Context(), url))
 	s, backup := open(t, url, shared.Options{}), filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, s.Create(t.Context(), "w", noted(t), local.Birth{}, sealedOptions()))
+	require.NoError(t, s.Create(t.Context(), "w", noted(t), local.CreateOptions{}, sealedOptions()))
 	lw, err := local.Open(making{}.in(t, s, "w"))
 	require.NoError(t, err)
 	_, err = lw.Backup(backup)

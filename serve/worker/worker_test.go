@@ -136,7 +136,7 @@ func serve(t *testing.T, opts local.Options) *served {
 	for name, text := range map[string]string{local.ManifestFile: worldtest.Caller("calling", callingEffect), "caller.star": callingReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(s.dir, local.Birth{ID: "w"}, s.opts))
+	require.NoError(t, local.Create(s.dir, local.CreateOptions{ID: "w"}, s.opts))
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inner := s.inner.Load()
 		if inner == nil {

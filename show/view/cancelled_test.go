@@ -106,7 +106,7 @@ def reduce(ctx, state, event):
 	}
 	o := new(outside)
 	opts := local.Options{Adapters: map[string]host.Factory{"outside": func(host.Setup) (host.Adapter, error) { return o, nil }}}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, opts))
 	var err error
 	o.lw, err = local.Open(dir, opts)
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestWhatIsAcceptedAndWhatIsAskedIsToldSo(t *testing.T) {
 		for e, err := range j.Concerning(cell, 0) {
 			require.NoError(t, err)
 			if e.Kind == journal.KindFinished {
-				told, err := j.Told(e)
+				told, err := j.View(e)
 				require.NoError(t, err)
 				require.Equal(t, c.how, told.How)
 			}

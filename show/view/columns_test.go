@@ -40,7 +40,7 @@ func requireColumns(t *testing.T, x *columns.Index, j view.Journal) map[journal.
 	kinds := make(map[journal.Kind]int)
 	for e, err := range j.Scan(0) {
 		require.NoError(t, err)
-		told, err := j.Told(e)
+		told, err := j.View(e)
 		require.NoError(t, err)
 		what := string(told.Kind)
 		if told.How != "" {
@@ -83,7 +83,7 @@ func TestColumnsAreThoseOfTheRecordsOnEveryTemplate(t *testing.T) {
 			dir := t.TempDir()
 			require.NoError(t, examples.Copy(name, dir))
 			options := local.Options{Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New}}
-			require.NoError(t, local.Create(dir, local.Birth{ID: name}, options))
+			require.NoError(t, local.Create(dir, local.CreateOptions{ID: name}, options))
 			lw, err := local.Open(dir, options)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, lw.Close()) }()
@@ -167,7 +167,7 @@ func lived(t *testing.T) *bots {
 	require.NoError(t, err)
 	changed := strings.Replace(string(text), "policies:\n", "policies:\n  - {name: ask, when: 'intent.kind == \"tool.b\"', decide: require_approval}\n", 1)
 	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
-	require.NoError(t, local.Create(b.dir, local.Birth{ID: "w"}, local.Options{}))
+	require.NoError(t, local.Create(b.dir, local.CreateOptions{ID: "w"}, local.Options{}))
 	b.open()
 	t.Cleanup(func() { _ = b.lw.Close() })
 	b.tell("a", map[string]any{"effect": "tool.a", "param": "x"}, map[string]any{"effect": "tool.bad"}, map[string]any{"emit": "ping", "to": "b"}, map[string]any{"timer": 2})

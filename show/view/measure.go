@@ -94,7 +94,7 @@ func (j Journal) Measure(ctx context.Context, s *Measuring) iter.Seq2[Measured, 
 		}
 		columns := s.Set.Columns()
 		done, over := 0, false
-		err = j.Local.Along(ctx, at, s.Memory, func(record journal.Seq, m *world.Moment) error {
+		err = j.Local.ReplayAt(ctx, at, s.Memory, func(record journal.Seq, m *world.Moment) error {
 			tick := stops[done].tick
 			done++
 			row, err := s.Set.Eval(m, tick)

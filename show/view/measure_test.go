@@ -84,7 +84,7 @@ func TestAMeasureIsTheSameWhereverItIsTaken(t *testing.T) {
 	require.NoError(t, err)
 	inMemory, err := memory.New(loaded.Manifest, loaded.Contents, memory.Options{ID: "w"})
 	require.NoError(t, err)
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, local.Options{}))
 	lw, err := local.Open(dir, local.Options{Checkpoint: 100, Memory: 1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lw.Close()) }()
@@ -150,7 +150,7 @@ func TestAPageOfCellsEndsWhereStatesAreLong(t *testing.T) {
 	for name, text := range map[string]string{"world.yaml": tradersYAML, "agent.star": traders} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w"}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w"}, local.Options{}))
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lw.Close()) }()

@@ -22,7 +22,7 @@ func Headline(of string, r *governance.Report, m *Migration) string {
 			text += "; applied now, it migrates " + Count(m.Cells, "cell", "")
 		}
 		if m.stops() {
-			text += "; " + Opening(&m.Open, true)
+			text += "; " + OpenIntents(&m.Open, true)
 		}
 		if m.Moved > 0 {
 			text += "; applied now, it changes the due time of " + Count(m.Moved, "timer", "") + ", as each keeps its tick"

@@ -87,7 +87,7 @@ func (j Journal) foresee(ctx context.Context, a *Proposal) error {
 		if err != nil {
 			return err
 		}
-		p, err := j.Local.Foresee(ctx, next, nil)
+		p, err := j.Local.PreviewApply(ctx, next, nil)
 		a.Migration = migrationOf(p, err)
 		if err == nil {
 			err, x.Migrated = p.Refused, int(p.Cells)
@@ -118,7 +118,7 @@ func (j Journal) compare(a *Proposal) error {
 	if a.Code, err = CodeDiff(base, candidate, content, content); err != nil {
 		return err
 	}
-	unmeant, err := world.Unmeant(candidate, content)
+	unmeant, err := world.Warnings(candidate, content)
 	for i := range unmeant {
 		a.Warnings = append(a.Warnings, unmeant[i].String())
 	}

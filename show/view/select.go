@@ -119,20 +119,20 @@ func (j Journal) Part(from, to string) (first, last journal.Seq, err error) {
 	return s.Span(j)
 }
 
-// Looked is a record that was looked at for a selection.
-type Looked struct {
+// Candidate is a record that was looked at for a selection.
+type Candidate struct {
 	ID    journal.Seq
 	Entry *Entry // nil: it is not wanted
 }
 
-// Look yields, in order, the records that have to be looked at to find those of a
+// Candidates yields, in order, the records that have to be looked at to find those of a
 // selection: of the journal the range, or what the index names of the cell or of the
 // cells of the cause, for as long as ctx lets it. Last does not count.
-func (j Journal) Look(ctx context.Context, s *Selection) iter.Seq2[Looked, error] {
-	return func(yield func(Looked, error) bool) {
+func (j Journal) Candidates(ctx context.Context, s *Selection) iter.Seq2[Candidate, error] {
+	return func(yield func(Candidate, error) bool) {
 		from, to, err := s.Span(j)
 		if err != nil {
-			yield(Looked{}, err)
+			yield(Candidate{}, err)
 			return
 		}
 		if from > to {
@@ -157,7 +157,7 @@ func (j Journal) Look(ctx context.Context, s *Selection) iter.Seq2[Looked, error
 }
 
 // looks is Look from a record on, or from before.
-func (j Journal) looks(ctx context.Context, s *Selection, from journal.Seq) iter.Seq2[Looked, error] {
+func (j Journal) looks(ctx context.Context, s *Selection, from journal.Seq) iter.Seq2[Candidate, error] {
 	entries := j.OfCell(s.Cell, from-1)
 	switch {
 	case s.CausedBy != 0:
@@ -165,17 +165,17 @@ func (j Journal) looks(ctx context.Context, s *Selection, from journal.Seq) iter
 	case s.Cell == "":
 		return j.scanned(s, from)
 	}
-	return each(entries, func(e *Entry) (Looked, bool, error) {
+	return each(entries, func(e *Entry) (Candidate, bool, error) {
 		if !Among(s.Kinds, e.Kind) {
-			return Looked{ID: e.ID}, true, nil
+			return Candidate{ID: e.ID}, true, nil
 		}
-		return Looked{ID: e.ID, Entry: e}, true, nil
+		return Candidate{ID: e.ID, Entry: e}, true, nil
 	})
 }
 
 // scanned reads what is wanted of every record from one on.
-func (j Journal) scanned(s *Selection, from journal.Seq) iter.Seq2[Looked, error] {
-	return each(j.Local.Scan(from-1), func(r journal.Scanned) (x Looked, keep bool, err error) {
+func (j Journal) scanned(s *Selection, from journal.Seq) iter.Seq2[Candidate, error] {
+	return each(j.Local.Scan(from-1), func(r journal.Scanned) (x Candidate, keep bool, err error) {
 		x.ID = r.ID
 		if err = r.Err; err == nil && Among(s.Kinds, r.Record.Kind) {
 			x.Entry, err = j.Load(r.Record, r.Bytes)
@@ -188,7 +188,7 @@ func (j Journal) scanned(s *Selection, from journal.Seq) iter.Seq2[Looked, error
 func (j Journal) Select(ctx context.Context, s *Selection) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		var kept []*Entry // the last ones
-		for x, err := range j.Look(ctx, s) {
+		for x, err := range j.Candidates(ctx, s) {
 			switch {
 			case err != nil:
 				yield(nil, err)

@@ -35,7 +35,7 @@ type Migration struct {
 // Migration returns what an apply of a manifest would make of the states of cells now.
 // contents are those that it names and the world may not hold.
 func (j Journal) Migration(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte) *Migration {
-	return migrationOf(j.Local.Foresee(ctx, next, contents))
+	return migrationOf(j.Local.PreviewApply(ctx, next, contents))
 }
 
 func migrationOf(p *world.Preview, err error) *Migration {

@@ -58,7 +58,7 @@ func (r *run) world(dir, manifest, star string, opts local.Options) *local.World
 	r.must(os.MkdirAll(dir, 0o755))
 	r.must(os.WriteFile(filepath.Join(dir, local.ManifestFile), []byte(manifest), 0o600))
 	r.must(os.WriteFile(filepath.Join(dir, starFile), []byte(star), 0o600))
-	r.must(local.Create(dir, local.Birth{ID: "bench"}, opts))
+	r.must(local.Create(dir, local.CreateOptions{ID: "bench"}, opts))
 	return r.open(dir, opts)
 }
 

@@ -110,7 +110,7 @@ func changing(t *testing.T, p *probes) string {
 	for name, text := range map[string]string{"world.yaml": worldtest.Caller("changing", "tool.a: {adapter: probe, config: {name: first}}"), "caller.star": changingReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "changing", Keyring: ring(t, "changing", 1)}, p.options("probe")))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "changing", Keyring: ring(t, "changing", 1)}, p.options("probe")))
 	return dir
 }
 
@@ -279,7 +279,7 @@ func TestAppliedDenyEndsWhatTheHostHasNotBegun(t *testing.T) {
 	denies := *performedBy(t, w, "probe", "first", "tool.a")
 	denies.Policies = []manifest.Policy{{Name: "none", When: "true", Decide: "deny"}}
 	n := approve(t, w, &denies)
-	f, err := w.Foresee(t.Context(), &denies, nil)
+	f, err := w.PreviewApply(t.Context(), &denies, nil)
 	require.NoError(t, err)
 	require.Equal(t, []uint64{4, 4, 1, 4}, []uint64{f.Open.Open, f.Open.Queued, f.Open.UnderWay, f.Open.Denied})
 	applied := make(chan error, 1)
@@ -343,7 +343,7 @@ func TestWhatAProcessBeforeHasGivenBackIsNotBegun(t *testing.T) {
 	w = openWith(t, dir, opts)
 	denies := *performedBy(t, w, "probe", "first", "tool.a")
 	denies.Policies = []manifest.Policy{{Name: "none", When: "true", Decide: "deny"}}
-	f, err := w.Foresee(t.Context(), &denies, nil)
+	f, err := w.PreviewApply(t.Context(), &denies, nil)
 	require.NoError(t, err)
 	require.Equal(t, []uint64{4, 4}, []uint64{f.Open.Queued, f.Open.Denied})
 	require.NoError(t, w.Close())

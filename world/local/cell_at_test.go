@@ -127,7 +127,7 @@ func BenchmarkCellAt(b *testing.B) {
 func tallies(t testing.TB) *local.World {
 	t.Helper()
 	dir, opts := tallyDir(t)
-	require.NoError(t, local.Create(dir, local.Birth{ID: "tallies"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "tallies"}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })

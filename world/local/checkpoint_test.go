@@ -109,7 +109,7 @@ func signing(t *testing.T, every string) string {
 	require.NoError(t, err)
 	yaml = append(yaml, "\ndefaults: {checkpoint_every: "+every+"}\n"...)
 	require.NoError(t, os.WriteFile(path, yaml, 0o600))
-	require.NoError(t, local.Create(dir, local.Birth{ID: "test", Keyring: ring(t, "test", 1)}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "test", Keyring: ring(t, "test", 1)}, local.Options{}))
 	return dir
 }
 

@@ -36,7 +36,7 @@ func adapted(t *testing.T, effect, name string, adapter host.Adapter) *local.Wor
 	opts := local.Options{Adapters: map[string]host.Factory{
 		name: func(host.Setup) (host.Adapter, error) { return adapter, nil },
 	}}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "test", Keyring: ring(t, "test", 1)}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "test", Keyring: ring(t, "test", 1)}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	return w

@@ -26,9 +26,9 @@ var (
 	ErrBadID  = fmt.Errorf("not an id for a world: want 1 to %d letters, digits, '-', '_' or '.', and neither '-' nor '.' first", maxIDBytes)
 )
 
-// Birth says what a new world gets besides its world.yaml. The zero value gives
+// CreateOptions says what a new world gets besides its world.yaml. The zero value gives
 // it a random id, the manifest's seed and a new keyring.
-type Birth struct {
+type CreateOptions struct {
 	ID      string // 1 to 64 letters, digits, '-', '_' or '.', and neither '-' nor '.' first
 	Seed    *uint64
 	Keyring []byte // the content of a keyring file made for the same id
@@ -37,7 +37,7 @@ type Birth struct {
 
 // Create makes a world of the world.yaml in a directory. Either the world is
 // there afterwards, or the directory is as it was.
-func Create(dir string, b Birth, opts Options) error {
+func Create(dir string, b CreateOptions, opts Options) error {
 	loaded, err := load(filepath.Join(dir, ManifestFile), opts)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func Create(dir string, b Birth, opts Options) error {
 }
 
 // CreateOf is Create of what was read already, in a directory that need not have it.
-func CreateOf(loaded *source.Loaded, dir string, b Birth, opts Options) error {
+func CreateOf(loaded *source.Loaded, dir string, b CreateOptions, opts Options) error {
 	r, err := b.keyring(opts)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func CreateOf(loaded *source.Loaded, dir string, b Birth, opts Options) error {
 // CreateNew makes a world of files, world.yaml among them, in a directory that is
 // empty or not there, and lets begin use it. After a crash or an error the world is
 // not there, with nothing of what begin did.
-func CreateNew(dir string, files map[string][]byte, b Birth, opts Options, begin func(*World) error) error {
+func CreateNew(dir string, files map[string][]byte, b CreateOptions, opts Options, begin func(*World) error) error {
 	return whole(dir, dir, func(making string) error {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			at := filepath.Join(making, filepath.FromSlash(name))
@@ -93,7 +93,7 @@ func CreateNew(dir string, files map[string][]byte, b Birth, opts Options, begin
 // CreateCopy makes a world of what was read in a directory that is empty or not there, with
 // the files that a world in another directory has beside .world, and lets begin use it. After
 // a crash or an error there is no directory.
-func CreateCopy(loaded *source.Loaded, from, dir string, b Birth, opts Options, begin func(*World) error) error {
+func CreateCopy(loaded *source.Loaded, from, dir string, b CreateOptions, opts Options, begin func(*World) error) error {
 	return whole(dir, from, func(making string) error {
 		if err := copyFiles(making, from); err != nil {
 			return err
@@ -220,7 +220,7 @@ func buildIn(making string, keyring ring, opts Options, fill func(hidden string,
 	return err
 }
 
-func (b Birth) keyring(opts Options) (ring, error) {
+func (b CreateOptions) keyring(opts Options) (ring, error) {
 	r, err := b.ownKeyring(opts)
 	if err != nil || !b.Sealed || r.passphrase != nil {
 		return r, err
@@ -233,7 +233,7 @@ func (b Birth) keyring(opts Options) (ring, error) {
 	return r, err
 }
 
-func (b Birth) ownKeyring(opts Options) (ring, error) {
+func (b CreateOptions) ownKeyring(opts Options) (ring, error) {
 	if b.Keyring != nil {
 		r, err := decodeKeyring(b.Keyring, opts)
 		if err != nil {

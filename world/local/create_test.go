@@ -26,7 +26,7 @@ func TestCreateMakesAWorldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 	before := tree(t, dir)
-	require.ErrorIs(t, local.Create(dir, local.Birth{}, local.Options{}), local.ErrExists)
+	require.ErrorIs(t, local.Create(dir, local.CreateOptions{}, local.Options{}), local.ErrExists)
 	require.Equal(t, before, tree(t, dir))
 }
 
@@ -40,16 +40,16 @@ func TestCreateThatFailsLeavesTheDirectoryAsItWas(t *testing.T) {
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		prepare func(dir string) error
-		birth   local.Birth
+		birth   local.CreateOptions
 		opts    local.Options
 		want    error // nil: any
 	}{
 		"no world.yaml":  {prepare: func(dir string) error { return os.Remove(filepath.Join(dir, "world.yaml")) }, want: fs.ErrNotExist},
-		"a bad id":       {birth: local.Birth{ID: "no spaces please"}},
-		"a long id":      {birth: local.Birth{ID: string(make([]byte, 65))}},
-		"another's keys": {birth: local.Birth{ID: "test", Keyring: ring(t, "other", 1)}},
-		"no keyring":     {birth: local.Birth{Keyring: []byte("keys")}},
-		"empty keyring":  {birth: local.Birth{Keyring: empty}, want: local.ErrNoKeys},
+		"a bad id":       {birth: local.CreateOptions{ID: "no spaces please"}},
+		"a long id":      {birth: local.CreateOptions{ID: string(make([]byte, 65))}},
+		"another's keys": {birth: local.CreateOptions{ID: "test", Keyring: ring(t, "other", 1)}},
+		"no keyring":     {birth: local.CreateOptions{Keyring: []byte("keys")}},
+		"empty keyring":  {birth: local.CreateOptions{Keyring: empty}, want: local.ErrNoKeys},
 		"a host that cannot be made, when the journal has begun": {
 			opts: local.Options{Adapters: map[string]host.Factory{
 				"stub": func(host.Setup) (host.Adapter, error) {
@@ -86,7 +86,7 @@ func TestCreateThatFailsLeavesTheDirectoryAsItWas(t *testing.T) {
 func TestFaultsOfTheSourceComeAllAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "world.yaml"), []byte("world: 7\nversion: x\nfoo: 1\n"), 0o600))
-	for _, err := range []error{local.Create(dir, local.Birth{}, local.Options{}), validate(dir)} {
+	for _, err := range []error{local.Create(dir, local.CreateOptions{}, local.Options{}), validate(dir)} {
 		var faults *source.Error
 		require.ErrorAs(t, err, &faults)
 		require.Greater(t, len(faults.Faults), 1)
@@ -106,7 +106,7 @@ func TestLeftoversOfAKilledCreateAreHarmless(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(left, "keyring"), []byte("half"), 0o600))
 	_, err := local.Open(dir, local.Options{})
 	require.ErrorIs(t, err, local.ErrNoWorld)
-	require.NoError(t, local.Create(dir, local.Birth{}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{}, local.Options{}))
 	require.NoError(t, open(t, dir).Close())
 }
 
@@ -117,7 +117,7 @@ func TestOnlyOneOfManyCreatesWins(t *testing.T) {
 	errs := make([]error, callers)
 	var group sync.WaitGroup
 	for i := range callers {
-		group.Go(func() { errs[i] = local.Create(dir, local.Birth{}, local.Options{}) })
+		group.Go(func() { errs[i] = local.Create(dir, local.CreateOptions{}, local.Options{}) })
 	}
 	group.Wait()
 	won := 0
@@ -140,7 +140,7 @@ func TestBirthDecidesIDAndSeed(t *testing.T) {
 	dirs := []string{files(t), files(t)}
 	heads := make([]any, 2)
 	for i, dir := range dirs {
-		require.NoError(t, local.Create(dir, local.Birth{ID: "twin", Seed: &seed, Keyring: ring(t, "twin", 3)}, local.Options{}))
+		require.NoError(t, local.Create(dir, local.CreateOptions{ID: "twin", Seed: &seed, Keyring: ring(t, "twin", 3)}, local.Options{}))
 		w := open(t, dir)
 		require.Equal(t, "twin", w.Status().ID)
 		live(t, w)
@@ -191,7 +191,7 @@ func TestAKeyringThatCannotBeUsedIsNamed(t *testing.T) {
 
 func TestABadIDIsRefused(t *testing.T) {
 	for _, id := range []string{"no spaces", "a/b", "\n", string(make([]byte, 65))} {
-		require.ErrorIs(t, local.Create(files(t), local.Birth{ID: id}, local.Options{}), local.ErrBadID, id)
+		require.ErrorIs(t, local.Create(files(t), local.CreateOptions{ID: id}, local.Options{}), local.ErrBadID, id)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestLeftoversOfKilledCreatesAreSweptUnlessAtWork(t *testing.T) {
 	require.NoError(t, os.Mkdir(dead, 0o700))
 	s, err := store.Create(alive, store.Options{})
 	require.NoError(t, err)
-	require.NoError(t, local.Create(dir, local.Birth{}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{}, local.Options{}))
 	require.NoDirExists(t, dead)
 	require.DirExists(t, alive)
 	require.NoError(t, s.Close())

@@ -52,7 +52,7 @@ func ExampleWorld_Propose() {
 	for name, text := range map[string]string{"world.yaml": shopManifest, "till.star": shopTill, "bank.star": shopBank} {
 		check(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	check(local.Create(dir, local.Birth{}, local.Options{}))
+	check(local.Create(dir, local.CreateOptions{}, local.Options{}))
 	w, err := local.Open(dir, local.Options{})
 	check(err)
 	for _, refund := range []map[string]any{{"who": "ada", "amount": 20}, {"who": "eve", "amount": 2000}} {

@@ -23,7 +23,7 @@ func Example() {
 	ctx := context.Background()
 	dir := copied("counter")
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
-	check(local.Create(dir, local.Birth{}, local.Options{}))
+	check(local.Create(dir, local.CreateOptions{}, local.Options{}))
 
 	w, err := local.Open(dir, local.Options{})
 	check(err)
@@ -99,7 +99,7 @@ func copied(example string) string {
 // counter returns the world of Example, after its first event, and its directory.
 func counter(ctx context.Context) (string, *local.World) {
 	dir := copied("counter")
-	check(local.Create(dir, local.Birth{}, local.Options{}))
+	check(local.Create(dir, local.CreateOptions{}, local.Options{}))
 	w, err := local.Open(dir, local.Options{})
 	check(err)
 	add(ctx, w, 2)

@@ -63,7 +63,7 @@ func alive(t *testing.T, opts local.Options, begun <-chan string) *local.World {
 	yaml := strings.ReplaceAll(string(text), "{adapter: stub, config: {script: answers.star}}", "{adapter: line, retry: {attempts: 2, backoff: 1ns}}")
 	yaml = strings.Replace(yaml, "policies:\n", "policies:\n  - {name: ask, when: 'intent.kind == \"tool.b\"', decide: require_approval}\n", 1)
 	require.NoError(t, os.WriteFile(path, []byte(yaml), 0o600))
-	require.NoError(t, local.Create(dir, local.Birth{ID: "test", Keyring: ring(t, "test", 1)}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "test", Keyring: ring(t, "test", 1)}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	ask := func(kind, param string) map[string]any { return map[string]any{"effect": kind, "param": param} }

@@ -87,7 +87,7 @@ func (lw *World) forkBy(f ForkOptions, makeAt func(ring, journal.Seq, ForkOption
 	defer lw.still.Unlock()
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	keys, err := Birth{ID: f.ID}.keyring(lw.opts)
+	keys, err := CreateOptions{ID: f.ID}.keyring(lw.opts)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func TestForkBesideStruckAnywhere(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "shop"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "shop"}, opts))
 	w := openPaying(t, dir, opts)
 	defer func() { require.NoError(t, w.Close()) }()
 	pay(t, w, "ada", "tea")

@@ -37,7 +37,7 @@ var copyings = map[string]func(lw *World, to string) error{
 	},
 	"the fork is made and not named": func(lw *World, to string) error {
 		return whole(to, lw.dir, func(making string) error {
-			keys, err := Birth{ID: "child"}.keyring(lw.opts)
+			keys, err := CreateOptions{ID: "child"}.keyring(lw.opts)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ var copyings = map[string]func(lw *World, to string) error{
 			}
 			files[name] = data
 		}
-		return CreateNew(to, files, Birth{}, Options{}, func(*World) error { return dieCopying(nil) })
+		return CreateNew(to, files, CreateOptions{}, Options{}, func(*World) error { return dieCopying(nil) })
 	},
 	"the backup's store is named": func(lw *World, to string) error {
 		_, err := lw.duplicate(to, dieCopying)
@@ -120,7 +120,7 @@ func TestKilledImportIsNamedAndCleared(t *testing.T) {
 			if err := os.CopyFS(to, os.DirFS("../worldtest/testdata/bots")); err != nil {
 				return err
 			}
-			return Create(to, Birth{}, Options{})
+			return Create(to, CreateOptions{}, Options{})
 		},
 		"a fork": func() error {
 			lw, err := Open(dir, Options{})
@@ -146,7 +146,7 @@ func TestKilledImportIsNamedAndCleared(t *testing.T) {
 			left, err = filepath.Glob(filepath.Join(to, newDir+"*"))
 			require.NoError(t, err)
 			require.Empty(t, left)
-			copied, err := Look(to, Options{})
+			copied, err := OpenReadOnly(to, Options{})
 			require.NoError(t, err)
 			require.NoError(t, copied.Close())
 			require.NoError(t, os.RemoveAll(to))

@@ -269,7 +269,7 @@ func forkOfCalls(t *testing.T, effects journal.ForkEffects, live ...string) (dir
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	opts = local.Options{Adapters: outside(dir, "")}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "calls"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "calls"}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	start := w.Status().Head.ID

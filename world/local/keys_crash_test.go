@@ -15,7 +15,7 @@ func made(t *testing.T) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../worldtest/testdata/bots")))
-	require.NoError(t, Create(dir, Birth{}, Options{}))
+	require.NoError(t, Create(dir, CreateOptions{}, Options{}))
 	return dir, filepath.Join(dir, hiddenDir, keyringFile)
 }
 

@@ -236,7 +236,7 @@ func TestImportWithASealedKeyringIsSealed(t *testing.T) {
 	proven(t, again, opensWith("open sesame"))
 
 	twin := files(t)
-	birth := local.Birth{ID: "test", Keyring: keyringOf(t, dir)}
+	birth := local.CreateOptions{ID: "test", Keyring: keyringOf(t, dir)}
 	require.ErrorIs(t, local.Create(twin, birth, local.Options{}), local.ErrSealed)
 	require.NoError(t, local.Create(twin, birth, opensWith("open sesame")))
 	require.True(t, receipt.Sealed(keyringOf(t, twin)))

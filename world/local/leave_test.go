@@ -72,7 +72,7 @@ def reduce(ctx, state, event):
 	opts = local.Options{Clock: clock, Adapters: map[string]host.Factory{
 		"doer": func(host.Setup) (host.Adapter, error) { return a, nil },
 	}}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "jobs", Keyring: ring(t, "jobs", 1)}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "jobs", Keyring: ring(t, "jobs", 1)}, opts))
 	w := openWith(t, dir, opts)
 	_, err := w.Submit(t.Context(), "begin", map[string]any{"who": "ada"})
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func shop(t *testing.T, p *till) *local.World {
 	for name, text := range map[string]string{local.ManifestFile: worldtest.Caller("shop", kindsWorld), "caller.star": asker} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "parent"}, p.options()))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "parent"}, p.options()))
 	return openPaying(t, dir, p.options())
 }
 

@@ -70,7 +70,7 @@ func paying(t *testing.T, p *till) *local.World {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "parent"}, p.options()))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "parent"}, p.options()))
 	return openPaying(t, dir, p.options())
 }
 

@@ -195,7 +195,7 @@ func look(dir string, opts Options) (*World, error) {
 		return nil, err
 	}
 	lw, err := hold(dir, opts, func(hidden string, opts store.Options) (*store.Store, error) {
-		return store.Look(hidden, filepath.Join(aside, "copy"), opts)
+		return store.OpenReadOnly(hidden, filepath.Join(aside, "copy"), opts)
 	})
 	if err != nil {
 		return nil, errors.Join(err, remove())
@@ -424,12 +424,12 @@ func (lw *World) Keys() *receipt.Keyring { return lw.keys }
 // HostStats counts what the world's host has done.
 func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 
-// Look opens the world in a directory to be read, in no other process meanwhile; where its
+// OpenReadOnly opens the world in a directory to be read, in no other process meanwhile; where its
 // journal lies in a log as it is now, whoever owns it. What would change it is refused with
 // ErrNoKeys; what a crash left half-done stays so; and a fork does not need the world whose
 // recordings answer its effects. Its keys sign proofs, bundles and checkpoints for others, which it
 // does not keep.
-func Look(dir string, opts Options) (*World, error) {
+func OpenReadOnly(dir string, opts Options) (*World, error) {
 	lw, err := look(dir, opts)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func files(t testing.TB) string {
 func create(t testing.TB) string {
 	t.Helper()
 	dir := files(t)
-	require.NoError(t, local.Create(dir, local.Birth{ID: "test", Keyring: ring(t, "test", 1)}, inLog(local.Options{})))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "test", Keyring: ring(t, "test", 1)}, inLog(local.Options{})))
 	return dir
 }
 

@@ -49,7 +49,7 @@ func shopInALog(t *testing.T, p *till, s *logtest.Server, ended chan<- struct{})
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "shop"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "shop"}, opts))
 	return openPaying(t, dir, opts)
 }
 

@@ -42,7 +42,7 @@ func inStore(t *testing.T) local.Options {
 // TestWorldInALogHasItsKeyringThere, sealed, so that nothing of its directory is needed.
 func TestWorldInALogHasItsKeyringThere(t *testing.T) {
 	dir, opts := files(t), inStore(t)
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w", Sealed: true}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w", Sealed: true}, opts))
 	lost := func() string {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, ".world")))
 		return dir
@@ -61,7 +61,7 @@ func TestWorldInALogHasItsKeyringThere(t *testing.T) {
 	require.Len(t, keys.Keys(), 2)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".world", "keyring"), before, 0o600)) // as another machine has it
 	for _, at := range []string{dir, lost()} {
-		look, err := local.Look(at, opts)
+		look, err := local.OpenReadOnly(at, opts)
 		require.NoError(t, err)
 		require.Greater(t, look.Status().Head.ID, head.ID)
 		require.NoError(t, look.Close())
@@ -87,11 +87,11 @@ func TestWorldInALogHasItsKeyringThere(t *testing.T) {
 func TestWorldIsNotMadeInALogWithoutAPassphrase(t *testing.T) {
 	dir, opts := files(t), inStore(t)
 	opts.Passphrase = nil
-	require.ErrorIs(t, local.Create(dir, local.Birth{ID: "w", Sealed: true}, opts), local.ErrNotSealed)
+	require.ErrorIs(t, local.Create(dir, local.CreateOptions{ID: "w", Sealed: true}, opts), local.ErrNotSealed)
 	none := errors.New("nobody is there")
 	opts.Passphrase = func() ([]byte, error) { return nil, none }
-	require.ErrorIs(t, local.Create(dir, local.Birth{ID: "w", Sealed: true}, opts), none)
-	_, err := local.Look(dir, opts)
+	require.ErrorIs(t, local.Create(dir, local.CreateOptions{ID: "w", Sealed: true}, opts), none)
+	_, err := local.OpenReadOnly(dir, opts)
 	var refused *pglog.RefusedError
 	require.ErrorAs(t, err, &refused)
 }
@@ -104,7 +104,7 @@ func (keyless) Keyring(context.Context) ([]byte, error) { return nil, journal.Er
 // TestAKeyringThatIsLostInALogIsMissed, and the world is not said to be missing.
 func TestAKeyringThatIsLostInALogIsMissed(t *testing.T) {
 	dir, opts := files(t), inStore(t)
-	require.NoError(t, local.Create(dir, local.Birth{ID: "w", Sealed: true}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w", Sealed: true}, opts))
 	log := opts.Log
 	opts.Log = func(key []byte) (journal.Log, error) {
 		l, err := log(key)
@@ -114,7 +114,7 @@ func TestAKeyringThatIsLostInALogIsMissed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".world")))
-	for _, err := range []error{errorOf(local.Open(dir, opts)), errorOf(local.Look(dir, opts)), errorOf(local.Verify(t.Context(), dir, opts, local.Verification{}))} {
+	for _, err := range []error{errorOf(local.Open(dir, opts)), errorOf(local.OpenReadOnly(dir, opts)), errorOf(local.Verify(t.Context(), dir, opts, local.Verification{}))} {
 		require.ErrorIs(t, err, journal.ErrNotFound, "as the log says it")
 		require.NotErrorIs(t, err, local.ErrNoWorld)
 	}

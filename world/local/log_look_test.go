@@ -76,7 +76,7 @@ func TestWorldInALogIsLookedAtWhileItsOwnerRuns(t *testing.T) {
 	require.Equal(t, w.Status().Head, last)
 	var own, looked bytes.Buffer
 	require.NoError(t, w.Export(&own, local.JSONLines, nil))
-	look, err := local.Look(elsewhere, inLog(local.Options{}))
+	look, err := local.OpenReadOnly(elsewhere, inLog(local.Options{}))
 	require.NoError(t, err)
 	require.Equal(t, cells(t, w), cells(t, look))
 	require.NoError(t, look.Export(&looked, local.JSONLines, nil))
@@ -99,7 +99,7 @@ func requireLooked(t *testing.T, dir string, last journal.Head) journal.Head {
 	r, err := local.Verify(t.Context(), dir, inLog(local.Options{}), local.Verification{Memory: 1})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
-	look, err := local.Look(dir, inLog(local.Options{}))
+	look, err := local.OpenReadOnly(dir, inLog(local.Options{}))
 	require.NoError(t, err)
 	head := look.Status().Head
 	require.GreaterOrEqual(t, head.ID, last.ID)
@@ -157,7 +157,7 @@ func TestEarlierRulesAreCopiedOutOfALog(t *testing.T) {
 	for name, text := range map[string]string{"world.yaml": worldtest.Caller("changing", "tool.a: {adapter: stub, config: {answers: answers.json}}"), "caller.star": changingReducer, "answers.json": `{"kind": "tool.a", "payload": 1}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "changing", Keyring: ring(t, "changing", 1)}, inLog(local.Options{})))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "changing", Keyring: ring(t, "changing", 1)}, inLog(local.Options{})))
 	w := open(t, dir)
 	later := []byte(changingReducer + "# and so on\n")
 	var next manifest.Manifest
@@ -181,7 +181,7 @@ func TestEarlierRulesAreCopiedOutOfALog(t *testing.T) {
 // requireEqualWorlds compares a world with the one in a directory, and returns their head.
 func requireEqualWorlds(t *testing.T, w *local.World, dir string) journal.Head {
 	t.Helper()
-	c, err := local.Look(dir, local.Options{})
+	c, err := local.OpenReadOnly(dir, local.Options{})
 	require.NoError(t, err)
 	require.Equal(t, w.Status().Head, c.Status().Head)
 	require.Equal(t, cells(t, w), cells(t, c))

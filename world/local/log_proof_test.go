@@ -19,7 +19,7 @@ func TestWhoLooksProvesAndKeepsNothing(t *testing.T) {
 	first, err := w.Checkpoint()
 	require.NoError(t, err)
 	live(t, w)
-	look, err := local.Look(dir, inLog(local.Options{}))
+	look, err := local.OpenReadOnly(dir, inLog(local.Options{}))
 	require.NoError(t, err)
 	require.True(t, look.Keys().CanSign())
 	signers, err := look.Signers()

@@ -201,7 +201,7 @@ func TestCopyOfAWorldMayLieElsewhere(t *testing.T) {
 	var s logtest.Server
 	dir, opts := files(t), local.Options{Copy: filepath.Join(t.TempDir(), "copy")}
 	opts.Log = func([]byte) (journal.Log, error) { return s.Log(), nil }
-	require.NoError(t, local.Create(dir, local.Birth{}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	live(t, w)
@@ -245,7 +245,7 @@ func TestWorldInALogBeginsItsEffectsThere(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "shop"}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "shop"}, opts))
 	w := openPaying(t, dir, opts)
 	pay(t, w, "ada", "tea")
 	require.NoError(t, w.Run(t.Context()))

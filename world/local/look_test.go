@@ -17,7 +17,7 @@ import (
 // TestLookedAtWorldStaysAsItIs while everything can be read.
 func TestLookedAtWorldStaysAsItIs(t *testing.T) {
 	dir, head := lived(t)
-	w, err := local.Look(dir, local.Options{})
+	w, err := local.OpenReadOnly(dir, local.Options{})
 	require.NoError(t, err)
 	_, err = w.Submit(context.Background(), "go", map[string]any{"to": "a"})
 	require.ErrorIs(t, err, local.ErrNoKeys)
@@ -48,7 +48,7 @@ func TestLookNeedsNoRecording(t *testing.T) {
 	_, err := parent.Fork(t.Context(), to, local.ForkOptions{Effects: journal.ForkRecorded, Actor: "ada"})
 	require.NoError(t, err)
 	for range 2 {
-		w, err := local.Look(to, local.Options{})
+		w, err := local.OpenReadOnly(to, local.Options{})
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 		if parent != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Elsewhere is where a world is moved into, or out of: some logs, a log a world.
-type Elsewhere struct {
+// OtherStore is where a world is moved into, or out of: some logs, a log a world.
+type OtherStore struct {
 	Log   func(id string, key []byte) (journal.Movable, error) // key as in Options
 	Where string                                               // as a person would be told, in one line and without a password
 	// Sealing is what keyrings share that lie there; nil: nothing.
@@ -27,7 +27,7 @@ type Elsewhere struct {
 }
 
 // world says where one of its worlds is.
-func (e Elsewhere) world(id string) string { return "world " + id + " of " + e.Where }
+func (e OtherStore) world(id string) string { return "world " + id + " of " + e.Where }
 
 // Moved says what MoveInto or MoveOut has moved.
 type Moved struct {
@@ -174,6 +174,6 @@ func Leaves(dir string, home journal.Standing) (bool, error) {
 func Forget(dir string) error { return discard(dir) }
 
 // Renamed is what a log remembers of a world that was moved away, when that has gone on to another place.
-func Renamed(left journal.Left, where Elsewhere, id string) string {
+func Renamed(left journal.Left, where OtherStore, id string) string {
 	return where.world(id) + copyMark + copyOf(left)
 }

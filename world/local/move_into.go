@@ -21,7 +21,7 @@ import (
 //
 // A log that the world was moved out of takes back the copy that it gave away, which goes on from there,
 // also by way of other logs. Beside anything else the world lives: *StaleError, unless that copy is lost.
-func MoveInto(ctx context.Context, dir string, opts Options, to Elsewhere) (*Moved, error) {
+func MoveInto(ctx context.Context, dir string, opts Options, to OtherStore) (*Moved, error) {
 	opts = opts.inDirectory()
 	opts.moving, opts.Sealing = to.Where, to.Sealing
 	lw, err := own(dir, opts)
@@ -194,7 +194,7 @@ func (lw *World) compareWith(log journal.Log) error {
 	}
 	opts := Options{Log: func([]byte) (journal.Log, error) { return log, nil }}
 	s, err := openStore(lw.hidden, lw.keys, opts, func(_ string, opts store.Options) (*store.Store, error) {
-		return store.Look(aside, filepath.Join(aside, "copy"), opts)
+		return store.OpenReadOnly(aside, filepath.Join(aside, "copy"), opts)
 	})
 	if err == nil {
 		err = errors.Join(sameJournal(lw.store, s), s.Close())

@@ -65,7 +65,7 @@ func (m movement) move(t *testing.T, wrap func(movable) journal.Movable) error {
 	defer s.Close()
 	opts := new(till).options()
 	opts.Passphrase = func() ([]byte, error) { return []byte("open sesame"), nil }
-	place := local.Elsewhere{Where: "a store", Log: func(id string, key []byte) (journal.Movable, error) {
+	place := local.OtherStore{Where: "a store", Log: func(id string, key []byte) (journal.Movable, error) {
 		return wrap(s.World(id, pglog.Claim{Key: key, Take: true, Made: m.To == ""})), nil
 	}}
 	if m.To == "" {

@@ -19,7 +19,7 @@ import (
 // then it ends in the log, and then it lives in the directory: at no moment in both. Whatever
 // interrupts it, the same again brings it to its end. What was permitted and not begun may have been
 // made, as the directory knows.
-func MoveOut(ctx context.Context, id, dir, to string, opts Options, from Elsewhere) (*Moved, error) {
+func MoveOut(ctx context.Context, id, dir, to string, opts Options, from OtherStore) (*Moved, error) {
 	m, err := readMark(to)
 	if err != nil {
 		return nil, err

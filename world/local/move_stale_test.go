@@ -79,7 +79,7 @@ func TestOnlyTheCopyThatWasMovedOutMovesBack(t *testing.T) {
 	_, err = local.MoveOut(t.Context(), "shop", rest, home, opts, place)
 	require.NoError(t, err)
 	remembered := standing(t, s.Log())
-	refused := func(dir string, place local.Elsewhere) *local.StaleError {
+	refused := func(dir string, place local.OtherStore) *local.StaleError {
 		_, err := local.MoveInto(t.Context(), dir, opts, place)
 		var stale *local.StaleError
 		require.ErrorAs(t, err, &stale)

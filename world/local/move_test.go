@@ -138,7 +138,7 @@ func movingShop(t *testing.T, p *till) string {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "shop"}, local.InDirectory(p.options())))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "shop"}, local.InDirectory(p.options())))
 	for n := range 22 {
 		w := openPaying(t, dir, p.options())
 		pay(t, w, "ada", fmt.Sprint("tea ", n, strings.Repeat("!", 6000*(n%2))))
@@ -185,8 +185,8 @@ func (c cutShort) Perform(ctx context.Context, _ host.Call) (host.Result, error)
 }
 
 // placeOf is a place in a log.
-func placeOf(open func() journal.Log, wrap func(movable) journal.Movable) local.Elsewhere {
-	return local.Elsewhere{Where: "postgres://db/worlds", Log: func(string, []byte) (journal.Movable, error) {
+func placeOf(open func() journal.Log, wrap func(movable) journal.Movable) local.OtherStore {
+	return local.OtherStore{Where: "postgres://db/worlds", Log: func(string, []byte) (journal.Movable, error) {
 		return wrap(open().(movable)), nil
 	}}
 }
@@ -211,7 +211,7 @@ func livesIn(dir string) bool {
 func exportedFrom(t *testing.T, dir string, opts local.Options) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := local.Look(dir, opts)
+	w, err := local.OpenReadOnly(dir, opts)
 	require.NoError(t, err)
 	require.NoError(t, w.Export(&out, local.JSONLines, nil))
 	require.NoError(t, w.Close())

@@ -20,7 +20,7 @@ import (
 func (lw *World) Propose(ctx context.Context, p world.Proposal) (id journal.Seq, n uint64, err error) {
 	lw.still.RLock()
 	defer lw.still.RUnlock()
-	if err := world.Vet(ctx, lw.View, &p); err != nil {
+	if err := world.Check(ctx, lw.View, &p); err != nil {
 		return 0, 0, err
 	}
 	err = lw.Update(func(w *world.World) error {
@@ -110,12 +110,12 @@ func (lw *World) rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 	return then.Rehearse(ctx, m, contents, cfg)
 }
 
-// Foresee says what an apply of a manifest would come to now; see world.Foresee. The
+// PreviewApply says what an apply of a manifest would come to now; see world.PreviewApply. The
 // world goes on meanwhile; Close, and what moves records or copies the store, waits.
-func (lw *World) Foresee(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte) (*world.Preview, error) {
+func (lw *World) PreviewApply(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte) (*world.Preview, error) {
 	lw.still.RLock()
 	defer lw.still.RUnlock()
-	return world.Foresee(ctx, lw.View, m, contents)
+	return world.PreviewApply(ctx, lw.View, m, contents)
 }
 
 // Shadow runs the candidate of a proposal on the world's history, as Rehearse does, and

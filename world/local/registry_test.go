@@ -44,9 +44,9 @@ routing:
 // A world with Go reducers needs them wherever it is opened, imports included.
 func TestGoReducersComeFromTheProgram(t *testing.T) {
 	dir, with := tallyDir(t)
-	require.Error(t, local.Create(dir, local.Birth{}, local.Options{}), "the program lacks the reducer")
+	require.Error(t, local.Create(dir, local.CreateOptions{}, local.Options{}), "the program lacks the reducer")
 	require.NoDirExists(t, filepath.Join(dir, ".world"))
-	require.NoError(t, local.Create(dir, local.Birth{}, with))
+	require.NoError(t, local.Create(dir, local.CreateOptions{}, with))
 
 	w, err := local.Open(dir, with)
 	require.NoError(t, err)

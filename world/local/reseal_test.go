@@ -26,7 +26,7 @@ func TestResealedKeyringOpensWithTheNewPassphraseOnly(t *testing.T) {
 		"in a store": func(t *testing.T) (string, local.Options) {
 			t.Helper()
 			dir, opts := files(t), inStore(t)
-			require.NoError(t, local.Create(dir, local.Birth{ID: "w", Sealed: true}, opts))
+			require.NoError(t, local.Create(dir, local.CreateOptions{ID: "w", Sealed: true}, opts))
 			return dir, opts
 		},
 	} {

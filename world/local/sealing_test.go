@@ -17,7 +17,7 @@ func TestKeyringsOfOneSealingTakeOneKey(t *testing.T) {
 	}
 	var files [][]byte
 	for _, id := range []string{"a", "b"} {
-		r, err := Birth{ID: id, Sealed: true}.keyring(opts(sealing, "open"))
+		r, err := CreateOptions{ID: id, Sealed: true}.keyring(opts(sealing, "open"))
 		require.NoError(t, err)
 		data, err := r.encode()
 		require.NoError(t, err)

@@ -45,17 +45,17 @@ func (lw *World) ReplayFrom(ctx context.Context, from, to journal.Seq, memory in
 	return world.Replay(ctx, lw.store, cfg)
 }
 
-// Along looks at the world as it was after each of some records, ascending, and what was
+// ReplayAt looks at the world as it was after each of some records, ascending, and what was
 // written at once with it: what At gives, by one replay that goes on from the images that help.
 // Beyond so many bytes of memory, or those of Options where that is 0, it puts aside what it does
 // not use. The world goes on meanwhile. The error is journal.ErrNotFound where there is no
 // such record.
-func (lw *World) Along(ctx context.Context, at []journal.Seq, memory int, look func(at journal.Seq, m *world.Moment) error) error {
+func (lw *World) ReplayAt(ctx context.Context, at []journal.Seq, memory int, look func(at journal.Seq, m *world.Moment) error) error {
 	for _, id := range at {
 		if err := lw.has(id); err != nil {
 			return err
 		}
 	}
 	cfg := world.ReplayConfig{Registry: lw.opts.Reducers, Spilling: lw.spilling(memory)}
-	return world.Along(ctx, lw.store, at, cfg, look)
+	return world.ReplayAt(ctx, lw.store, at, cfg, look)
 }

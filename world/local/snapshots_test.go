@@ -167,7 +167,7 @@ func zip(t testing.TB, content []byte) io.Reader {
 func another(t *testing.T) string {
 	t.Helper()
 	dir := files(t)
-	require.NoError(t, local.Create(dir, local.Birth{ID: "other", Keyring: ring(t, "other", 2)}, local.Options{}))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "other", Keyring: ring(t, "other", 2)}, local.Options{}))
 	return dir
 }
 

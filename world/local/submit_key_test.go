@@ -26,7 +26,7 @@ func rememberingTwo(t *testing.T) *World {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ManifestFile), []byte(quietManifest+"limits: {submit_keys: 2}\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cell.star"), []byte("def reduce(ctx, state, event):\n    return event.data\n"), 0o600))
-	require.NoError(t, Create(dir, Birth{ID: "test"}, Options{}))
+	require.NoError(t, Create(dir, CreateOptions{ID: "test"}, Options{}))
 	lw, err := Open(dir, Options{})
 	require.NoError(t, err)
 	return lw

@@ -51,7 +51,7 @@ func Warnings(file, home string, loaded *source.Loaded) []Warning {
 	for _, name := range slices.Sorted(maps.Keys(code)) {
 		w.emits(name, loaded.Contents[code[name]])
 	}
-	unmeant, _ := world.Unmeant(w.m, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil }) // all contents are there
+	unmeant, _ := world.Warnings(w.m, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil }) // all contents are there
 	for _, f := range unmeant {
 		w.finding(&f)
 	}

@@ -99,7 +99,7 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 		if _, err := lw.Backup(q.Copy); err != nil {
 			return nil, err
 		}
-		if past, err = Look(q.Copy, lw.opts.inDirectory().within(ctx)); err != nil {
+		if past, err = OpenReadOnly(q.Copy, lw.opts.inDirectory().within(ctx)); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, past.Close()) }()
@@ -133,7 +133,7 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	if x.Fork, err = openBy(x.Dir, opts.within(ctx), open); err != nil {
 		return err
 	}
-	if x.World, err = Look(x.dir, look); err != nil {
+	if x.World, err = OpenReadOnly(x.dir, look); err != nil {
 		return err
 	}
 	x.Began = x.Fork.time()

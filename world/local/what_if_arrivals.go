@@ -149,7 +149,7 @@ func (a *arrivals) come(x *arrival, turns uint64) bool {
 	return x.after < a.upTo || x.after == a.upTo && x.turns <= turns
 }
 
-// next is a world.Telling.
+// next is a world.AnswerOrder.
 func (a *arrivals) next(now manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry {
 	a.look(now, flight)
 	a.turn = a.first(now, turns)

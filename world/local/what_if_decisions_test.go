@@ -25,7 +25,7 @@ func asked(t *testing.T, how journal.Resolution, payload string) *anew {
 	a := &anew{t: t, till: new(till), home: t.TempDir(), copy: filepath.Join(t.TempDir(), "copy")}
 	a.write(local.ManifestFile, careful)
 	a.write("caller.star", asker)
-	require.NoError(t, local.Create(a.home, local.Birth{ID: "parent"}, a.till.options()))
+	require.NoError(t, local.Create(a.home, local.CreateOptions{ID: "parent"}, a.till.options()))
 	w := openPaying(t, a.home, a.till.options())
 	_, err := w.Submit(t.Context(), "go", map[string]any{"to": "a", "kind": "outside.pay", "what": "rent"})
 	require.NoError(t, err)

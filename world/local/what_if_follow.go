@@ -93,7 +93,7 @@ func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) 
 	return f.done, err
 }
 
-func (lw *World) tellBy(next world.Telling) {
+func (lw *World) tellBy(next world.AnswerOrder) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	lw.w.TellBy(next)

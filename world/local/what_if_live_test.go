@@ -74,7 +74,7 @@ func newDiary(t *testing.T, clock string) *diary {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600))
 	}
-	require.NoError(t, local.Create(d.dir, local.Birth{ID: "parent"}, d.options()))
+	require.NoError(t, local.Create(d.dir, local.CreateOptions{ID: "parent"}, d.options()))
 	return d
 }
 
@@ -187,7 +187,7 @@ func TestRepeatThatWaitsForItsAnswerCatchesUpOnce(t *testing.T) {
 		} {
 			require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600))
 		}
-		require.NoError(t, local.Create(d.dir, local.Birth{ID: "parent"}, d.options()))
+		require.NoError(t, local.Create(d.dir, local.CreateOptions{ID: "parent"}, d.options()))
 		w := openPaying(t, d.dir, d.options())
 		pay(t, w, "ada", "")
 		d.answered(t, w)

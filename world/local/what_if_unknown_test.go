@@ -153,7 +153,7 @@ func TestOnlyWhatHangsOnAnUnknownEffectIsUnknown(t *testing.T) {
 				}
 			}
 			write(talker)
-			require.NoError(t, local.Create(dir, local.Birth{ID: "parent"}, p.options()))
+			require.NoError(t, local.Create(dir, local.CreateOptions{ID: "parent"}, p.options()))
 			w := openPaying(t, dir, p.options())
 			for _, e := range c.events {
 				require.NoError(t, e.submit(t.Context(), w))

@@ -181,7 +181,7 @@ func (c *aWindow) killed(t *testing.T) string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
 	opts := local.Options{Adapters: outside(dir, "")}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "windows", Keyring: ring(t, "windows", 1)}, opts))
+	require.NoError(t, local.Create(dir, local.CreateOptions{ID: "windows", Keyring: ring(t, "windows", 1)}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
 	for _, key := range c.askers() {

@@ -92,7 +92,7 @@ func TestAWorldInMemoryIsTheSameAsOnADisk(t *testing.T) {
 			require.NoError(t, examples.Copy(name, dir))
 			loaded := load(t, dir)
 			loaded.Manifest.Defaults.SnapshotEvery = 100
-			require.NoError(t, local.CreateOf(loaded, dir, local.Birth{ID: memory.DefaultID, Seed: &seed}, local.Options{Scratch: true}))
+			require.NoError(t, local.CreateOf(loaded, dir, local.CreateOptions{ID: memory.DefaultID, Seed: &seed}, local.Options{Scratch: true}))
 			disk, err := local.Open(dir, local.Options{Scratch: true})
 			require.NoError(t, err)
 			defer disk.Close() //nolint:errcheck // thrown away

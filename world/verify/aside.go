@@ -17,9 +17,9 @@ type aside struct {
 	most int                         // so many intents may be in memory
 	full int                         // beyond so many putAside looks for what can leave
 
-	spill  world.Spill // nil: nothing has left yet
-	left   world.Seen  // what has
-	images journal.Seq // of what has left, so many
+	spill  world.Spill       // nil: nothing has left yet
+	left   world.BloomFilter // what has
+	images journal.Seq       // of what has left, so many
 }
 
 // invocationBytes is about what an intent takes in memory.
@@ -73,7 +73,7 @@ func (a *aside) read(key receipt.Key) (*invocation, error) {
 	return x, canon.UnmarshalTrusted(version.Bytes, x)
 }
 
-// printOf returns what stands for a key in world.Seen.
+// printOf returns what stands for a key in world.BloomFilter.
 func printOf(key journal.Hash) uint64 { return binary.LittleEndian.Uint64(key[:]) }
 
 // putAside has intents leave that have ended, where more are in memory than may be.

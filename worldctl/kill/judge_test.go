@@ -47,7 +47,7 @@ func (k *life) look() {
 		k.seen.kinds, k.seen.orders = make(map[journal.Kind]int), make(map[int]int)
 		k.seen.keys, k.seen.deals = make(map[string]bool), make(map[payment]string)
 	}
-	w, err := local.Look(k.dir, local.Options{})
+	w, err := local.OpenReadOnly(k.dir, local.Options{})
 	require.NoError(k.t, err)
 	k.read(w)
 	w.View(func(m *world.Moment) {

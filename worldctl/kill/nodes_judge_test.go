@@ -74,7 +74,7 @@ func (k *cluster) judgeOf(id string, payments int) map[string]int {
 	report, err := local.Verify(t.Context(), place.Dir, place.In(nodeOptions()), local.Verification{})
 	require.NoError(t, err)
 	require.True(t, report.OK, "%s: %v", id, report)
-	lw, err := local.Look(place.Dir, place.In(nodeOptions()))
+	lw, err := local.OpenReadOnly(place.Dir, place.In(nodeOptions()))
 	require.NoError(t, err)
 	defer lw.Close() //nolint:errcheck // it was only read
 	permits := map[receipt.Key]journal.Seq{}

@@ -90,7 +90,7 @@ func (k *cluster) create(worlds, payments int) {
 	for i := range worlds {
 		id := fmt.Sprintf("w%d", i)
 		k.worlds = append(k.worlds, id)
-		require.NoError(k.t, k.store.Create(k.t.Context(), id, loaded, local.Birth{}, nodeOptions()))
+		require.NoError(k.t, k.store.Create(k.t.Context(), id, loaded, local.CreateOptions{}, nodeOptions()))
 		w, err := k.store.World(id)
 		require.NoError(k.t, err)
 		lw, err := local.Open(w.Dir, w.In(nodeOptions()))

@@ -224,7 +224,7 @@ func (l *taskLife) judge(tasks int) {
 	for n, times := range l.office.calls {
 		require.Equal(l.t, 1, times, "calls of %s", n)
 	}
-	w, err := local.Look(l.dir, local.Options{})
+	w, err := local.OpenReadOnly(l.dir, local.Options{})
 	require.NoError(l.t, err)
 	defer func() { require.NoError(l.t, w.Close()) }()
 	ends := make(map[receipt.Key]int)

@@ -9,8 +9,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Elsewhere knows the worlds of a store, or of several, which other processes serve, too.
-type Elsewhere interface {
+// Stores knows the worlds of a store, or of several, which other processes serve, too.
+type Stores interface {
 	// Owner returns where the process is that serves a world, and has this one serve it where no
 	// process does: "" then. The error is ErrNoWorld, or a *NotNowError.
 	Owner(ctx context.Context, id string) (url string, err error)

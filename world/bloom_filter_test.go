@@ -11,7 +11,7 @@ import (
 
 func TestSeenForgetsNothingAndTakesFewOthersForSeen(t *testing.T) {
 	of := func(i int) uint64 { return hashOf(reducer.Cell{Reducer: "agent", Key: strconv.Itoa(i)}) }
-	var s Seen
+	var s BloomFilter
 	require.False(t, s.Has(of(0)))
 	const n = 3 * firstLayer // more than a layer
 	for i := range n {
@@ -29,7 +29,7 @@ func TestSeenForgetsNothingAndTakesFewOthersForSeen(t *testing.T) {
 
 // What leaves memory again and again takes room once.
 func TestSeenGrowsWithWhatIsNewAlone(t *testing.T) {
-	var s Seen
+	var s BloomFilter
 	for range firstLayer {
 		s.Add(1)
 		s.Add(2)

@@ -4,12 +4,12 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// Seen is a set of things, each of them a hash, that says of few others that they are in it: Bloom filters
+// BloomFilter is a set of things, each of them a hash, that says of few others that they are in it: Bloom filters
 // whose bits for one thing are in one word (Putze, Sanders, Singler, Cache-, hash- and space-efficient
 // Bloom filters, 2007), each twice as large as the one before, of 16 bits a thing. To ask waits for
 // memory once for each that does not fit a cache, and for all of these at the same time. What it
 // answers costs time when it is wrong, and changes nothing. The zero value is empty.
-type Seen struct {
+type BloomFilter struct {
 	layers [][]uint64
 	room   int // in the last layer
 }
@@ -19,7 +19,7 @@ const firstLayer = 1 << 16
 
 // Add adds what has a hash. What is there already takes no room again: things leave memory, come
 // back and leave it as long as a world runs.
-func (s *Seen) Add(hash uint64) {
+func (s *BloomFilter) Add(hash uint64) {
 	if s.Has(hash) {
 		return
 	}
@@ -33,7 +33,7 @@ func (s *Seen) Add(hash uint64) {
 }
 
 // Has reports whether what has a hash is there, or perhaps.
-func (s *Seen) Has(hash uint64) bool {
+func (s *BloomFilter) Has(hash uint64) bool {
 	want := bitsOf(hash)
 	for _, bits := range s.layers {
 		if bits[hash&uint64(len(bits)-1)]&want == want {

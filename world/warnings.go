@@ -11,11 +11,11 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// Unmeant returns what a valid manifest says and hardly means, as far as it and its contents
+// Warnings returns what a valid manifest says and hardly means, as far as it and its contents
 // tell: effects that are denied whatever their params; options of modules that come with
 // worldctl that these do not have, so that a step which gives one fails; and schemas whose
 // checks multiply with each level of the data.
-func Unmeant(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) (out []Finding, err error) {
+func Warnings(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) (out []Finding, err error) {
 	for _, lack := range append(governance.Ungranted(m), governance.Unmeasured(m)...) {
 		out = append(out, Finding{Path: manifest.Pointer("effects", lack.Kind), Msg: fmt.Sprintf("effect %s: %s", lack.Kind, lack.Msg)})
 	}

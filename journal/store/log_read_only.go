@@ -23,7 +23,7 @@ var errParts = errors.New("its parts")
 // it writes no more images than records.
 const lookTries = 8
 
-// Look opens a world whose journal lies in a log to be read, whoever owns it, as it is in this
+// OpenReadOnly opens a world whose journal lies in a log to be read, whoever owns it, as it is in this
 // moment: what is appended later does not show. It owns nothing, and nobody notices. The copy that
 // it reads is made for it in a directory that is not there yet, and that is the caller's to remove
 // when the store is closed. Of dir, where there may be another copy in use, it reads what the log
@@ -31,7 +31,7 @@ const lookTries = 8
 //
 // Whatever would change the log is refused with ErrLooks. Where the owner redacts a payload
 // meanwhile that what is read here needs, it is ErrOvertaken: see Overtaken.
-func Look(dir, copied string, opts Options) (*Store, error) {
+func OpenReadOnly(dir, copied string, opts Options) (*Store, error) {
 	return start("look at", copied, opts, func(s *Store) error { return s.lookFrom(dir) })
 }
 

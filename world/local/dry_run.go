@@ -12,8 +12,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
-// Anew says how a world is made anew, to try rules that nobody has proposed.
-type Anew struct {
+// DryRunOptions says how a world is made anew, to try rules that nobody has proposed.
+type DryRunOptions struct {
 	World     string         // the world's directory, for its secrets
 	Copy      string         // a backup of it, which is read and does not change
 	Dir       string         // for what is made; it is there, and has no "is" and no "was"
@@ -23,19 +23,19 @@ type Anew struct {
 	Actor     string
 }
 
-// MadeAnew is a world that was made anew twice, both times of what it got and in the same
+// DryRunResult is a world that was made anew twice, both times of what it got and in the same
 // way, so that nothing but the rules makes them different.
-type MadeAnew struct {
+type DryRunResult struct {
 	Was *Supposed // under the rules in force
 	Is  *Supposed // under those that are tried
 }
 
-// MakeAnew runs a world again from its first record, with its present engines and the recorded
+// DryRun runs a world again from its first record, with its present engines and the recorded
 // inputs, up to the present head. Deterministic adapters, as its rules declare them, answer what is
 // theirs; what is recorded answers all other effects. The world itself is not looked at. The caller
 // closes what is returned. The errors are those of World.Suppose and Supposed.Run; what was made
 // stays in a.Dir then, too.
-func MakeAnew(ctx context.Context, a Anew, opts Options) (*MadeAnew, error) {
+func DryRun(ctx context.Context, a DryRunOptions, opts Options) (*DryRunResult, error) {
 	if opts.Secrets == nil {
 		opts.Secrets = host.Secrets(filepath.Join(a.World, hiddenDir, secretsDir))
 	}
@@ -52,12 +52,12 @@ func MakeAnew(ctx context.Context, a Anew, opts Options) (*MadeAnew, error) {
 	if err != nil {
 		return nil, errors.Join(err, was.Close())
 	}
-	return &MadeAnew{Was: was, Is: is}, nil
+	return &DryRunResult{Was: was, Is: is}, nil
 }
 
 // under makes the world anew once; without rules under those in force.
-func (a *Anew) under(ctx context.Context, rules *source.Loaded, q WhatIf, opts Options) (*Supposed, error) {
-	past, err := Look(a.Copy, opts.within(ctx))
+func (a *DryRunOptions) under(ctx context.Context, rules *source.Loaded, q WhatIf, opts Options) (*Supposed, error) {
+	past, err := OpenReadOnly(a.Copy, opts.within(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -96,4 +96,4 @@ func (lw *World) contents(m *manifest.Manifest) (map[manifest.Hash][]byte, error
 }
 
 // Close gives up what is open.
-func (m *MadeAnew) Close() error { return errors.Join(m.Was.Close(), m.Is.Close()) }
+func (m *DryRunResult) Close() error { return errors.Join(m.Was.Close(), m.Is.Close()) }

@@ -14,9 +14,9 @@ func listed(o world.Opened) world.Opened {
 	return o
 }
 
-// Opening says in a sentence what an apply makes of the intents that are not begun; empty:
+// OpenIntents says in a sentence what an apply makes of the intents that are not begun; empty:
 // there are none. before says that it is still to come.
-func Opening(o *world.Opened, before bool) string {
+func OpenIntents(o *world.Opened, before bool) string {
 	one, several := " is open", " are open"
 	denied, asked := "would be denied", "would wait for a person"
 	if !before {

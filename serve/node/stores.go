@@ -46,7 +46,7 @@ func (s *Nodes) ask(ctx context.Context, id string, but *Node) []said {
 	return all
 }
 
-// Owner implements api.Elsewhere: a world that nobody owns who lives is opened here, unless another
+// Owner implements api.Stores: a world that nobody owns who lives is opened here, unless another
 // node is to have it.
 func (s *Nodes) Owner(ctx context.Context, id string) (url string, err error) {
 	var lives []said
@@ -181,7 +181,7 @@ func (n *Node) release(ctx context.Context, id string) {
 	}
 }
 
-// Worlds implements api.Elsewhere.
+// Worlds implements api.Stores.
 func (s *Nodes) Worlds(ctx context.Context, after string, only []string, most int) (page []api.Stored, away int, err error) {
 	lists, errs := make([][]api.Stored, len(s.all)), make([]error, len(s.all))
 	if s.several() {

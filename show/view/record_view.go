@@ -8,9 +8,9 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// Told is a record without its stored bytes, and with what its reader would have to look
+// RecordView is a record without its stored bytes, and with what its reader would have to look
 // up otherwise.
-type Told struct {
+type RecordView struct {
 	ID       journal.Seq   `json:"id"`
 	Time     manifest.Tick `json:"time"`
 	Kind     journal.Kind  `json:"kind"`
@@ -25,9 +25,9 @@ type Told struct {
 	Redacted bool          `json:"redacted,omitempty"` // then there is no payload
 }
 
-// Told returns an entry with what its reader would have to look up.
-func (j Journal) Told(e *Entry) (t Told, err error) {
-	t = Told{
+// View returns an entry with what its reader would have to look up.
+func (j Journal) View(e *Entry) (t RecordView, err error) {
+	t = RecordView{
 		ID: e.ID, Time: e.Time, Kind: e.Kind, CausedBy: e.CausedBy, Cells: j.Cells(e), Payload: e.Body, Redacted: e.Body == nil,
 		How: string(journal.HowOf(e.Kind, e.Payload)), Name: string(journal.NameOf(e.Kind, e.Payload)),
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Along looks at a world as it was after each of some records, ascending: what At gives of
+// ReplayAt looks at a world as it was after each of some records, ascending: what At gives of
 // each, by one replay from the image before the first of them. Where an image is nearer to
 // the next than that is to the one before, it goes on from there. Each moment lasts until look returns. Of cfg it
 // takes Registry, Spilling and Bounds. When ctx ends, so does it.
-func Along(ctx context.Context, h journal.History, at []journal.Seq, cfg ReplayConfig, look func(at journal.Seq, m *Moment) error) error {
+func ReplayAt(ctx context.Context, h journal.History, at []journal.Seq, cfg ReplayConfig, look func(at journal.Seq, m *Moment) error) error {
 	cfg.guard = newGuard(ctx, cfg.Bounds)
 	a := along{h: h, left: at, look: look, cfg: cfg, far: farImage}
 	return a.run()

@@ -11,9 +11,9 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// Anew is the comparison of a world made anew under unproposed rules with the same world under the
+// DryRun is the comparison of a world made anew under unproposed rules with the same world under the
 // rules in force.
-type Anew struct {
+type DryRun struct {
 	Round   uint64   `json:"round"`
 	Changed []string `json:"changed"` // files, since the round before
 	*WhatIf
@@ -45,7 +45,7 @@ type FailedStep struct {
 // AnewOf compares what was made of a world under other rules with what was made of it under
 // those in force, but for what is unknown of either. limit bounds the cells that are told of;
 // 0: none.
-func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error) {
+func AnewOf(ctx context.Context, m *local.DryRunResult, limit uint64) (*DryRun, error) {
 	compared, err := compareSupposed(m.Is, m.Was.Fork, m.Was.Unknown, Most{Cells: limit})
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &Anew{WhatIf: compared, UnknownInForce: len(m.Was.Unknown), Failed: []FailedStep{}, Printed: []world.Printed{}}
+	a := &DryRun{WhatIf: compared, UnknownInForce: len(m.Was.Unknown), Failed: []FailedStep{}, Printed: []world.Printed{}}
 	for _, f := range is {
 		same := func(o FailedStep) bool { return o.Cell == f.Cell && o.Error == f.Error }
 		if i := slices.IndexFunc(was, same); i >= 0 {
@@ -75,7 +75,7 @@ func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error)
 
 // apart compares the world with what it was made anew under the rules in force, but for what
 // is unknown of that.
-func apart(m *local.MadeAnew) (Apart, error) {
+func apart(m *local.DryRunResult) (Apart, error) {
 	is, err := sideAfter(m.Is.World, m.Was.Last)
 	if err != nil {
 		return Apart{}, err
@@ -91,7 +91,7 @@ func apart(m *local.MadeAnew) (Apart, error) {
 	}, nil
 }
 
-func (a *Anew) hear(p world.Printed) {
+func (a *DryRun) hear(p world.Printed) {
 	if len(a.Printed) == lastPrinted {
 		a.Printed = slices.Delete(a.Printed, 0, 1)
 		a.Before++

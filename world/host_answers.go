@@ -322,7 +322,7 @@ func (w *World) inFlight(key receipt.Key, attempt uint64) bool {
 }
 
 // hasTurn reports whether an attempt that waits for its receipt is of an effect whose answers
-// have an order: a deterministic one, or any where Telling has it.
+// have an order: a deterministic one, or any where AnswerOrder has it.
 func (w *World) hasTurn(key receipt.Key, attempt uint64) bool {
 	e := w.k.ledger.Entry(key)
 	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt && (w.telling != nil || !w.host.Live(&e.Intent))

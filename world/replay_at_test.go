@@ -72,16 +72,16 @@ func TestAlongEnds(t *testing.T) {
 	broken := errors.New("broken")
 	looks := 0
 	cfg := world.ReplayConfig{Registry: botRegistry()}
-	err := world.Along(t.Context(), w.Journal, at, cfg, func(journal.Seq, *world.Moment) error {
+	err := world.ReplayAt(t.Context(), w.Journal, at, cfg, func(journal.Seq, *world.Moment) error {
 		looks++
 		return fmt.Errorf("%w: %w", broken, journal.ErrNotFound)
 	})
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, 1, looks)
 	ctx, cancel := context.WithCancel(t.Context())
-	err = world.Along(ctx, w.Journal, at, cfg, func(journal.Seq, *world.Moment) error { cancel(); return nil })
+	err = world.ReplayAt(ctx, w.Journal, at, cfg, func(journal.Seq, *world.Moment) error { cancel(); return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	looks = 0
-	require.NoError(t, world.Along(t.Context(), unreadable{w.Journal}, at, cfg, func(journal.Seq, *world.Moment) error { looks++; return nil }))
+	require.NoError(t, world.ReplayAt(t.Context(), unreadable{w.Journal}, at, cfg, func(journal.Seq, *world.Moment) error { looks++; return nil }))
 	require.Equal(t, 3, looks, "an image that cannot be read costs time, and nothing else")
 }

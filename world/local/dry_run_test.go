@@ -31,7 +31,7 @@ type anew struct {
 	till *till
 	home string
 	copy string
-	last *local.MadeAnew // open; nil: none is
+	last *local.DryRunResult // open; nil: none is
 
 	undecided bool // no decision is repeated
 }
@@ -43,7 +43,7 @@ func newAnew(t *testing.T) *anew {
 		"outside.pay: {adapter: till, on_in_doubt: park}\n  outside.ask: {adapter: stub, config: {answers: answers.jsonl}}"))
 	a.write("caller.star", asker)
 	a.write("answers.jsonl", skies)
-	require.NoError(t, local.Create(a.home, local.Birth{ID: "parent"}, a.till.options()))
+	require.NoError(t, local.Create(a.home, local.CreateOptions{ID: "parent"}, a.till.options()))
 	w := openPaying(t, a.home, a.till.options())
 	for _, data := range []map[string]any{
 		{"to": "a", "kind": "outside.pay", "what": "rent"}, {"to": "b", "kind": "outside.ask", "what": "sky"},
@@ -77,7 +77,7 @@ func (a *anew) try(live ...string) (was, is *local.Supposed) {
 	a.close()
 	rules, err := local.Load(filepath.Join(a.home, local.ManifestFile), a.till.options())
 	require.NoError(a.t, err)
-	x, err := local.MakeAnew(a.t.Context(), local.Anew{
+	x, err := local.DryRun(a.t.Context(), local.DryRunOptions{
 		World: a.home, Copy: a.copy, Dir: a.t.TempDir(), Rules: rules, Live: live, Undecided: a.undecided, Actor: "ada",
 	}, a.till.options())
 	require.NoError(a.t, err)

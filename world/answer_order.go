@@ -8,15 +8,15 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Telling says which effect in flight is told what came of it next, in a tick and after so
+// AnswerOrder says which effect in flight is told what came of it next, in a tick and after so
 // many turns of cells in it; nil: none yet. A live one is waited for. flight is in
 // the order of the permits, and must not be changed.
-type Telling func(now manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry
+type AnswerOrder func(now manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry
 
 // TellBy has cells told what came of their effects as next says, so that a world can live
 // through what another one did: there they were told later. nil: of deterministic ones in the
 // order of their permits, at once, and of others when it comes. What stands in the way of an answer counts when it is its turn.
-func (w *World) TellBy(next Telling) {
+func (w *World) TellBy(next AnswerOrder) {
 	for _, e := range w.k.ledger.InFlight() {
 		key := e.Intent.Key
 		if a, failed := w.failures[key]; failed && w.host.Live(&e.Intent) {
