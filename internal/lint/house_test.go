@@ -52,7 +52,7 @@ var ours = house{
 
 // floorOf returns the index of a package's floor.
 func (h *house) floorOf(path string) (int, bool) {
-	if path == "cmd" || path == "examples/go" || strings.HasPrefix(path, "cmd/") {
+	if path == "" || path == "examples/go" || strings.HasPrefix(path, "cmd/") {
 		return len(h.floors), true
 	}
 	top, _, _ := strings.Cut(path, "/")
