@@ -142,7 +142,7 @@ func sweepFault(err error, dir string) error {
 		return &fault{err: err, code: exitVerify, hint: fmt.Sprintf("bring it back from a copy; or sed -i %dd %s removes the line, and then worldctl sweep FILE makes that run again", damage.Line, shellWord(damage.File))}
 	case errors.Is(err, experiment.ErrPlanDamaged):
 		return &fault{err: err, code: exitVerify, hint: "bring it back from a copy; or run the experiment again with --out DIR"}
-	case errors.Is(err, experiment.ErrOldResults):
+	case errors.Is(err, experiment.ErrPlanFormat):
 		return &fault{err: err, code: exitConflict, hint: "run the experiment again with --out DIR, or use the version of the program that has made them"}
 	case errors.Is(err, experiment.ErrResultsUsed), errors.Is(err, experiment.ErrAnswersUsed):
 		return &fault{err: err, code: exitConflict, hint: "wait until that process has ended, then type this again"}

@@ -30,7 +30,7 @@ var (
 	ErrNoResults   = errors.New("no results here")
 	ErrOtherSpec   = errors.New("the results are those of another experiment")
 	ErrPlanDamaged = errors.New("the file is not what was written")
-	ErrOldResults  = errors.New("the results are of an earlier version of this program")
+	ErrPlanFormat  = errors.New("the results are of another version of this program")
 	ErrResultsUsed = errors.New("another process works on these results")
 	ErrAnswersUsed = errors.New("another process, or another experiment, records answers of the outside here")
 	ErrForeign     = errors.New("the directory has something else in it, and no results")
@@ -66,9 +66,9 @@ func ReadPlan(dir string) (*Plan, error) {
 	p := new(Plan)
 	err = json.Unmarshal(data, p)
 	switch {
-	case p.Format == "worldkernel.experiment.v1":
-		return nil, fmt.Errorf("%s: %w", path, ErrOldResults)
-	case err != nil || p.Format != planFormat || p.Sum != p.sum():
+	case err == nil && p.Format != planFormat:
+		return nil, fmt.Errorf("%s: format %.40q, not %s: %w", path, p.Format, planFormat, ErrPlanFormat)
+	case err != nil || p.Sum != p.sum():
 		return nil, fmt.Errorf("%s: %w", path, ErrPlanDamaged)
 	}
 	return p, nil

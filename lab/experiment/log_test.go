@@ -123,9 +123,9 @@ func TestAChangedPlanIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, experiment.ErrPlanDamaged)
 	_, err = experiment.Run(t.Context(), s, experiment.Options{Dir: dir})
 	require.ErrorIs(t, err, experiment.ErrPlanDamaged)
-	rewrite(t, dir, "experiment.json", swapped(t, "worldkernel.experiment.v2", "worldkernel.experiment.v1"))
+	rewrite(t, dir, "experiment.json", swapped(t, "worldkernel.experiment.v1", "worldkernel.experiment.v2"))
 	_, err = experiment.Summarise(dir)
-	require.ErrorIs(t, err, experiment.ErrOldResults)
+	require.ErrorIs(t, err, experiment.ErrPlanFormat)
 }
 
 // TestARunThatCameToSomethingElseIsNotKept: whoever changes what is kept of a run, and the sum

@@ -25,7 +25,7 @@ type Plan struct {
 	Sum        canon.Hash `json:"sum"`     // in experiment.json: of all the rest but File, which may move
 }
 
-const planFormat = "worldkernel.experiment.v2"
+const planFormat = "worldkernel.experiment.v1"
 
 // sum returns what Sum should be.
 func (p Plan) sum() canon.Hash {
