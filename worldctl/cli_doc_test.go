@@ -108,7 +108,7 @@ func TestHelpShowsTheFirstVerbs(t *testing.T) {
 		return out.String()
 	}
 	short := help("--help")
-	for _, name := range firstVerbs {
+	for name := range strings.FieldsSeq(firstVerbs) {
 		require.Regexp(t, `(?m)^  `+name+` `, short)
 	}
 	all := help("--help", "--all")

@@ -8,15 +8,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// firstVerbs are the verbs that --help shows; --help --all shows all.
-var firstVerbs = []string{"init", "send", "run", "status", "intent", "timeline", "why", "test"}
+const (
+	// firstVerbs are the verbs that --help shows; --help --all shows all.
+	firstVerbs = "init send run status intent timeline why test"
 
-// flagsOfStores are for worlds in a store and for sealed keyrings. The help of a verb that makes, moves or serves
-// worlds shows them; all verbs take them.
-var flagsOfStores = []string{"copies", "store", "take", "passphrase-file"}
-
-// verbsOfStores show flagsOfStores in their help.
-var verbsOfStores = []string{"init", "serve", "store", "node", "move", "fork", "backup", "restore", "export", "import", "keys", "ui"}
+	// flagsOfStores are for worlds in a store and for sealed keyrings. All verbs take them; the help of
+	// verbsOfStores shows them.
+	flagsOfStores = "copies store take passphrase-file"
+	verbsOfStores = "init serve store node move fork backup restore export import keys ui"
+)
 
 // shortHelp has the program's own help name the first verbs and the groups of the others, and the help of
 // verbs leave out the flags of stores where they are for others.
@@ -28,8 +28,8 @@ func shortHelp(root *cobra.Command) {
 		for top.HasParent() && top.Parent() != root {
 			top = top.Parent()
 		}
-		for _, name := range flagsOfStores {
-			root.PersistentFlags().Lookup(name).Hidden = !*all && !slices.Contains(verbsOfStores, top.Name())
+		for name := range strings.FieldsSeq(flagsOfStores) {
+			root.PersistentFlags().Lookup(name).Hidden = !*all && !slices.Contains(strings.Fields(verbsOfStores), top.Name())
 		}
 		if cmd != root || *all {
 			whole(cmd, args)
@@ -44,7 +44,7 @@ func firstHelp(root *cobra.Command) string {
 	var b strings.Builder
 	paragraphs := strings.SplitN(root.Long, "\n\n", 3)
 	fmt.Fprintf(&b, "%s\n\n%s\n\nThe first verbs:\n", paragraphs[0], paragraphs[1])
-	for _, name := range firstVerbs {
+	for name := range strings.FieldsSeq(firstVerbs) {
 		verb, _, _ := root.Find([]string{name})
 		fmt.Fprintf(&b, "  %-10s  %s\n", name, verb.Short)
 	}
