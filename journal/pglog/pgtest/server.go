@@ -336,13 +336,20 @@ func (s *Server) await() error {
 	return err
 }
 
+// remove removes the server's directory. The server's children may outlive it by a moment, and still write there.
+func (s *Server) remove() error {
+	_, err := backoff.Retry(context.Background(), func() (struct{}, error) { return struct{}{}, os.RemoveAll(s.Dir) },
+		backoff.WithBackOff(backoff.NewConstantBackOff(100*time.Millisecond)), backoff.WithMaxElapsedTime(startPatience))
+	return err
+}
+
 // end stops the server; what is said to its shell decides whether the directory stays.
 func (s *Server) end(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shell == nil {
-		for n := 0; n < 600 && line == "" && os.RemoveAll(s.Dir) != nil; n++ { // likewise
-			time.Sleep(100 * time.Millisecond)
+		if line == "" {
+			_ = s.remove()
 		}
 		return
 	}
