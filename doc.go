@@ -21,7 +21,7 @@
 //	world/memory        worlds in memory, for experiments
 //	world/worldtest     worlds in tests
 //	world/source        world.yaml as a manifest
-//	world, reducer, reducer/kit, host, host/llm, host/mcp, receipt, manifest, journal, serve/worker
+//	world, reducer, reducer/kit, host, host/llm, host/mcp, host/trust, receipt, manifest, journal, serve/worker
 //	                    the types that these take and return
 //
 // All other packages are parts of worldctl. They are not an API: names in them change without notice.

@@ -1,5 +1,5 @@
-// Package checkpoint signs the head of a journal, so that whoever has seen it can
-// tell later that nothing before it was changed.
+// Package checkpoint signs the head of a journal, so that whoever has seen it can tell later that
+// nothing before it was changed. It is a part of worldctl, and not an API.
 //
 // The records of a world are the leaves of a Merkle tree as RFC 6962 section 2.1
 // defines it: leaf i is the stored bytes of record i+1. A checkpoint names the

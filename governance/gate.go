@@ -1,4 +1,4 @@
-// Package governance says who may do what.
+// Package governance says who may do what. It is a part of worldctl, and not an API.
 //
 // The [Gate] judges every effect under one manifest, in this order:
 //

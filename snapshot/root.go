@@ -1,4 +1,5 @@
-// Package snapshot is the image of a world at one height, reduced to a root.
+// Package snapshot is the image of a world at one height, reduced to a root. It is a part of worldctl,
+// and not an API.
 //
 // The state root is history-independent: it depends on what is in the world,
 // not on how it came there.

@@ -1,5 +1,6 @@
-// Package relay performs the model calls of agents that run beside a world: it passes a
-// request on to the provider as the agent sent it, and the answer back as it came.
+// Package relay performs the model calls of agents that run beside a world: it passes a request on to
+// the provider as the agent sent it, and the answer back as it came. It is a part of worldctl, and not
+// an API.
 //
 // An agent's request is handed in at a [Desk], under the tag of the intent that the session's cell asks
 // for (package reducer/recorder). A permit for an intent that nobody has handed in performs

@@ -1,5 +1,6 @@
-// Package bundle writes and reads bundles: one file with all of a world, or of a
-// range of its records, that somebody needs who verifies it offline, and no secret.
+// Package bundle writes and reads bundles: one file with all of a world, or of a range of its records,
+// that somebody needs who verifies it offline, and no secret. It is a part of worldctl, and not an
+// API.
 //
 // docs/bundle-format.md specifies the format. In short: a gzip file, unpacked a
 // CBOR sequence (RFC 8742) of deterministic items:

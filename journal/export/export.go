@@ -1,5 +1,5 @@
-// Package export writes what happened in a world for tools that know nothing of
-// worlds: docs/exports.md says field by field what they get.
+// Package export writes what happened in a world for tools that know nothing of worlds:
+// docs/exports.md says field by field what they get. It is a part of worldctl, and not an API.
 package export
 
 import (

@@ -1,5 +1,5 @@
-// Package inlog is how tests have worlds lie in a log whose options name none: so those that are
-// there run on PostgreSQL as they are. Package testlog does it.
+// Package inlog is how tests have worlds lie in a log whose options name none: so those that are there
+// run on PostgreSQL as they are. Package testlog does it. It is a part of worldctl, and not an API.
 package inlog
 
 import "github.com/worldkernel/worldkernel/journal"

@@ -1,5 +1,6 @@
-// Package pglog keeps the journals of many worlds in one PostgreSQL database: [journal.Log]
-// over pgx. A [Store] is a process' pool of connections to it, and a [World] one world in it.
+// Package pglog keeps the journals of many worlds in one PostgreSQL database: [journal.Log] over pgx.
+// A [Store] is a process' pool of connections to it, and a [World] one world in it. It is a part of
+// worldctl, and not an API.
 //
 // What is kept, in the schema worldkernel (schema.sql):
 //

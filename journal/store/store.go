@@ -1,6 +1,6 @@
-// Package store is the durable side of a world: its journal, blobs, images in
-// versions of cells, ledger entries and counts, and the index of records by cell, on
-// Pebble, with an anchor beside it that knows what was acknowledged.
+// Package store is the durable side of a world: its journal, blobs, images in versions of cells,
+// ledger entries and counts, and the index of records by cell, on Pebble, with an anchor beside it
+// that knows what was acknowledged. It is a part of worldctl, and not an API.
 //
 // A world's directory holds
 //

@@ -1,4 +1,5 @@
-// Package chat makes worlds of recorded runs of agents that use tools.
+// Package chat makes worlds of recorded runs of agents that use tools. It is a part of worldctl, and
+// not an API.
 //
 // A recording is a JSON array, or JSON lines, of runs. A run holds its messages
 // under messages, traj, trajectory or items: messages of OpenAI's Chat Completions or

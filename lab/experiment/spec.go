@@ -1,6 +1,6 @@
-// Package experiment runs one world many times, with other rules, params and seeds, and
-// keeps what was measured: an experiment is a document, a run is one world in memory, and
-// each run can be made again bit for bit.
+// Package experiment runs one world many times, with other rules, params and seeds, and keeps what was
+// measured: an experiment is a document, a run is one world in memory, and each run can be made again
+// bit for bit. It is a part of worldctl, and not an API.
 //
 // [Load] reads the document and makes the plan: all of it is checked before the first run.
 // [Run] carries it out. docs/experiments.md is for who writes them.

@@ -1,6 +1,6 @@
-// Package scenario tries what a world does: it makes the world anew in a directory of
-// its own, gives it what a scenario gives, answers its effects as the scenario says, and
-// compares what comes of that with what is expected. Nothing outside is touched.
+// Package scenario tries what a world does: it makes the world anew in a directory of its own, gives
+// it what a scenario gives, answers its effects as the scenario says, and compares what comes of that
+// with what is expected. Nothing outside is touched. It is a part of worldctl, and not an API.
 //
 // A file is one or more YAML documents, each a [Scenario]. docs/testing-worlds.md is for
 // who writes them.

@@ -1,5 +1,5 @@
-// Package recorder is the reducer of agents' sessions: programs that run beside a world, and
-// whose model calls go through it (package serve/gateway).
+// Package recorder is the reducer of agents' sessions: programs that run beside a world, and whose
+// model calls go through it (package serve/gateway). It is a part of worldctl, and not an API.
 //
 // A session is a cell, recorder/NAME. Each start of the agent is an incarnation. Each request
 // that the agent makes is an event, [Asked], and the step that handles it asks for one

@@ -1,5 +1,5 @@
-// Package star runs reducers written in Starlark. docs/starlark.md is for who writes
-// them: every name that they can use, with an example.
+// Package star runs reducers written in Starlark. docs/starlark.md is for who writes them: every name
+// that they can use, with an example. It is a part of worldctl, and not an API.
 //
 // # A program
 //

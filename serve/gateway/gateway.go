@@ -1,5 +1,5 @@
-// Package gateway is what an agent that runs beside a world talks to in the place of its
-// model's provider.
+// Package gateway is what an agent that runs beside a world talks to in the place of its model's
+// provider. It is a part of worldctl, and not an API.
 //
 // A session is a cell of the reducer recorder, and a Gateway serves one incarnation of it: one
 // start of the agent. Each request becomes an event of the cell; the cell asks for a model call;

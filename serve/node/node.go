@@ -1,5 +1,6 @@
 // Package node is one of the processes that own the worlds of a store between them: a world has an
-// owner while it has something to do or is asked for, and another one soon after its owner is gone.
+// owner while it has something to do or is asked for, and another one soon after its owner is gone. It
+// is a part of worldctl, and not an API.
 package node
 
 import (

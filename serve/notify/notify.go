@@ -1,8 +1,8 @@
-// Package notify tells people outside of what newly waits for them in a world: it posts
-// that to a URL, such as one of a chat or of a pager, signed, until it is taken. It is
-// told once, also where the process ends meanwhile: what was told is noted beside the
-// journal. Only where that cannot be noted any more after it was taken is it told again,
-// and has the same id then.
+// Package notify tells people outside of what newly waits for them in a world: it posts that to a URL,
+// such as one of a chat or of a pager, signed, until it is taken. It is told once, also where the
+// process ends meanwhile: what was told is noted beside the journal. Only where that cannot be noted
+// any more after it was taken is it told again, and has the same id then. It is a part of worldctl,
+// and not an API.
 //
 //	n, err := notify.New(notify.Config{URL: url, Key: key})
 //	go n.Watch(ctx, world, "https://worlds.example/ui/#/town/inbox")

@@ -1,9 +1,9 @@
-// Package owner is how the process that owns a world carries out what is typed in
-// others. A world has one owner, and a process that drives one is its owner for long.
-// So that other processes can be used on the world meanwhile, it listens on the Unix
-// socket .world/owner.sock, which only its own user may use. What was typed elsewhere
-// gets the streams, the working directory and the surroundings of whoever typed it.
-// The package carries command lines, and knows none.
+// Package owner is how the process that owns a world carries out what is typed in others. A world has
+// one owner, and a process that drives one is its owner for long. So that other processes can be used
+// on the world meanwhile, it listens on the Unix socket .world/owner.sock, which only its own user may
+// use. What was typed elsewhere gets the streams, the working directory and the surroundings of
+// whoever typed it. The package carries command lines, and knows none. It is a part of worldctl, and
+// not an API.
 //
 // A connection is for one command:
 //

@@ -1,5 +1,6 @@
 // Package shared opens worlds whose journals lie in a store that several machines use. What lies of
-// them in directories here is a copy, which may be deleted at any moment.
+// them in directories here is a copy, which may be deleted at any moment. It is a part of worldctl,
+// and not an API.
 package shared
 
 import (

@@ -1,5 +1,5 @@
-// Package ui is the page on which people look at worlds: files that a browser asks for and
-// that ask the API of the server they came from, and nobody else.
+// Package ui is the page on which people look at worlds: files that a browser asks for and that ask
+// the API of the server they came from, and nobody else. It is a part of worldctl, and not an API.
 //
 // The script is one file, built/app.js, which make page makes of the modules in page and, in page/vendor, of
 // libraries as they were published; tools/page tests that it is what they say. See docs/ui.md.

@@ -1,7 +1,7 @@
-// Package columns holds a journal as columns: for each record its tick, its kind and
-// outcome, the name of its subject, the cells that it concerns, and the record that
-// caused it. A picture of a whole journal takes no more than that: about 10 bytes a
-// record, 3 in gzip. For more of a record a client reads the record.
+// Package columns holds a journal as columns: for each record its tick, its kind and outcome, the name
+// of its subject, the cells that it concerns, and the record that caused it. A picture of a whole
+// journal takes no more than that: about 10 bytes a record, 3 in gzip. For more of a record a client
+// reads the record. It is a part of worldctl, and not an API.
 //
 // An [Index] is derived from a journal and kept in memory, never stored: about 5 bytes a
 // record, 130 bytes an intent, and the name of every cell. Opened anew, a world has it

@@ -1,5 +1,5 @@
-// Package measure says in numbers what the cells of a world are at a tick: named measures,
-// which are compiled once and look at each cell once.
+// Package measure says in numbers what the cells of a world are at a tick: named measures, which are
+// compiled once and look at each cell once. It is a part of worldctl, and not an API.
 //
 // A measure is one of these, in the YAML of a document, which [Decode] reads:
 //

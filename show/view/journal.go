@@ -1,6 +1,6 @@
-// Package view has the forms in which people and programs see what a world holds:
-// records, intents, receipts, proposals, cells and status, as `worldctl -o json`
-// prints and serve/api serves them.
+// Package view has the forms in which people and programs see what a world holds: records, intents,
+// receipts, proposals, cells and status, as `worldctl -o json` prints and serve/api serves them. It is
+// a part of worldctl, and not an API.
 package view
 
 import (

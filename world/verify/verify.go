@@ -1,9 +1,9 @@
-// Package verify proves a world from its stored bytes alone: it recomputes the
-// chain, the ledger, the timers, the receipts, the approvals, the signed checkpoints and
-// the replay, and reports the faults that it finds, 10,000 one by one. It writes nothing and asks nobody.
-// Its memory grows with live state, kept snapshots and the timers that they have seen,
-// rollbacks, intents and proposals, not with the journal. Of cells that rest and intents that have
-// ended the larger part lies on the disk, beyond a bound: see Config.Spilling and aside.go.
+// Package verify proves a world from its stored bytes alone: it recomputes the chain, the ledger, the
+// timers, the receipts, the approvals, the signed checkpoints and the replay, and reports the faults
+// that it finds, 10,000 one by one. It writes nothing and asks nobody. Its memory grows with live
+// state, kept snapshots and the timers that they have seen, rollbacks, intents and proposals, not with
+// the journal. Of cells that rest and intents that have ended the larger part lies on the disk, beyond
+// a bound: see Config.Spilling and aside.go. It is a part of worldctl, and not an API.
 //
 // A Proof shows a third party one record, one cell or two heads of a world, and
 // CheckProof needs nothing else to believe it.

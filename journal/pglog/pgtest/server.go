@@ -1,6 +1,7 @@
-// Package pgtest starts PostgreSQL for tests, from what is installed: in a directory of its
-// own, on a socket in there and no port, and durable as it comes, for a store on anything
-// less is refused. A test process has one server, and a test a database of its own.
+// Package pgtest starts PostgreSQL for tests, from what is installed: in a directory of its own, on a
+// socket in there and no port, and durable as it comes, for a store on anything less is refused. A
+// test process has one server, and a test a database of its own. It is a part of worldctl, and not an
+// API.
 //
 // The server ends with the process that started it, however that ends: it is under a shell
 // that waits for a pipe to be closed. What measures PostgreSQL has a server by Run.

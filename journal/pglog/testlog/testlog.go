@@ -1,5 +1,6 @@
-// Package testlog has the tests of worlds run once more on PostgreSQL: where Env is postgres,
-// the worlds that they make lie in a store on a server that their process starts.
+// Package testlog has the tests of worlds run once more on PostgreSQL: where Env is postgres, the
+// worlds that they make lie in a store on a server that their process starts. It is a part of
+// worldctl, and not an API.
 package testlog
 
 import (
