@@ -10,12 +10,12 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// kernel is a world as a state machine: it takes inputs, computes what follows
-// from them one unit at a time, and says in a ready what must be durable before
-// what may be released. It does no I/O and is not safe for concurrent use.
+// kernel is a world as a state machine. It takes an input, computes the consequences a unit at a
+// time, and returns a ready: records that must be durable, and tasks that may begin once they are. It
+// does no I/O and is not safe for concurrent use.
 //
-// Its state is a fold over the journal. A unit (one input with what follows
-// from it at once, or one cell's turn) is never split between two batches.
+// The state is a fold over the journal. A unit is an input with its immediate consequences, or the turn of
+// a cell. A batch of records never ends inside a unit.
 type kernel struct {
 	ground
 	roster
@@ -23,11 +23,11 @@ type kernel struct {
 	effects
 
 	submits   submits
-	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
+	retention uint64 // number of snapshots to keep; 0: the manifest's number
 	proposals governance.Proposals
 
-	onPrint   func(Printed) // hears what steps print; nil: nobody does
-	onFailure func(Failure) // hears of steps that fail; nil: nobody does
+	onPrint   func(Printed) // is called for each print of a step; may be nil
+	onFailure func(Failure) // is called for each step that fails; may be nil
 	in        reducer.Input
 	out       reducer.Output
 	plan      plan
@@ -58,8 +58,8 @@ func (k *kernel) create(c journal.Created) {
 	k.since = k.note(journal.KindCreated, 0, &c)
 }
 
-// submit takes an event from outside. It goes into mailboxes at once, or at
-// the tick due if that is still to come.
+// submit takes an event from outside and puts it into mailboxes: now, or at the tick due if that is
+// in the future.
 func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, due manifest.Tick, key *SubmitKey) (journal.Seq, error) {
 	rule, err := k.rules.event(name)
 	if err != nil {
@@ -97,8 +97,8 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 	return id, nil
 }
 
-// targets returns the cells that a submitted event goes to. Their mailboxes
-// have room.
+// targets returns the recipients of a submitted event: the cell named by the sender, or the cells of the
+// routes. It is an error if the mailbox of a recipient is full.
 func (k *kernel) targets(rule *eventRule, data journal.Data, direct *reducer.Cell) ([]*cell, error) {
 	to := k.plan.targets[:0]
 	if direct != nil {
@@ -122,8 +122,8 @@ func (k *kernel) targets(rule *eventRule, data journal.Data, direct *reducer.Cel
 	return to, nil
 }
 
-// advance begins a tick: what falls due is delivered, and the first round is
-// ready to go. still has it permit nothing.
+// advance begins a tick: events and timers that are due are delivered, and the first round can start. A
+// still tick permits no effect.
 func (k *kernel) advance(to manifest.Tick, still bool) error {
 	if k.tickOpen() {
 		return errTickOpen
@@ -135,9 +135,9 @@ func (k *kernel) advance(to manifest.Tick, still bool) error {
 	return nil
 }
 
-// begin is advance with nothing in its way. A tick of a real clock can go on: what came
-// after it had ended need not wait for the next one. So can any from where it permits nothing.
-// Once its guard has ended all is thrown away.
+// begin is advance after its checks. The tick may be the present one again: with a real clock, an event
+// that comes after the tick has ended is handled in the same tick; so is a still tick. When the guard ends
+// (a signal came), begin returns early, and the caller throws the unit away.
 func (k *kernel) begin(to manifest.Tick, still bool) {
 	sameTick := to == k.now
 	k.now = to
@@ -207,9 +207,8 @@ func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	return nil
 }
 
-// next does one unit of what follows from the inputs: the turn of one cell. It
-// reports false at a barrier where the tick has nothing more to do, and where its guard
-// ends it.
+// next does a unit: the turn of a cell. It returns false at a barrier if the tick is done, and when
+// the guard ends.
 func (k *kernel) next() bool {
 	if !k.tickOpen() || k.over() {
 		return false

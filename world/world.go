@@ -1,12 +1,10 @@
 // Package world is the kernel of a world of agents: it folds a journal into
 // cells, one event in one direction.
 //
-// A [World] is the single-threaded stepper around a pure kernel. It takes
-// inputs, lets the kernel compute what follows, has the journal make that
-// durable, and only then acknowledges inputs and releases permits to the host.
-// It starts no goroutine, reads no clock and does no I/O of its own: the
-// [Journal] and the [Host] do. Package world/local wires them to a directory,
-// package world/worldtest to memory.
+// A [World] is the single-threaded stepper around a pure kernel. It takes an input, lets the kernel
+// compute the consequences, has the journal make them durable, and only then acknowledges the input and
+// hands permits to the host. It starts no goroutine, reads no clock and does no I/O: the journal and the
+// [Host] do. Package world/local wires them to a directory, package world/worldtest to memory.
 package world
 
 import (
@@ -30,28 +28,28 @@ type World struct {
 	cfg        Config
 	host       Host
 	flight     []flight                       // batches under way, oldest first
-	spare      []ready                        // memory for the next
-	held       []receipt.Task                 // of a process before, until the world is driven
-	came       []receipt.Answer               // from the host, not yet looked at
-	answers    map[receipt.Key][]byte         // of deterministic effects, not yet admitted
-	found      []receipt.Answer               // of verifiers, until the tick is over
-	asked      int                            // verifiers that have not answered
-	passing    bool                           // the tick under way has passed by the wall clock: see tickOf
-	confirming map[receipt.Key]bool           // recorded results that verifiers were asked about; false: they could not tell
-	telling    AnswerOrder                    // nil: in the order of permits
-	failures   map[receipt.Key]receipt.Answer // of deterministic effects without a receipt, until it is their turn: in doubt or, with telling, of an error
-	saved      journal.Seq                    // head of the last checkpoint
-	durable    journal.Seq                    // head of what is known to be durable
+	spare      []ready                        // memory of earlier batches, for reuse
+	held       []receipt.Task                 // tasks of an earlier process, until the world is driven
+	came       []receipt.Answer               // answers of the host, not yet handled
+	answers    map[receipt.Key][]byte         // receipts of deterministic effects, not yet admitted
+	found      []receipt.Answer               // findings of verifiers, until the tick is over
+	asked      int                            // number of verifiers under way
+	passing    bool                           // the wall clock is past the tick under way: see tickOf
+	confirming map[receipt.Key]bool           // recorded results under confirmation; false: the verifier could not tell
+	telling    AnswerOrder                    // order of answers; nil: the order of permits
+	failures   map[receipt.Key]receipt.Answer // deterministic effects without a receipt, until their turn: in doubt or, with telling, failed
+	saved      journal.Seq                    // head of the last image
+	durable    journal.Seq                    // last record known to be durable
 	broken     error
 	lacks      error // a *reducer.MissingError
 }
 
-// Lacks returns nil, or a *reducer.MissingError: then nothing can change the world,
-// and it is as it was before the first record that such a reducer has to compute.
+// Lacks returns nil, or a *reducer.MissingError if this program has no code for a reducer. Such a world
+// is read-only, and shows the state before the first record of that reducer.
 func (w *World) Lacks() error { return w.lacks }
 
-// Submit takes an event. It is durable on return; an *InputError says why it
-// was refused, and then nothing has changed.
+// Submit takes an event and returns its record, durable. An *InputError is a refusal: nothing has
+// changed.
 func (w *World) Submit(ctx context.Context, s Submission) (journal.Seq, error) {
 	sent, err := w.Accept(ctx, s)
 	return w.synced(sent.ID, err)
@@ -64,10 +62,8 @@ type Sent struct {
 	To  []string      // cells
 }
 
-// Accept is Submit, but for several events that are made durable together: this one
-// is not before Sync returns.
-//
-// One that was submitted under its key before is not submitted again: what came of it then is returned.
+// Accept is Submit without the wait: the event is durable when Sync returns. So several events share a
+// sync. An event with the key of an earlier event is not submitted again: Accept returns the earlier result.
 func (w *World) Accept(ctx context.Context, s Submission) (Sent, error) {
 	if s.Key != nil {
 		if sent, was, err := w.sentBefore(s.Key); was || err != nil {
@@ -101,9 +97,9 @@ func (w *World) submit(s *Submission) (id journal.Seq, due manifest.Tick, err er
 	return id, due, w.judged(err)
 }
 
-// SubmitAll takes events until the first that is refused, or that the sequence has an
-// error for. It returns how many were taken, which are durable, and the record of the
-// first, 0 where none was; those of the others follow it without a gap.
+// SubmitAll takes events up to the first refusal or the first error of the sequence. It returns the
+// number of events taken, all durable, and the record of the first of them (0 if there is none); the
+// records of the others follow without a gap.
 func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error]) (first journal.Seq, taken uint64, err error) {
 	first, err = w.input(ctx, func() error {
 		taken, err = w.submitAll(ctx, all)
@@ -115,7 +111,7 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 	return first, taken, err
 }
 
-// bulkBytes is how much data of events that come in bulk is in one batch.
+// bulkBytes is the size of a batch of SubmitAll.
 const bulkBytes = 1 << 20
 
 func (w *World) submitAll(ctx context.Context, all iter.Seq2[Submission, error]) (uint64, error) {
@@ -147,8 +143,8 @@ func (w *World) submitAll(ctx context.Context, all iter.Seq2[Submission, error])
 	return min(taken, uint64(w.durable-start)), err
 }
 
-// Receive takes a receipt that was made for an effect in flight. It is durable
-// on return. The errors are those of package receipt, and of a foreign format.
+// Receive takes the receipt of an effect in flight and returns its record, durable. The errors are
+// those of package receipt.
 func (w *World) Receive(data []byte) (journal.Seq, error) {
 	if w.broken != nil {
 		return 0, w.broken
@@ -170,15 +166,14 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 	return id, w.sync()
 }
 
-// Resume lets a parked cell go on: with the event that failed, or past it. actor is who
-// decides, "" where that is nobody's to say; reason says why, and may be empty. It returns
-// its record.
+// Resume lets a parked cell go on, with the failed event or without it, and returns the record. actor
+// decides ("": unnamed); reason may be empty.
 func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption, actor, reason string) (journal.Seq, error) {
 	b := journal.Resumed{Skip: how == SkipEvent, Actor: actor, Reason: reason}
 	return w.synced(w.input(ctx, func() error { return w.k.resume(cell, b) }))
 }
 
-// synced makes durable what an input brought about, unless that was refused.
+// synced makes the consequences of an input durable, unless err refuses the input.
 func (w *World) synced(id journal.Seq, err error) (journal.Seq, error) {
 	if err != nil {
 		return 0, err
@@ -195,8 +190,8 @@ const (
 	SkipEvent                    // drop it
 )
 
-// Resolve takes a person's decision about a parked intent or one in doubt, and
-// returns its record. It is durable on return; an *InputError says why it was refused.
+// Resolve takes a person's decision about an intent that is parked or in doubt, and returns its record,
+// durable. An *InputError is a refusal.
 func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, error) {
 	return w.synced(w.input(ctx, func() error {
 		if err := w.addParams(&b); err != nil {
@@ -206,16 +201,15 @@ func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, e
 	}))
 }
 
-// ResolveAll takes a person's decisions about several intents as one input: whatever ends
-// the process, all of them are durable or none is, and they are on return. One that is
-// refused changes nothing and keeps no other back: refused says why, nil of one that was
-// taken, in their order. stood are the intents as they were seen by whoever decides, in the
-// same order: one that stands elsewhere since, or was attempted again, is refused.
+// ResolveAll takes a person's decisions about several intents as a single input: after a crash all are
+// there or none is; on return all are durable. stood are the same intents as the person saw them. A decision
+// is refused if its intent has changed since, or was attempted again; the others are taken all the same.
+// refused has an error for each refused decision, in their order, and nil for the others.
 func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved, stood []receipt.Entry) (refused []error, err error) {
 	refused = make([]error, len(all))
 	_, err = w.synced(w.input(ctx, func() error {
 		bodies := slices.Clone(all)
-		for i := range bodies { // before anything is decided: what cannot be read would leave a part
+		for i := range bodies { // first of all: an unreadable record must not leave half of the decisions
 			if err := reasoned(&bodies[i]); err != nil {
 				return err
 			}
@@ -250,9 +244,8 @@ func (w *World) resolveOne(b journal.Resolved) error {
 	return w.k.resolve(b)
 }
 
-// addParams gives a decision that has what failed asked for again the params of that. What
-// has ended keeps none in memory: they are in the record that made it, which is durable, as
-// an input came since.
+// addParams completes the decision to try a failed intent again with the intent's params. An ended intent
+// keeps none in memory, so they are read from the record of the intent.
 func (w *World) addParams(b *journal.Resolved) error {
 	e := w.k.ledger.Entry(b.Key)
 	if e == nil || !endedInFailure(e, b) || len(b.Payload) > 0 {
@@ -263,15 +256,15 @@ func (w *World) addParams(b *journal.Resolved) error {
 	return err
 }
 
-// ConfirmByHand takes a person's word that a recorded result holds which its
-// verifier could not confirm. It returns its record.
+// ConfirmByHand takes a person's word for a recorded result that its verifier could not confirm, and
+// returns the record.
 func (w *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reason string) (journal.Seq, error) {
 	b := journal.Confirmed{Key: key, Mode: modePerson, Verdict: receipt.Happened, Actor: actor, Reason: reason}
 	return w.synced(w.input(ctx, func() error { return w.k.confirm(b) }))
 }
 
-// Emit takes an effect that a person asks for and returns its record: it goes through
-// the same gate and ledger as any other, and begins with the next tick.
+// Emit takes an effect from a person and returns its record. The effect goes through the same gate and
+// ledger as effects of cells, and begins with the next tick.
 func (w *World) Emit(ctx context.Context, b journal.OperatorEffect) (id journal.Seq, key receipt.Key, err error) {
 	id, err = w.synced(w.input(ctx, func() error {
 		key, err = w.k.submitEffect(b)
@@ -280,15 +273,13 @@ func (w *World) Emit(ctx context.Context, b journal.OperatorEffect) (id journal.
 	return id, key, err
 }
 
-// NoteRotation records that receipts are signed with another key from now on. It
-// returns its record.
+// NoteRotation records a new signing key for receipts, and returns the record.
 func (w *World) NoteRotation(ctx context.Context, b journal.KeysRotated) (journal.Seq, error) {
 	return w.synced(w.input(ctx, func() error { return w.k.rotated(b) }))
 }
 
-// Step runs the next tick, whether or not there is anything to do in it, and
-// awaits every receipt at the barrier of its round. All it brings about is
-// durable on return. With a real clock it is refused: ErrRealClock.
+// Step runs the next tick, even if it is empty, and waits for every receipt at the barrier of its
+// round. The results are durable on return. With a real clock the error is ErrRealClock.
 func (w *World) Step(ctx context.Context) error {
 	if _, byClock := w.wall(); byClock {
 		return fmt.Errorf("world: %w", ErrRealClock)
@@ -302,22 +293,20 @@ func (w *World) Step(ctx context.Context) error {
 	return w.sync()
 }
 
-// Progress is what a call of Next came to.
+// Progress is the outcome of Next.
 type Progress int
 
 // The outcomes of Next.
 const (
 	Idle    Progress = iota // nothing can happen without another input
-	Waiting                 // only the outside can bring something, or the wall clock: see Wait and NextDue
+	Waiting                 // the next thing comes from the outside or the wall clock: see Wait and NextDue
 	Handled                 // answers of the outside were handled
-	Ticked                  // a tick was run
+	Ticked                  // a tick ran
 )
 
-// Next does what can be done without waiting for the outside: it handles the
-// answers that have come, or runs the next tick in which something can happen,
-// jumping over those in which nothing can. With a real clock it runs none that has not
-// come yet. All it has brought about is durable when it returns Idle; before, it is on
-// its way.
+// Next does one thing that needs no wait for the outside: it handles answers that have come, or runs the
+// next tick that has something to do, skipping empty ticks. With a real clock no tick runs early. Results are
+// durable when Next returns Idle; until then they are on their way to the disk.
 func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return Idle, err
@@ -344,7 +333,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.sync(); err != nil {
 		return Idle, err
 	}
-	// Verifiers, since the records that ask them are durable; and what the wall clock brings.
+	// Verifiers are under way now that their records are durable; the wall clock may bring timers.
 	_, wakes := k.wake(true)
 	if w.asked > 0 || byClock && (len(k.scheduled)+len(k.timers) > 0 || wakes) {
 		return Waiting, nil
@@ -352,14 +341,13 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	return Idle, nil
 }
 
-// Asking reports whether verifiers have been asked what they have not answered.
+// Asking reports whether verifiers are under way.
 func (w *World) Asking() bool { return w.asked > 0 || w.awaitsConfirmation() }
 
-// Sync makes durable what Next has brought about so far.
+// Sync makes the results of Next durable.
 func (w *World) Sync() error { return w.sync() }
 
-// Wait blocks until the outside has brought an answer, or ctx ends. It does not
-// touch the world: other calls may be made meanwhile.
+// Wait blocks until an answer of the outside comes, or ctx ends. Other calls may be made meanwhile.
 func (w *World) Wait(ctx context.Context) error { return w.host.Wait(ctx) }
 
 // Run runs ticks until the world is idle or ctx ends.
@@ -375,7 +363,7 @@ func (w *World) Run(ctx context.Context) error {
 	}
 }
 
-// tick runs one tick, from its beginning to where nothing is left to do.
+// tick runs a tick from its beginning to its end.
 func (w *World) tick(ctx context.Context, to manifest.Tick, patient bool) error {
 	if err := w.k.advance(to, false); err != nil {
 		return err
@@ -383,8 +371,8 @@ func (w *World) tick(ctx context.Context, to manifest.Tick, patient bool) error 
 	return w.finishRounds(ctx, patient)
 }
 
-// finishTick ends a tick that a crash or an error interrupted, so that no
-// other input can come between its parts.
+// finishTick ends a tick that was interrupted by a crash or an error: inputs come between ticks, never
+// within one.
 func (w *World) finishTick(ctx context.Context) error {
 	if err := w.readable(); err != nil {
 		return err
@@ -414,8 +402,8 @@ func (w *World) finishRounds(ctx context.Context, patient bool) error {
 	return w.appendAll()
 }
 
-// rounds gives cells their turns, and admits receipts at the barrier after
-// each round, until neither is left in this tick.
+// rounds runs the rounds of a tick. In a round each cell with mail has a turn; at the barrier after it
+// receipts are admitted. The tick ends when no mail and no receipt is left.
 func (w *World) rounds(ctx context.Context, patient bool) error {
 	for {
 		for w.k.scheduler.left > 0 {
