@@ -12,17 +12,17 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// calendar is what falls due in a world: timers by their tags, and submitted events.
+// calendar has everything with a due tick: timers, by tag, and submitted events.
 type calendar struct {
 	*roster
 
-	scheduled alarms // submitted events that fall due later
+	scheduled alarms // submitted events of future ticks
 	timers    alarms
-	tagged    map[timerTag]*alarm // of timers, by their tags
-	lists     alarmLists          // of both, in images
+	tagged    map[timerTag]*alarm // the timers with a tag
+	lists     alarmLists          // how both lie in images
 }
 
-// timerTag names a timer that waits: of a cell's no two have the same tag.
+// timerTag names a waiting timer: a cell has at most one timer with a tag.
 type timerTag struct{ cell, tag string }
 
 // nextAlarm returns the tick at which the next timer or scheduled event is due.
@@ -37,7 +37,7 @@ func (a *calendar) nextAlarm() (manifest.Tick, bool) {
 	return at, found && a.reaches(at)
 }
 
-// setTimers puts others in the place of all timers.
+// setTimers replaces all timers.
 func (a *calendar) setTimers(timers alarms) {
 	a.timers, a.tagged = timers, nil
 	for _, x := range timers {
@@ -55,15 +55,14 @@ func (a *calendar) tag(x *alarm) {
 	a.tagged[timerTag{x.to[0].name, x.tag}] = x
 }
 
-// untag undoes tag, of a timer that waits no more.
+// untag undoes tag.
 func (a *calendar) untag(x *alarm) {
 	if x.tag != "" {
 		delete(a.tagged, timerTag{x.to[0].name, x.tag})
 	}
 }
 
-// setTimer sets a timer of a step. With a tag it takes the place of the cell's timer of
-// that tag.
+// setTimer sets a timer of a step. A timer with a tag replaces the cell's timer with that tag.
 func (a *calendar) setTimer(c *cell, t *reducer.Timer, step journal.Seq) {
 	b := journal.TimerSet{
 		Version: journal.V(journal.BodyVersion), Cell: c.name, Name: t.Name, Deadline: a.now.Plus(t.After), Tag: t.Tag, Data: t.Data,
@@ -82,8 +81,7 @@ func (a *calendar) setTimer(c *cell, t *reducer.Timer, step journal.Seq) {
 	touchList(a.lists.timers, x.to)
 }
 
-// stopTimer takes away the timer that a cell has under a tag, and returns the record
-// that set it; 0: there is none.
+// stopTimer removes the cell's timer with a tag and returns the record that set it, or 0.
 func (a *calendar) stopTimer(c *cell, tag string) journal.Seq {
 	x := a.tagged[timerTag{c.name, tag}]
 	if x == nil {
@@ -112,7 +110,7 @@ func (a *calendar) checkTimers(c *cell, out *reducer.Output) error {
 	}
 	n := uint64(len(a.timers))
 	for i := range out.Timers {
-		if t := &out.Timers[i]; a.tagged[timerTag{c.name, t.Tag}] == nil { // else it takes the place of that
+		if t := &out.Timers[i]; a.tagged[timerTag{c.name, t.Tag}] == nil { // else the timer replaces another
 			n++
 		}
 	}
@@ -151,7 +149,7 @@ func (a *calendar) restoreAlarms(saved []imageAlarm) (alarms, error) {
 	return out, nil
 }
 
-// shifted returns a snapshot's alarms with the ticks that they had left then.
+// shifted returns the alarms of a snapshot, moved so that each has as many ticks left as it had then.
 func (a *calendar) shifted(p *past, saved []imageAlarm) (alarms, error) {
 	saved = slices.Clone(saved)
 	for i := range saved {
@@ -160,9 +158,8 @@ func (a *calendar) shifted(p *past, saved []imageAlarm) (alarms, error) {
 	return a.restoreAlarms(saved)
 }
 
-// shelve leaves cells that nobody uses to the shelf where what is in memory takes more than so
-// many bytes: a quarter more than it has to, so that this is not done with every image. All
-// that has happened must be in an image that the journal has.
+// shelve drops unused cells from memory if cells take more than most bytes. It frees a quarter more than
+// needed, so that it does not run with every image. Everything must be in an image of the journal before.
 func (a *calendar) shelve(most int) {
 	if a.cells.bytes <= most {
 		return

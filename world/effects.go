@@ -4,8 +4,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// effects is the life of every intent: what a cell or a person asks for, what the gate says,
-// the attempts and their receipts, and what a cell is told of the end.
+// effects has the life of every intent: the request of a cell or a person, the decision of the gate, attempts
+// with their receipts, and the event by which the cell learns the outcome.
 type effects struct {
 	gate
 
@@ -13,7 +13,7 @@ type effects struct {
 
 	ledger    ledger
 	counts    occurrences
-	operators uint64 // effects submitted by operators
+	operators uint64 // number of effects submitted by persons
 	recalls   []recall
-	finished  journal.Finished // the last that was noted: so it needs no memory of its own
+	finished  journal.Finished // scratch: the body of the last invocation.finished
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// ground is what all parts of a kernel share: what is written, which histories there are, and
-// the rules in force. A part knows the ground and the parts below it, never the kernel.
+// ground is shared by all parts of a kernel: the recorder, the histories, and the rules in force. A part
+// knows the ground and the parts below it, never the kernel.
 type ground struct {
 	recorder
 	histories
@@ -19,25 +19,26 @@ type ground struct {
 	seed      uint64
 	lineage   receipt.History
 	rules     *rules
-	since     journal.Seq // the last record of what put the rules in force
-	ticked    journal.Seq // the clock.advanced since which it is now
+	since     journal.Seq // last record of the input that put the rules in force
+	ticked    journal.Seq // the clock.advanced that began the present tick
 	paranoid  bool
-	still     bool          // since clock.advanced, until the next: nothing is permitted
-	stills    uint          // who holds the world, see Hold: its ticks permit nothing; not in the journal but by these
-	replaying bool          // a key that is revoked now was good when its receipts came
-	weigh     func() uint64 // returns about how many bytes the kernel holds
+	still     bool          // the present tick permits no effect
+	stills    uint          // number of holders of the world, see Hold: while there is one, ticks are still
+	replaying bool          // receipts of a key that was revoked later are accepted
+	weigh     func() uint64 // returns the approximate memory of the kernel in bytes
 	scratch   []byte
-	emitted   journal.IntentEmitted // the last that was noted: so it needs no memory of its own
+	emitted   journal.IntentEmitted // scratch: the body of the last intent.emitted
 }
 
-// inForce returns what proposals are measured by.
+// inForce returns the rules in force, as proposals are compared with them.
 func (g *ground) inForce() governance.InForce {
 	return governance.InForce{
 		World: g.id, Manifest: g.rules.hash, Since: uint64(g.since), Governance: g.rules.manifest.Governance,
 	}
 }
 
-// over reports whether nothing goes on. It is asked before every turn.
+// over reports whether the guard ends the work: a signal came, or memory is used up. It is called before
+// every turn.
 func (g *ground) over() bool {
 	if g.rules.guard == nil {
 		return false
@@ -46,8 +47,8 @@ func (g *ground) over() bool {
 	return g.rules.guard.ended() != nil
 }
 
-// tail returns the part of a payload that holds data, its last item. Under a guard it is
-// a copy: else the smallest would hold all that was written beside it.
+// tail returns the last item of a payload, data. Under a guard it is a copy, because a slice would keep
+// the whole buffer in memory.
 func (g *ground) tail(payload []byte, data journal.Data) journal.Data {
 	t := journal.Data(payload[len(payload)-max(len(data), 1):])
 	if g.rules.guard.bounded() {
@@ -56,14 +57,14 @@ func (g *ground) tail(payload []byte, data journal.Data) journal.Data {
 	return t
 }
 
-// reaches reports whether the clock comes to a tick. What the journal has for one that does
-// not come is never due: under another clock it may have been to come.
+// reaches reports whether the clock ever comes to a tick. A timer set under an earlier clock may lie
+// beyond the end of the present one; then it is never due.
 func (g *ground) reaches(at manifest.Tick) bool {
 	return at <= max(g.now, g.rules.manifest.Clock.Last())
 }
 
-// tickGoesOn reports whether the present tick can go on: with a real clock any can, and at the
-// end of a clock its last, in which time stands.
+// tickGoesOn reports whether the present tick can go on after its end: any tick of a real clock, and the
+// last tick of a clock.
 func (g *ground) tickGoesOn() bool {
 	clock := g.rules.manifest.Clock
 	return clock.Real() || g.now >= clock.Last()

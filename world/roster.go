@@ -10,30 +10,29 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// roster is the cells of a world: their mailboxes, whose turn it is, what is out of memory,
-// and the tree of the state root.
+// roster has the cells of a world: mailboxes, turns, the cells that are out of memory, and the tree of the
+// state root.
 type roster struct {
 	*ground
 
 	shelf     *imageStore
 	cells     cells
 	queues    queues
-	longest   int // at least as long as the longest mailbox
+	longest   int // upper bound of the length of a mailbox
 	scheduler scheduler
-	inTick    bool   // since clock.advanced, until the next input but a receipt
+	inTick    bool   // from clock.advanced to the next input other than a receipt
 	handled   uint64 // events handled in this tick
 	parked    map[reducer.Cell]*cell
-	dirty     []*cell    // since the last checkpoint
+	dirty     []*cell    // changed since the last image
 	tree      *stateTree // nil: not computed yet
-	order     []*cell    // scratch: of a broadcast
+	order     []*cell    // scratch: recipients of a broadcast
 	named     []string   // scratch: see names
 }
 
-// errTickOpen says that an input came before the tick was over.
+// errTickOpen refuses an input amid a tick.
 var errTickOpen = errors.New("world: a tick is under way: only receipts may come in")
 
-// lacksNext reports whether next would give a turn to a cell whose reducer this program
-// lacks.
+// lacksNext reports whether the next turn needs a reducer that this program does not have.
 func (r *roster) lacksNext() bool {
 	if r.rules.lacks == nil || !r.tickOpen() {
 		return false
@@ -48,8 +47,7 @@ func (r *roster) noteInput(kind journal.Kind, b journal.Body) journal.Seq {
 	return r.note(kind, 0, b)
 }
 
-// cellFor returns the cell of a name, or a new one that is not in the world
-// until an event is delivered to it.
+// cellFor returns the cell with a name, or a new cell, which enters the world with its first event.
 func (r *roster) cellFor(id reducer.Cell) *cell {
 	if c := r.cells.get(id); c != nil {
 		return c
@@ -57,7 +55,7 @@ func (r *roster) cellFor(id reducer.Cell) *cell {
 	return newCell(id, r.lineage)
 }
 
-// recipient returns whom a name of a record or an image means.
+// recipient returns the cell for a name in a record or an image, or the stand-in for all cells of a reducer.
 func (r *roster) recipient(name string) (*cell, error) {
 	if isEveryone(name) {
 		return everyone(strings.TrimSuffix(name, "/")), nil
@@ -69,7 +67,7 @@ func (r *roster) recipient(name string) (*cell, error) {
 	return r.cellFor(id), nil
 }
 
-// names returns the cells' names in memory that is reused.
+// names returns the cells' names; the next call reuses the slice.
 func (r *roster) names(cells []*cell) []string {
 	out := r.named[:0]
 	for _, c := range cells {
@@ -79,11 +77,11 @@ func (r *roster) names(cells []*cell) []string {
 	return out
 }
 
-// deliver puts an event into a cell's mailbox; the cell is born with it.
+// deliver puts an event into a cell's mailbox. A new cell enters the world.
 func (r *roster) deliver(c *cell, x mail) {
 	if !c.born {
 		if twin := r.cells.get(c.id()); twin != nil {
-			c = twin // born since the event was routed, or no more
+			c = twin // another event made it after this event was routed
 		} else {
 			r.cells.put(c)
 		}
@@ -122,8 +120,8 @@ func (r *roster) deliverAll(to []*cell, x mail) {
 	}
 }
 
-// touch notes that a cell changes. The record that says so may have been
-// written or come next, but no snapshot is between.
+// touch notes that a cell changes, just before or after the record of the change is written: no snapshot
+// comes between the two.
 func (r *roster) touch(c *cell) {
 	c.changed = r.last + 1
 	if !c.dirty {
@@ -142,8 +140,7 @@ func (r *roster) tickOpen() bool {
 		r.inTick && r.scheduler.ready() > 0 && r.handled < r.rules.manifest.Limits.EventsPerTick
 }
 
-// cancelledByCell reports whether the cell that asked for an intent, and waits for it, has
-// cancelled it: no attempt of it begins any more.
+// cancelledByCell reports whether the cell has cancelled its intent: no further attempt begins.
 func (r *roster) cancelledByCell(e *receipt.Entry) bool {
 	c := r.cells.named(e.Intent.Cell)
 	return c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
@@ -155,8 +152,8 @@ func (r *roster) awaits(e *receipt.Entry) bool {
 	return c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
 }
 
-// told returns the cell of an intent and the place in its mailbox of what ended
-// the intent, or -1.
+// told returns the cell of an intent, and the index in its mailbox of the receipt that ended the intent,
+// or -1.
 func (r *roster) told(e *receipt.Entry) (*cell, int) {
 	c := r.cells.named(e.Intent.Cell)
 	if c == nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// plan is what a step's output will bring about, checked as a whole before the
-// first record is written: a step takes effect completely or not at all. Its
-// memory is reused.
+// plan holds the checked output of a step. All of it is checked before the first record is written, so a
+// step takes effect completely or not at all. Its memory is reused.
 type plan struct {
 	events  []plannedEvent
 	targets []*cell
@@ -25,7 +24,7 @@ type plannedEvent struct {
 	to   int
 }
 
-// turn lets a cell handle the first event of its mailbox.
+// turn has a cell handle the first event in its mailbox.
 func (k *kernel) turn(c *cell) {
 	x := *c.mail.front()
 	k.handled++
@@ -46,8 +45,7 @@ func (k *kernel) turn(c *cell) {
 	}
 }
 
-// reduce runs the cell's reducer and checks its output. Nothing has changed
-// when it returns.
+// reduce runs the cell's reducer and checks the output. It changes nothing: see commit and fail.
 func (k *kernel) reduce(c *cell, x *mail) error {
 	id := c.id()
 	rule := k.rules.reducer(id.Reducer)
@@ -81,8 +79,8 @@ func (k *kernel) reduce(c *cell, x *mail) error {
 	return k.checkOutput(c)
 }
 
-// reduceTwice runs a reducer on separate copies and fails on a difference: what
-// it does then depends on something other than its input.
+// reduceTwice runs a reducer twice on equal inputs and fails on a difference: the reducer is not a pure
+// function of its input.
 func (k *kernel) reduceTwice(rule *reducerRule) error {
 	in := k.in
 	in.State = bytes.Clone(in.State)
@@ -118,7 +116,7 @@ func sameOutput(a, b *reducer.Output) bool {
 		slices.Equal(a.Cancels, b.Cancels)
 }
 
-// checkOutput checks everything that a step asked for and fills in the plan.
+// checkOutput checks the events, effects and timers of a step, and fills in the plan.
 func (k *kernel) checkOutput(c *cell) error {
 	p := &k.plan
 	p.events, p.targets = p.events[:0], p.targets[:0]
@@ -156,7 +154,7 @@ func (k *kernel) checkOutput(c *cell) error {
 	return k.checkTimers(c, &k.out)
 }
 
-// checkRoom checks that the mailboxes have room for all planned events.
+// checkRoom checks the mailboxes' room for the planned events.
 func (k *kernel) checkRoom() error {
 	if c, most := k.full(k.plan.targets); c != nil {
 		return fmt.Errorf("emit to %s: %w: limits.mailbox is %d", c.name, ErrMailboxFull, most)
@@ -164,8 +162,7 @@ func (k *kernel) checkRoom() error {
 	return nil
 }
 
-// fail records that a step left no trace, and parks the cell or skips the
-// event.
+// fail records a failed step, and parks the cell or skips the event, as its reducer's on_error says.
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id().Reducer]
 	park := rule == nil || rule.park
@@ -184,7 +181,8 @@ func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	c.mail.pop(&k.queues)
 }
 
-// commit makes a step's output part of the world, unless its guard ends it: all is thrown away then.
+// commit writes the records of a step and changes the world accordingly. If the guard ends midway, the caller
+// throws the unit away.
 func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	c.mail.pop(&k.queues)
 	c.n++
