@@ -9,9 +9,9 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// recover finds out what became of the effects that were under way when the
-// process before ended: every lease has run out. What is to be done again waits
-// until the world is driven, so that looking at a world touches nothing outside.
+// recover asks the host about the effects that were under way when the last process ended; every lease has
+// run out since. Tasks to do again wait until the world is driven, so opening a world for a look touches
+// nothing outside.
 func (w *World) recover() error {
 	if w.host == nil {
 		return nil // without keys: the world can only be read
@@ -27,7 +27,7 @@ func (w *World) recover() error {
 	}
 	for _, e := range k.ledger.Waiting() {
 		wait := receipt.Retry
-		if e.Accepted() != "" && k.cancelledByCell(e) { // the outside is to hear of it now
+		if e.Accepted() != "" && k.cancelledByCell(e) { // the outside hears of the cancellation now
 			wait = receipt.Hasten
 		}
 		w.held = append(w.held, taskOf(wait, e, e.Attempt))
@@ -49,22 +49,22 @@ func (w *World) recover() error {
 	for _, a := range answers {
 		if a.Unbegun {
 			w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: k.permit(k.ledger.Entry(a.Key))})
-			continue // what is in doubt all the same is not started: see startTasks
+			continue // startTasks leaves it out if it is in doubt
 		}
 		if a.Lost == "" {
-			w.came = append(w.came, a) // the result is safe where it is
+			w.came = append(w.came, a) // its result is durable in the effect store
 			continue
 		}
 		if err := k.expire(a.Key, a.Attempt, a.Lost); err != nil && !errors.Is(err, errNotInFlight) {
 			return err
 		}
 	}
-	w.held = append(w.held, k.tasks...) // what expiry asks for waits, too
+	w.held = append(w.held, k.tasks...) // tasks of expired intents wait, too
 	k.tasks = nil
 	return w.sync()
 }
 
-// startHeld has the host do what has been held back since the world was opened.
+// startHeld hands the host the tasks that waited since the world was opened.
 func (w *World) startHeld() error {
 	if len(w.held) == 0 {
 		return nil
@@ -78,8 +78,7 @@ func (w *World) startHeld() error {
 	return nil
 }
 
-// startTasks has the host do tasks whose records are durable, but for what Receive
-// has ended since.
+// startTasks hands the host tasks with durable records, except attempts that Receive has ended since.
 func (w *World) startTasks(tasks []receipt.Task) {
 	todo := tasks[:0]
 	for _, t := range tasks {
@@ -105,9 +104,9 @@ func (w *World) startTasks(tasks []receipt.Task) {
 	}
 }
 
-// barrier admits the receipts of the deterministic effects in flight, in the
-// order of their permits, and of those that are permitted meanwhile. Receipts
-// of live effects are admitted as they come; patient waits for them all.
+// barrier waits for the receipts of all deterministic effects in flight, also of new ones, and admits them
+// in the order of their permits. Receipts of live effects are admitted as they come; a patient barrier waits
+// for them, too.
 func (w *World) barrier(ctx context.Context, patient bool) error {
 	for {
 		admit := w.admit
@@ -145,8 +144,8 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 	}
 }
 
-// firstDue returns the deterministic effect in flight whose answer comes next, which is
-// that which was permitted first unless somebody says otherwise, or nil.
+// firstDue returns the deterministic effect in flight whose answer is next: the first permitted, or the one
+// that w.telling names; nil: none.
 func (w *World) firstDue() *receipt.Entry {
 	if w.telling != nil {
 		return w.telling(w.k.now, w.k.handled, w.k.ledger.InFlight())
@@ -159,8 +158,8 @@ func (w *World) firstDue() *receipt.Entry {
 	return nil
 }
 
-// await returns the receipt of one deterministic effect in flight; nil: nobody can tell
-// what came of it, which it has noted.
+// await returns the receipt of a deterministic effect in flight; nil: the outcome is unknown, and the intent
+// is in doubt now.
 func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
 	for {
 		if data, ok := w.answers[key]; ok {
@@ -183,8 +182,7 @@ func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
 	}
 }
 
-// more blocks until the host has an answer, or the journal has made something
-// durable that the host can begin.
+// more blocks until the host has an answer, or a batch is durable whose tasks the host can begin.
 func (w *World) more(ctx context.Context) error {
 	if err := w.appendAll(); err != nil {
 		return err
@@ -201,8 +199,8 @@ func (w *World) more(ctx context.Context) error {
 	return w.finishDone()
 }
 
-// admit takes the answers that have come. Those of deterministic effects wait
-// for their turn, those of verifiers for the end of the tick.
+// admit takes the host's answers. Answers of deterministic effects are kept until their turn, findings of
+// verifiers until the end of the tick.
 func (w *World) admit() error {
 	if w.host == nil {
 		return nil
@@ -211,8 +209,7 @@ func (w *World) admit() error {
 	if err != nil {
 		return w.syncAfter(err)
 	}
-	// After Answers, which ends the effect of Wake: what became durable later
-	// wakes again.
+	// Only after Answers, which resets Wake: a batch that becomes durable from here on wakes again.
 	if err := w.finishDone(); err != nil {
 		w.came = append(w.came, answers...)
 		return err
@@ -233,7 +230,7 @@ func (w *World) admit() error {
 	return nil
 }
 
-// take takes one answer.
+// take handles an answer.
 func (w *World) take(a *receipt.Answer) error {
 	var err error
 	switch {
@@ -277,14 +274,14 @@ func (w *World) take(a *receipt.Answer) error {
 	return err
 }
 
-// unanswered returns why an attempt has no answer. It is made again when the world goes on.
+// unanswered has an attempt made again when the world goes on, and returns the error.
 func (w *World) unanswered(e *receipt.Entry, why error) error {
 	w.again(e)
 	return fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, why)
 }
 
-// decideFound takes what verifiers found out about intents in doubt. Where they
-// could not tell, a person decides.
+// decideFound resolves intents in doubt by the findings of verifiers. If a verifier could not tell, the
+// intent stays in doubt for a person.
 func (w *World) decideFound() error {
 	for len(w.found) > 0 && !w.k.tickOpen() {
 		a := w.found[0]

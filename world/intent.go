@@ -22,8 +22,9 @@ func (f *effects) ask(c *cell, i int, e *reducer.Effect, step journal.Seq) {
 	f.put(c, in, step)
 }
 
-// put asks for an intent of a cell: the ledger, where it knows it; else the gate, if it repeats
-// nothing that a rollback left behind.
+// put decides about an intent of a cell. If the ledger has the intent (the step is taken again after a
+// rollback), the recorded outcome answers; if it repeats an effect that a rollback left behind, that effect does;
+// otherwise the gate judges it.
 func (f *effects) put(c *cell, in receipt.Intent, cause journal.Seq) {
 	if f.askAgain(c, &in, cause) {
 		return
@@ -51,8 +52,8 @@ func (g *ground) intent(step receipt.StepID, cell, kind string, params journal.D
 	}
 }
 
-// judge puts an intent before the gate and enters it into the ledger. in.Cap is
-// the capability asked for. original is the intent that it makes up for, or nil.
+// judge puts an intent before the gate and enters the verdict into the ledger. in.Cap is the requested
+// capability ("": any). original is the intent that this one compensates, or nil.
 func (f *effects) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq, original *receipt.Entry) *receipt.Entry {
 	d := f.decide(asker, &in, false)
 	in.Cap = d.Cap
@@ -80,7 +81,7 @@ func (f *effects) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq
 	return e
 }
 
-// park has an intent wait for a person. why says why it does beside the rules.
+// park has an intent wait for a person: rules ask for approval, or the capability rests (why).
 func (f *effects) park(in receipt.Intent, rules []string, why string, cause journal.Seq) *receipt.Entry {
 	b := journal.IntentParked{Rules: rules, Deadline: f.approvalDeadline(in.Kind), Reason: why, Cap: in.Cap}
 	id, seen := f.writeParked(&in, b, cause)
@@ -89,8 +90,8 @@ func (f *effects) park(in receipt.Intent, rules []string, why string, cause jour
 	return e
 }
 
-// writeParked writes that an intent is parked, with what b says of why, and returns what an
-// approval is bound to.
+// writeParked writes intent.parked, with the reasons in b, and returns the digests that an approval is bound
+// to.
 func (g *ground) writeParked(in *receipt.Intent, b journal.IntentParked, cause journal.Seq) (journal.Seq, *receipt.Seen) {
 	b.Version = journal.V(journal.BodyVersion)
 	b.Key, b.Step, b.Cell, b.Kind, b.Tag = in.Key, in.Step, in.Cell, in.Kind, in.Tag
@@ -115,8 +116,8 @@ func (g *ground) writeDenied(in *receipt.Intent, code governance.Code, reason st
 	return g.note(journal.KindDenied, cause, &b)
 }
 
-// submitEffect takes an effect that a person asks for. It goes the road of any
-// other; its receipt reaches no cell.
+// submitEffect takes an effect from a person. Gate and ledger treat it like an effect of a cell; its receipt
+// goes to no cell.
 func (f *effects) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
 	if err := manifest.CheckKey(b.Actor); err != nil {
 		return receipt.Key{}, refuse(ErrBadKey, "actor", "%v", err)
@@ -147,15 +148,15 @@ func (f *effects) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
 	return in.Key, nil
 }
 
-// compensation returns the intent that makes up for one that failed and left
-// something behind, or nil where its kind declares none, or where it was tried.
+// compensation returns the intent that compensates a failed one with remains outside, or nil if the kind
+// declares no compensation, or it was tried already.
 func (f *effects) compensation(original *receipt.Entry, r *receipt.Receipt) (*receipt.Intent, error) {
 	rule := f.rules.effects[original.Intent.Kind]
 	if rule == nil || rule.compensation == nil || original.For != nil {
 		return nil, nil
 	}
 	if f.rules.guard.item(len(r.Payload), "the receipt of", original.Intent.Kind, f.last); f.over() {
-		return nil, nil // of which nothing will be left
+		return nil, nil // the unit is thrown away
 	}
 	params, err := rule.compensation.Eval(r, &original.Intent)
 	if err == nil && uint64(len(params)) > f.rules.manifest.Limits.Payload {
@@ -173,13 +174,13 @@ func (f *effects) compensation(original *receipt.Entry, r *receipt.Receipt) (*re
 		case e.For != nil && *e.For == original.Intent.Key:
 			return nil, nil
 		}
-		// A fork takes a step that its parent has taken: one is the parent's intent,
-		// the other its own, and each has its own compensation.
+		// A fork can take a step that its parent has taken: then there are two intents with the same step,
+		// and each has a compensation of its own.
 		step += receipt.StepID("~" + original.Intent.Key.String()[:16])
 	}
 }
 
-// compensate puts the intent that makes up for another one before the gate.
+// compensate puts a compensation before the gate.
 func (f *effects) compensate(original *receipt.Entry, in receipt.Intent, cause journal.Seq) error {
 	asker, err := reducer.ParseCell(in.Cell)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// receipts reads receipts, and says which are genuine.
+// receipts decodes and verifies receipts.
 type receipts struct {
 	*ground
 
@@ -19,8 +19,8 @@ type receipts struct {
 	received receipt.Receipt // see genuine
 }
 
-// receive takes a receipt: it ends the attempt that it answers, and the intent
-// unless another attempt or a compensation follows.
+// receive takes a receipt. It ends the attempt, and the intent too, unless another attempt or a
+// compensation follows.
 func (f *effects) receive(data []byte) (journal.Seq, error) {
 	r, err := f.genuine(data)
 	if err != nil {
@@ -29,7 +29,7 @@ func (f *effects) receive(data []byte) (journal.Seq, error) {
 	return f.answered(r, data)
 }
 
-// receiveChecked is receive for a receipt that the kernel's own keyring has found genuine.
+// receiveChecked is receive for a receipt that the kernel's keyring has verified already.
 func (f *effects) receiveChecked(c *receipt.Checked) (journal.Seq, error) {
 	if err := f.withinLimit(c.Bytes()); err != nil {
 		return 0, err
@@ -63,8 +63,8 @@ func (s *receipts) withinLimit(data []byte) error {
 	return nil
 }
 
-// genuine returns a receipt that was signed for this world, for whichever attempt. It
-// stays until the next is asked about.
+// genuine decodes a receipt and verifies its signature for this world. The result is valid until the next
+// call.
 func (s *receipts) genuine(data []byte) (*receipt.Receipt, error) {
 	if err := s.withinLimit(data); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *receipts) genuine(data []byte) (*receipt.Receipt, error) {
 	if r.World != s.id {
 		return nil, receipt.ErrWrongWorld
 	}
-	if s.keys == nil || s.keys.World() != s.id { // the parent's: the chain root that the fork names covers it
+	if s.keys == nil || s.keys.World() != s.id { // a parent's receipt: the fork names a chain root that covers it
 		return r, nil
 	}
 	if err := s.keys.Verify(r); err != nil && (!s.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
@@ -85,8 +85,7 @@ func (s *receipts) genuine(data []byte) (*receipt.Receipt, error) {
 	return r, nil
 }
 
-// finish ends the attempt in flight that a receipt answers. data is what the
-// journal is to hold of it.
+// finish ends the attempt in flight of a receipt; data are the bytes for the journal.
 func (f *effects) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	f.finished = journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
 	id := f.note(journal.KindFinished, 0, &f.finished)
@@ -99,19 +98,17 @@ func (f *effects) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	return id, nil
 }
 
-// next is what follows from the receipt of an attempt. The zero value says that it is the last
-// word on its intent.
+// next is the consequence of a receipt. The zero value: the receipt ends the intent.
 type next struct {
 	goesOn   bool
-	unwanted bool            // nothing was attempted, and nobody waits for the intent any more
-	byCell   bool            // the cell that waits for it has cancelled it
-	makesUp  *receipt.Intent // nil: none does
+	unwanted bool            // the attempt had not begun, and no cell waits for the intent any more
+	byCell   bool            // the waiting cell has cancelled the intent
+	makesUp  *receipt.Intent // the compensation; nil: none
 }
 
-// nextOf decides what follows from the receipt of an attempt, and changes nothing. What was
-// given back counts as never attempted. What its cell has cancelled is not attempted again.
-// Attempts that ask the outside about what it has accepted do nothing else, so they need
-// nothing of budgets, and go on until there is an answer.
+// nextOf decides the consequence of a receipt and changes nothing. An attempt that was given back counts as
+// never made. An intent that its cell has cancelled is not attempted again. After the outside has accepted work,
+// attempts only ask for its result: they use no budget, and go on until there is an answer.
 func (f *effects) nextOf(e *receipt.Entry, r *receipt.Receipt) (n next) {
 	var err error
 	switch e.Outcome {
@@ -124,7 +121,7 @@ func (f *effects) nextOf(e *receipt.Entry, r *receipt.Receipt) (n next) {
 		n.goesOn = (givenBack || !n.byCell && f.attemptsLeft(e)) && (n.unwanted || n.byCell || f.mayGoOn(e))
 	case receipt.OutcomeCompensatable:
 		n.makesUp, err = f.compensation(e, r)
-		n.goesOn = err == nil && n.makesUp != nil // else it stays as it is
+		n.goesOn = err == nil && n.makesUp != nil // else the failure stands
 	case receipt.OutcomeInputRequired:
 		_, err = receipt.DecodeQuestion(r.Payload)
 		n.goesOn = err == nil && len(e.Inputs) < receipt.MaxInputs && !f.cancelledByCell(e)
@@ -136,7 +133,7 @@ func (f *effects) nextOf(e *receipt.Entry, r *receipt.Receipt) (n next) {
 	return n
 }
 
-// follows does what follows from the receipt of an attempt.
+// follows carries out the consequence of a receipt.
 func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
 	f.charge(e, r, id)
 	n := f.nextOf(e, r)
@@ -166,27 +163,27 @@ func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) 
 	return nil
 }
 
-// attemptsLeft reports whether an intent may be attempted again. Attempts that asked
-// a person, or the outside about what it has accepted, do not count.
+// attemptsLeft reports whether retry.attempts allows another attempt. Questions to a person, and questions
+// about accepted work, do not count as attempts.
 func (f *effects) attemptsLeft(e *receipt.Entry) bool {
 	return e.Attempt-e.Unused-e.Polls()-uint64(len(e.Inputs)) < f.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
 }
 
-// bindAnswer binds the answer to a question to what has asked it, where no approval does. It
-// approves nothing: no policies have this digest.
+// bindAnswer binds a person's answer to the rules under which the question was asked, unless an approval is
+// bound already. It is no approval: no policies have this digest.
 func (f *effects) bindAnswer(e *receipt.Entry) {
 	if e.Seen != nil {
 		return
 	}
 	seen := governance.Seen(f.rules.manifest, e.Intent.Kind, e.Intent.Cap, nil)
 	seen.Rules = canon.Sum(nil)
-	if e.Started < uint64(f.since) { // it was asked under rules that are gone
+	if e.Started < uint64(f.since) { // the question was asked under earlier rules
 		seen.Effect = seen.Rules
 	}
 	e.Seen = &seen
 }
 
-// taskOf is a task about an attempt that takes no more than its key and kind.
+// taskOf returns a task that needs only the key and kind of an attempt.
 func taskOf(work receipt.Work, e *receipt.Entry, attempt uint64) receipt.Task {
 	return receipt.Task{Work: work, Permit: receipt.Permit{
 		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: attempt,
