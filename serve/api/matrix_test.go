@@ -19,72 +19,91 @@ const (
 	matrixEnd   = "<!-- end of the matrix -->\n"
 )
 
-// causes says what each route that changes something can cause, by its path below that of a world.
+// causes says what each route that changes something can cause, by its path below that of a world. Routes that share
+// a cause share a row.
 func causes() map[string]string {
-	const rules, intents = "rules: nothing before it is applied", "what the rules in force allow of it"
-	return map[string]string{
-		"POST /api/sessions": "a session, with a code that worldctl ui has made", "DELETE /api/sessions": "the end of the session that is shown",
-		"/events": "whatever cells do about an event, within the rules in force: effects, too",
-
-		"/cell/resume": "a parked cell steps again", "/cell/skip": "a parked cell leaves an event out",
-		"/intents/approve": "parked effects are performed: " + intents, "/intents/deny": "parked effects are not performed",
-		"/intents/stop": "effects that are not begun are not performed", "/intents/{key}/stop": "an effect that is not begun is not performed",
-		"/intents/retry": "failed effects, and those in doubt, are performed again", "/intents/resolve": "what cells believe of effects in doubt",
-		"/intents/{key}/approve": "a parked effect is performed: " + intents, "/intents/{key}/deny": "a parked effect is not performed",
-		"/intents/{key}/confirm": "a verifier is asked", "/intents/{key}/edit": "an effect with other params is performed: " + intents,
-		"/intents/{key}/retry": "a failed effect, or one in doubt, is performed again", "/intents/{key}/resolve": "what a cell believes of an effect in doubt",
-		"/intents/{key}/answer":  "what a cell believes that a person said",
-		"/proposals/{n}/approve": "rules can be applied: with a key that they name; without approvers with any",
-		"/proposals/{n}/reject":  "rules are not applied",
-		"/effects/acquire":       "an attempt is this worker's, with its params", "/effects/renew": "an attempt stays this worker's",
-		"/effects/lose": "an attempt of this worker is in doubt", "/effects/commit": "what cells believe of this worker's attempts",
-		"/receipts": "a receipt that the world has signed is taken", "/step": "the world goes on: effects, too",
-		"/snapshots": "a snapshot", "/snapshots/pin": "a snapshot stays", "/snapshots/prune": "a snapshot goes",
-		"/rollback": "the world goes on from an earlier moment, under its rules: effects, too", "/checkpoints": "a signature over all records",
-		"/fork": "a directory below that of serve --forks, which is not run", "/what-if": "work; nothing is performed",
-		"/proposals": rules, "/proposals/{n}/shadow": "work; nothing is performed", "/proposals/{n}/withdraw": "rules are not applied",
-		"/proposals/{n}/apply": "approved rules are in force: any effect that the server's trust covers, and no other",
+	const intents = ": what the rules in force allow of it"
+	known := map[string]string{}
+	for _, c := range [][]string{
+		{"a session, with a code that worldctl ui has made", "POST /api/sessions"},
+		{"the end of the session that is shown", "DELETE /api/sessions"},
+		{"whatever cells do about an event, within the rules in force: effects, too", "/events"},
+		{"a parked cell goes on, with the event that failed or without it", "/cell/resume", "/cell/skip"},
+		{"parked effects are performed" + intents, "/intents/approve", "/intents/{key}/approve"},
+		{"parked effects, or effects that are not begun, are not performed",
+			"/intents/deny", "/intents/{key}/deny", "/intents/stop", "/intents/{key}/stop"},
+		{"failed effects, and those in doubt, are performed again", "/intents/retry", "/intents/{key}/retry"},
+		{"what cells believe of effects in doubt", "/intents/resolve", "/intents/{key}/resolve"},
+		{"a verifier is asked", "/intents/{key}/confirm"},
+		{"an effect with other params is performed" + intents, "/intents/{key}/edit"},
+		{"what a cell believes that a person said", "/intents/{key}/answer"},
+		{"rules can be applied: with a key that they name; without approvers with any", "/proposals/{n}/approve"},
+		{"rules are not applied", "/proposals/{n}/reject", "/proposals/{n}/withdraw"},
+		{"the world goes on: effects, too", "/step"},
+		{"a snapshot is made, stays, or goes", "/snapshots", "/snapshots/pin", "/snapshots/prune"},
+		{"the world goes on from an earlier moment, under its rules: effects, too", "/rollback"},
+		{"a signature over all records", "/checkpoints"},
+		{"a directory below that of serve --forks, which is not run", "/fork"},
+		{"work; nothing is performed", "/what-if", "/proposals/{n}/shadow"},
+		{"rules: nothing before it is applied", "/proposals"},
+		{"approved rules are in force: any effect that the server's trust covers, and no other", "/proposals/{n}/apply"},
+		{"an attempt is this worker's, with its params, or stays this worker's", "/effects/acquire", "/effects/renew"},
+		{"an attempt of this worker is in doubt", "/effects/lose"},
+		{"what cells believe of this worker's attempts", "/effects/commit"},
+		{"a receipt that the world has signed is taken", "/receipts"},
+	} {
+		for _, path := range c[1:] {
+			known[path] = c[0]
+		}
 	}
+	return known
 }
 
-// matrix is a line for each route and scope, as the table of routes has them.
+// matrix is a line for each cause and scope, with the routes as the table of routes has them.
 func matrix(t *testing.T) string {
-	var b strings.Builder
-	b.WriteString("| scope | route | can cause |\n|---|---|---|\n")
 	known, used := causes(), map[string]bool{}
 	reads := map[Scope]int{}
-	var rows []string
+	caused, routesOf := map[Scope][]string{}, map[string][]string{}
 	for _, rt := range routes() {
-		scopes := []Scope{rt.scope}
-		if rt.or != "" {
-			scopes = append(scopes, rt.or)
-		}
 		key := strings.TrimPrefix(rt.path, ofWorld)
 		if rt.path == "/api/sessions" {
 			key = rt.method + " " + rt.path
 		}
-		cause, ok := known[key]
-		if rt.method == http.MethodGet {
-			for _, s := range scopes {
-				reads[s]++
-			}
-			continue
+		scopes := []Scope{rt.scope}
+		if rt.or != "" {
+			scopes = append(scopes, rt.or)
 		}
-		require.True(t, ok, "say in causes what %s %s can cause", rt.method, rt.path)
-		used[key] = true
+		if rt.method != http.MethodGet {
+			require.Contains(t, known, key, "say in causes what %s %s can cause", rt.method, rt.path)
+			require.True(t, strings.Contains(key, " ") || rt.method == http.MethodPost, "the document says POST: %s %s", rt.method, rt.path)
+			used[key] = true
+		}
 		for _, s := range scopes {
-			rows = append(rows, fmt.Sprintf("| %s | `%s %s` | %s |\n", scopeName(s), rt.method, rt.path, cause))
+			if rt.method == http.MethodGet {
+				reads[s]++
+				continue
+			}
+			row := string(s) + " " + known[key]
+			if routesOf[row] == nil {
+				caused[s] = append(caused[s], known[key])
+			}
+			routesOf[row] = append(routesOf[row], "`"+key+"`")
 		}
 	}
 	require.Len(t, used, len(known), "causes says something of a route that there is not")
-	for _, s := range append([]Scope{scopeOpen, scopeAny}, Scopes()...) {
+	var b strings.Builder
+	b.WriteString("| scope | route | can cause |\n|---|---|---|\n")
+	scopes := append([]Scope{scopeOpen, scopeAny}, Scopes()...)
+	var looks []string
+	for _, s := range scopes {
 		if reads[s] > 0 {
-			fmt.Fprintf(&b, "| %s | %d × `GET` | nothing: it looks |\n", scopeName(s), reads[s])
+			looks = append(looks, fmt.Sprintf("%s %d", scopeName(s), reads[s]))
 		}
-		for _, row := range rows {
-			if strings.HasPrefix(row, "| "+scopeName(s)+" |") {
-				b.WriteString(row)
-			}
+	}
+	fmt.Fprintf(&b, "| each | `GET`: %s | nothing: it looks |\n", strings.Join(looks, ", "))
+	for _, s := range scopes {
+		for _, cause := range caused[s] {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", scopeName(s), strings.Join(routesOf[string(s)+" "+cause], ", "), cause)
 		}
 	}
 	return b.String()
