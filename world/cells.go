@@ -11,9 +11,8 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// imageStore is where a world leaves what it has not used in a while: its last image. What lies
-// there comes back when somebody asks for it, and shows in nothing but time;
-// docs/adr/0043 says what may lie there, and why.
+// imageStore holds cells, intents and counts that are out of memory: they are read from the last image on
+// demand. Only the time of access shows the difference; docs/adr/0043 says what may leave memory, and why.
 type imageStore struct {
 	images journal.Versions // nil: all stays in memory
 	spill  Spill            // images, where a replay has made them for itself; else nil
@@ -58,7 +57,7 @@ func (x *cells) get(id reducer.Cell) *cell {
 	return c
 }
 
-// named is get for who has the cell's name.
+// named is get by the cell's name.
 func (x *cells) named(name string) *cell {
 	c := x.here[name]
 	if c == nil && x.wasLeft(hashOfText(name)) {
@@ -70,7 +69,7 @@ func (x *cells) named(name string) *cell {
 	return c
 }
 
-// wasLeft reports whether a cell with the hash of its name may be on the shelf.
+// wasLeft reports whether a cell with this hash of its name may be in the image store.
 func (x *cells) wasLeft(hash uint64) bool {
 	return x.shelved > 0 && (x.left == nil || x.left.Has(hash))
 }
@@ -80,7 +79,7 @@ func (x *cells) len() int { return len(x.here) + x.shelved }
 
 func (x *cells) born() int { return x.len() - x.unborn }
 
-// fetch takes a cell from the shelf, nil where it is not there.
+// fetch loads a cell from the image store, nil if it is not there.
 func (x *cells) fetch(name string) *cell {
 	c := x.peek(name)
 	if c != nil {
@@ -89,7 +88,7 @@ func (x *cells) fetch(name string) *cell {
 	return c
 }
 
-// peek returns a cell that stays on the shelf, nil where it is not there.
+// peek reads a cell and leaves it in the image store, nil if it is not there.
 func (x *cells) peek(name string) *cell {
 	v, err := x.shelf.images.CellVersion(name, journal.Last)
 	if err != nil || v == nil {
@@ -106,13 +105,13 @@ func (x *cells) peek(name string) *cell {
 	return c
 }
 
-// unshelve adds a cell that was on the shelf.
+// unshelve adds a cell that was in the image store.
 func (x *cells) unshelve(c *cell) {
 	x.shelved--
 	x.enter(c)
 }
 
-// put adds a cell that is new.
+// put adds a new cell.
 func (x *cells) put(c *cell) {
 	x.enter(c)
 	if !c.born {
@@ -120,7 +119,7 @@ func (x *cells) put(c *cell) {
 	}
 }
 
-// enter has a cell be in memory.
+// enter adds a cell to those in memory.
 func (x *cells) enter(c *cell) {
 	x.here[c.name] = c
 	x.weigh(c)
@@ -131,7 +130,7 @@ func (x *cells) enter(c *cell) {
 	}
 }
 
-// bear says of a cell whether something has reached it.
+// bear notes whether a cell is born: an event has reached it.
 func (x *cells) bear(c *cell, born bool) {
 	switch {
 	case c.born && !born:
@@ -142,17 +141,17 @@ func (x *cells) bear(c *cell, born bool) {
 	c.born = born
 }
 
-// weigh counts a cell that has changed anew.
+// weigh updates the count of bytes after a change of a cell.
 func (x *cells) weigh(c *cell) {
 	x.bytes -= int(c.bytes)
 	c.bytes = uint32(min(c.size(), math.MaxUint32))
 	x.bytes += int(c.bytes)
 }
 
-// bring returns the cells that are such, in memory and in no order.
+// bring loads all cells with a property, and returns them in no order.
 func (x *cells) bring(such func(*cell) bool) []*cell { return x.bringChanged(0, such) }
 
-// bringChanged is bring for those of them that changed after a record.
+// bringChanged is bring for cells changed after a record.
 func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
 	var out, came []*cell
 	for c := range x.changed(after) {
@@ -169,11 +168,10 @@ func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
 	return out
 }
 
-// all yields all cells, in no order. Those on the shelf stay there: who wants to change one
-// has to bring it.
+// all yields all cells, in no order. Cells in the image store stay there: load one to change it.
 func (x *cells) all() iter.Seq[*cell] { return x.changed(0) }
 
-// changed is all for those that changed after a record.
+// changed is all for cells changed after a record.
 func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 	return func(yield func(*cell) bool) {
 		for _, c := range x.here { // order cannot show: who asks must not let it
@@ -201,8 +199,8 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 	}
 }
 
-// drop leaves cells to the shelf that rest and that nobody has asked for since it was called
-// last, and then any that rest, until those that are here take no more than so many bytes.
+// drop removes resting cells from memory until the rest takes at most so many bytes: first those that were
+// not used since the last call, then others.
 func (x *cells) drop(bytes int) {
 	x.sorted = nil
 	for range 2 {
@@ -227,10 +225,10 @@ func (x *cells) drop(bytes int) {
 	}
 }
 
-// treeBytes is about what the tree of the state root takes for a cell.
+// treeBytes is the approximate memory of the state root's tree for a cell.
 const treeBytes = 128
 
-// isList reports whether a name is that of a list of alarms, and of no cell.
+// isList reports whether a name is the name of a list of alarms, not of a cell.
 func isList(name string) bool {
 	return strings.HasPrefix(name, scheduledList) || strings.HasPrefix(name, timersList)
 }

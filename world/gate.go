@@ -12,8 +12,8 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// gate decides about intents, by the rules in force, the budgets, the rates, what rests and
-// what a fork holds. It writes no more than that a capability rests.
+// gate decides about intents: by the rules in force, budgets, rates, resting capabilities, and the hold on a
+// fork. The only record that it writes is that a capability rests.
 type gate struct {
 	*roster
 
@@ -25,12 +25,12 @@ type gate struct {
 	request governance.Request
 }
 
-// decide asks the gate about an intent. in.Cap is the capability asked for.
+// decide asks the gate about an intent. in.Cap is the requested capability.
 func (g *gate) decide(asker reducer.Cell, in *receipt.Intent, approved bool) governance.Decision {
 	return g.decideOn(asker, in, governance.Request{Cap: in.Cap, Approved: approved})
 }
 
-// decideOn asks the gate. asked is what only whoever asks for the intent knows of it.
+// decideOn asks the gate. asked has facts that only the caller knows.
 func (g *gate) decideOn(asker reducer.Cell, in *receipt.Intent, asked governance.Request) governance.Decision {
 	req := &g.request
 	*req = asked
@@ -57,13 +57,13 @@ func (g *gate) decideOn(asker reducer.Cell, in *receipt.Intent, asked governance
 	return d
 }
 
-// holds reports whether effects of a kind wait for a person, whatever the rules say: in a fork.
+// holds reports whether a fork holds effects of a kind for a person, whatever the rules say.
 func (g *gate) holds(kind string) bool { return g.onHold && !slices.Contains(g.live, kind) }
 
-// ruleOnHold has the effects of a fork wait for a person.
+// ruleOnHold names the hold on a fork among the rules of a decision.
 const ruleOnHold = "fork_on_hold"
 
-// paramsBreak returns the denial of params that break their kind's schema.
+// paramsBreak returns the denial of params that do not match the schema of their kind.
 func (g *gate) paramsBreak(effect string, params journal.Data) (governance.Decision, bool) {
 	rule := g.rules.effects[effect]
 	if rule == nil || rule.params == nil {
@@ -77,7 +77,7 @@ func (g *gate) paramsBreak(effect string, params journal.Data) (governance.Decis
 	return governance.Decision{Code: governance.CodeBadParams, Reason: fmt.Sprintf("%s: %s", at, what)}, true
 }
 
-// approvalDeadline returns the tick at which what is parked now is denied; of what a fork holds, none.
+// approvalDeadline returns the tick at which an intent that is parked now is denied; a fork's hold has none.
 func (g *gate) approvalDeadline(kind string) uint64 {
 	if g.holds(kind) {
 		return receipt.NoDeadline
@@ -85,9 +85,8 @@ func (g *gate) approvalDeadline(kind string) uint64 {
 	return uint64(g.now.Plus(g.rules.manifest.Defaults.ApprovalTTL))
 }
 
-// pace is when the next attempt of a kind of effect with a rate may start: a bucket of
-// tokens that holds what one tick brings. Each attempt takes Per/Calls ticks of it, so
-// that those that start in any Per ticks in a row are at most Calls.
+// pace is the earliest start of the next attempt of a kind with a rate: a token bucket with the tokens of one
+// tick. An attempt takes Per/Calls ticks, so at most Calls attempts start in any Per consecutive ticks.
 type pace struct {
 	_    struct{} `cbor:",toarray"`
 	At   manifest.Tick
@@ -102,7 +101,7 @@ func (g *gate) paceOf(kind string) manifest.Tick {
 	return g.paces[kind].At
 }
 
-// step notes that an attempt of a kind starts.
+// step notes the start of an attempt of a kind.
 func (g *gate) step(kind string) {
 	rule := g.rules.effects[kind]
 	if rule == nil || rule.Rate.Calls == 0 {

@@ -9,12 +9,11 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// line goes through the open intents, oldest first, and finds those whose next attempt
-// nothing holds back but a slot. Who waits claims what the attempt will need, of every
-// budget that it draws on: who is younger has what the claims leave. So nobody is passed
-// for ever, also who waits for the rate of its kind or for several budgets, which have room
-// at different times. Of those that wait for a rate the oldest claims, as it is the next;
-// and of those that are alike the oldest.
+// line goes through the open intents, oldest first, and finds those whose next attempt waits for nothing but
+// a slot. An intent that waits claims the need of its next attempt from every budget that it draws on;
+// younger intents have the rest. So no intent is passed forever, even if it waits for a rate, or for several
+// budgets with room at different times. Among intents that wait for the same rate, and among equal intents,
+// only the oldest claims.
 type line struct {
 	*effects
 
@@ -25,8 +24,8 @@ type line struct {
 	waits  map[likeness]bool                  // those of which an older intent waits
 }
 
-// likeness is what intents have in common whose next attempts may cost the same and draw on
-// the same budgets: where one waits, so do those behind it.
+// likeness is equal for intents whose next attempts may cost the same and draw on the same budgets. If one
+// waits, the younger ones wait, too.
 type likeness struct {
 	kind, capability string
 	cell             string // where cells have budgets
@@ -40,19 +39,19 @@ func (l *line) likenessOf(e *receipt.Entry) likeness {
 	return of
 }
 
-// waitsAlike reports whether an older intent waits that one is like, which needs
-// anything. There may be thousands, and the outside ends one after the other.
+// waitsAlike reports whether an older equal intent waits for room. Without it, thousands of equal intents
+// would be judged one by one.
 func (l *line) waitsAlike(e *receipt.Entry) bool {
 	return len(l.waits) > 0 && e.Accepted() == "" && l.waits[l.likenessOf(e)]
 }
 
-// allWait reports whether there is nobody in the line but those who are alike to older
-// ones that wait. It may say no where that is so.
+// allWait reports whether every intent in the line waits behind an older equal one. It may return false
+// although that is so.
 func (l *line) allWait() bool {
 	return len(l.waits) > 0 && len(l.waits) >= l.ledger.OpenSorts() && !l.rules.gate.OfCells()
 }
 
-// waiting is why an open intent is not attempted.
+// waiting is the reason why an open intent is not attempted.
 type waiting struct {
 	short  []governance.Shortage // that only comes of what is set aside for others
 	behind []governance.Want     // what older intents claim leaves no room
@@ -63,9 +62,8 @@ func (w *waiting) is() bool { return w.forRoom() || w.until > 0 }
 
 func (w *waiting) forRoom() bool { return len(w.short)+len(w.behind) > 0 }
 
-// next returns the oldest intent from where the line is on that can be attempted, and what
-// to set aside for it; or one for which the budgets leave no room any more, with why. Nil:
-// there is none.
+// next returns the oldest intent, from the line's position on, that can be attempted, with the reservation
+// for it; or an intent for which the budgets have no room any more, with the shortage. Nil: there is neither.
 func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Shortage) {
 	for open := l.ledger.Open(); l.at < len(open) && !l.allWait(); l.at++ {
 		e := open[l.at]
@@ -80,7 +78,7 @@ func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Sho
 	return nil, receipt.Cost{}, nil
 }
 
-// look finds out whether an intent can be attempted, and has it claim what it needs if not.
+// look finds out whether an intent can be attempted. If it waits, it claims its need.
 func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
 	if e.Accepted() != "" { // it only asks
 		return need, nil, w
@@ -105,7 +103,7 @@ func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Short
 	return need, nil, w
 }
 
-// claim has younger intents leave what one will need that waits.
+// claim keeps the need of a waiting intent from younger ones.
 func (l *line) claim(e *receipt.Entry, need receipt.Cost, w *waiting) {
 	if l.waits == nil {
 		l.waits, l.paced = make(map[likeness]bool), make(map[string]bool)
@@ -122,10 +120,9 @@ func (l *line) claim(e *receipt.Entry, need receipt.Cost, w *waiting) {
 	}
 }
 
-// grant permits the attempts of open intents, in the order of the line, while a slot is
-// free. It happens when a tick begins, at the end of a round, and when something frees a
-// slot at a barrier. Those for which the budgets leave no room any more are denied. Where
-// nobody performs anything all of them wait, until a tick begins in which somebody does.
+// grant permits attempts of open intents, in the order of the line, while slots are free, and denies intents
+// for which the budgets have no room any more. It runs at the beginning of a tick, at the end of a round, and
+// when a slot is freed at a barrier. In a still tick, and in a world without a host, nothing is permitted.
 func (f *effects) grant() {
 	if f.still {
 		return
@@ -154,16 +151,14 @@ func (f *effects) grant() {
 	}
 }
 
-// tooLate ends an intent that was allowed, and for whose attempt what was used up since
-// leaves no room.
+// tooLate ends an allowed intent whose budget was used up by others meanwhile.
 func (l *line) tooLate(e *receipt.Entry, gone *governance.Shortage) {
 	code, reason := gone.Denies(e.Intent.Kind)
 	l.deny(e, journal.Seq(e.Emitted), &governance.Decision{Code: code, Reason: reason})
 }
 
-// wake returns the next tick in which an open intent may be attempted that cannot be now,
-// if nothing comes back before of what is set aside for others: the rate of its kind lets
-// it, or, where that counts, a budget has renewed that it waits for. False: there is none.
+// wake returns the next tick in which a waiting intent may be attempted, if no reservation of others comes
+// back before: its rate allows it, or (with renewals) its budget has renewed. False: there is no such tick.
 func (f *effects) wake(renewals bool) (manifest.Tick, bool) {
 	if f.stills > 0 || !f.ledger.HasSlot(f.rules.manifest.Limits.InFlight) {
 		return 0, false
@@ -195,7 +190,7 @@ func (f *effects) wake(renewals bool) (manifest.Tick, bool) {
 	return at, at > 0
 }
 
-// canGrant reports whether a tick would permit an attempt or deny one.
+// canGrant reports whether a tick would permit or deny an attempt.
 func (f *effects) canGrant() bool {
 	if f.stills > 0 || !f.ledger.HasSlot(f.rules.manifest.Limits.InFlight) {
 		return false

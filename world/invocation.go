@@ -19,18 +19,19 @@ func (f *effects) permit(e *receipt.Entry) receipt.Permit {
 	}
 }
 
-// grantAtBarrier grants where no cell has a turn left in the round.
+// grantAtBarrier is grant, if the round has no turn left.
 func (f *effects) grantAtBarrier() {
 	if f.scheduler.left == 0 {
 		f.grant()
 	}
 }
 
-// errNotInFlight says that an attempt is not the one in flight or waiting. The
-// host may be late; nothing is wrong.
+// errNotInFlight means that an attempt is not the one in flight or waiting: the host was late, and nothing is
+// wrong.
 var errNotInFlight = errors.New("world: the attempt is over")
 
-// expire gives up the attempt in flight: nobody can tell whether it happened.
+// expire ends the attempt in flight without an answer: nobody can tell whether the effect happened. The
+// effect's on_in_doubt says what follows: another attempt, a failure, a verifier, or a person.
 func (f *effects) expire(key receipt.Key, attempt uint64, reason string) error {
 	e := f.ledger.Entry(key)
 	if e == nil || e.State != receipt.StateInFlight || e.Attempt != attempt {
@@ -92,8 +93,8 @@ func (g *ground) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.
 	})
 }
 
-// deliverReceipt brings a cell the end of its intent. The end of a compensation is the
-// end of the intent that it was for.
+// deliverReceipt tells a cell the outcome of its intent. The end of a compensation ends the compensated
+// intent.
 func (f *effects) deliverReceipt(e *receipt.Entry, record journal.Seq, status receipt.Status, payload journal.Data) {
 	if e.For != nil {
 		f.madeUp(e, record)
@@ -102,8 +103,8 @@ func (f *effects) deliverReceipt(e *receipt.Entry, record journal.Seq, status re
 	f.bring(e, record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
 }
 
-// bring delivers a receipt to the cell of an intent, if that waits for it: a
-// rollback may have led away. Operators have no cell.
+// bring delivers a receipt to the intent's cell, if the cell still waits for it: after a rollback it may not.
+// Operators have no cell.
 func (f *effects) bring(e *receipt.Entry, record journal.Seq, data journal.Data) {
 	if isOperators(e) || e.Abandoned {
 		return
@@ -118,7 +119,7 @@ func (f *effects) bring(e *receipt.Entry, record journal.Seq, data journal.Data)
 	f.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: data})
 }
 
-// madeUp ends the intent that a compensation was for.
+// madeUp ends the compensated intent of a compensation.
 func (f *effects) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	e := f.ledger.Entry(*compensation.For)
 	if compensation.State == receipt.StateCommitted {
@@ -138,7 +139,7 @@ func (f *effects) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	}
 }
 
-// receiptEvent returns the data of the event that brings a cell its receipt.
+// receiptEvent returns the data of a receipt event.
 func receiptEvent(tag, kind string, status receipt.Status, payload journal.Data) journal.Data {
 	b := make([]byte, 0, 48+len(tag)+len(kind)+len(payload))
 	b = canon.AppendMap(b, 4) // keys in canonical order: the shorter first
@@ -148,8 +149,7 @@ func receiptEvent(tag, kind string, status receipt.Status, payload journal.Data)
 	return canon.AppendRaw(canon.AppendText(b, "payload"), payload)
 }
 
-// cancel ends an intent of which nothing was attempted. Nobody is told: nobody
-// waits.
+// cancel ends an intent without an attempt. No cell waits for it, so none is told.
 func (f *effects) cancel(e *receipt.Entry, cause journal.Seq) {
 	f.release(e)
 	why := journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted")

@@ -11,7 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// ledger is the ledger of all intents, and what of it is out of memory.
+// ledger is the receipt.Ledger of all intents. Ended intents leave memory for the image store.
 type ledger struct {
 	receipt.Ledger
 	*ground
@@ -20,9 +20,8 @@ type ledger struct {
 	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
 }
 
-// shelveIntents leaves intents that have ended, and that nobody has asked for in a while, to
-// the shelf where those in memory take more than so many bytes. All that has happened must be
-// in an image that the journal has.
+// shelveIntents drops ended intents that were not looked up lately, until those in memory take at most most
+// bytes. Everything must be in an image of the journal before.
 func (l *ledger) shelveIntents(most int) {
 	if l.shelvedAt == 0 {
 		l.KeepCold(l.shelf.cold())
@@ -31,7 +30,7 @@ func (l *ledger) shelveIntents(most int) {
 	l.Evict(most)
 }
 
-// cold reads entries of the ledger that lie on the shelf.
+// cold reads ledger entries from the image store.
 func (s *imageStore) cold() receipt.Cold { return receipt.Cold{Entry: s.entry, Each: s.eachEntry} }
 
 // entry is receipt.Cold.Entry.
@@ -67,16 +66,15 @@ func (s *imageStore) eachEntry(skip func(receipt.Key) bool, visit func(*receipt.
 	}
 }
 
-// known returns what the ledger knows of the intent that a step asks for, or nil.
+// known returns the ledger entry for the intent of a step, or nil.
 //
-// Of a new one, which is nearly every one, the shelf would have to be searched in vain. It
-// need not be: what has left memory the history that goes on has asked for, and it only. Else
-// a rollback has left it behind, or it was asked for several times: see receipt.Ledger. And a
-// key comes once in a history, of a fork with that of its parent: it is made of the id of the
-// step, which has the cell's name, the number of its step, which only grows there, and the
-// place of the effect in the step. What is asked for otherwise is looked for everywhere: by a
-// person in the place of another intent, and to make up for one. Operators' effects are
-// numbered through all histories.
+// Nearly every intent is new, and then the image store would be searched in vain. So known searches memory
+// only, where that is enough: an entry that left memory was asked for by the present history, and by no other
+// step. (Entries that a rollback left behind, and entries asked for several times, stay in memory: see
+// receipt.Ledger.) A key comes once in a history, also in a fork's: it is made of the step's id, which has
+// the cell's name, the step's number, and the effect's place in the step. Intents asked for in another way
+// are looked up in the image store, too: in the place of another intent, as a compensation, or by an
+// operator, whose effects are numbered through all histories.
 func (l *ledger) known(key receipt.Key) *receipt.Entry {
 	e := l.AtHand(key)
 	if e == nil && l.paranoid && l.Entry(key) != nil {
@@ -85,8 +83,7 @@ func (l *ledger) known(key receipt.Key) *receipt.Entry {
 	return e
 }
 
-// bringAsked has those intents in memory that were asked for after a record: a rollback has
-// to look at them.
+// bringAsked loads the intents that were asked for after a record, for a rollback.
 func (l *ledger) bringAsked(h journal.History, after journal.Seq) error {
 	if l.Away() == 0 {
 		return nil
@@ -97,11 +94,11 @@ func (l *ledger) bringAsked(h journal.History, after journal.Seq) error {
 	return l.shelf.err
 }
 
-// errNotRecorded says that records do not tell which intents were asked for.
+// errNotRecorded means that records do not name the intents asked for.
 var errNotRecorded = errors.New("world: the journal does not tell which intents were asked for")
 
-// bringRecorded is bringAsked by the records since: it costs as much as has happened, and
-// not as there is. What has left memory has one of them that asked for it.
+// bringRecorded is bringAsked by the records since then. Its cost grows with the number of records, not of
+// intents. Every entry out of memory has a record that asked for it.
 func (l *ledger) bringRecorded(h journal.History, after journal.Seq) error {
 	for s, err := range h.Scan(after) {
 		if err != nil {
@@ -130,7 +127,7 @@ func (l *ledger) bringRecorded(h journal.History, after journal.Seq) error {
 	return nil
 }
 
-// imageIntents returns the intents that changed since the last image.
+// imageIntents returns the intents changed since the last image.
 func (l *ledger) imageIntents() (out []journal.IntentVersion) {
 	var b []byte
 	for e, first := range l.TakeDirty() {
@@ -144,7 +141,7 @@ func (l *ledger) imageIntents() (out []journal.IntentVersion) {
 	return out
 }
 
-// unfinished returns the first effect of a kind that is under way; nil: none is.
+// unfinished returns the first effect of a kind under way, or nil.
 func (l *ledger) unfinished(kind string) *receipt.Entry {
 	for _, e := range l.Unfinished() {
 		if e.Intent.Kind == kind {
@@ -154,14 +151,12 @@ func (l *ledger) unfinished(kind string) *receipt.Entry {
 	return nil
 }
 
-// resultIn reports whether an intent of the history that led to a record has the
-// result of e: that history counts on it.
+// resultIn reports whether the history up to a record has used the result of e.
 func (l *ledger) resultIn(e *receipt.Entry, of journal.Seq) bool {
 	return slices.ContainsFunc(l.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && l.askedIn(x, of) })
 }
 
-// repeated returns the intent that was left behind and that another one repeats, or
-// nil.
+// repeated returns the abandoned intent that in repeats, or nil.
 func (l *ledger) repeated(in *receipt.Intent) *receipt.Entry {
 	if !l.HasLeft() {
 		return nil
@@ -169,8 +164,7 @@ func (l *ledger) repeated(in *receipt.Intent) *receipt.Entry {
 	return l.Left(in, l.waived)
 }
 
-// doneBy returns the intent that did what another one stands for: itself, or the
-// one whose result it took.
+// doneBy returns the intent that performed the effect of e: e itself, or the intent whose result e took.
 func (l *ledger) doneBy(e *receipt.Entry) *receipt.Entry {
 	if e.Reused {
 		return l.Entry(*e.Repeats)
@@ -178,14 +172,13 @@ func (l *ledger) doneBy(e *receipt.Entry) *receipt.Entry {
 	return e
 }
 
-// hasResult reports whether what was left behind has a result that another intent
-// can get: it happened, and nobody is making up for it.
+// hasResult reports whether an abandoned intent has a result that another intent can take: the effect
+// happened, and is not being compensated.
 func (l *ledger) hasResult(left *receipt.Entry) bool {
 	return left.State == receipt.StateCommitted && left.Held == nil
 }
 
-// notReusable says why an intent cannot get the result of what it repeats; empty: it
-// can.
+// notReusable says why an intent cannot take the result of the repeated intent; empty: it can.
 func (l *ledger) notReusable(e *receipt.Entry) string {
 	if e.Repeats == nil {
 		return "it repeats nothing that a rollback left behind"
@@ -204,16 +197,15 @@ func (l *ledger) notReusable(e *receipt.Entry) string {
 	return ""
 }
 
-// standing returns the intents that somebody waits for or was told of, sorted by
-// what they ask for, but for those of cells that are left out; of those that ask for the same
-// the older first.
+// standing returns the intents with a cell that waits or was told, except intents of cells in left. They are
+// sorted by request, and equal requests by age.
 func (l *ledger) standing(left map[string]bool) []*receipt.Entry {
 	out := l.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !left[e.Intent.Cell] }) // in the order of their intents
 	slices.SortStableFunc(out, byRequest)
 	return out
 }
 
-// holders returns the intents that something is reserved for, in their order.
+// holders returns the intents with a reservation, in their order.
 func (l *ledger) holders() []receipt.Entry {
 	var out []receipt.Entry
 	for _, e := range l.Holders() {
@@ -222,14 +214,13 @@ func (l *ledger) holders() []receipt.Entry {
 	return out
 }
 
-// deniedInHistory reports whether the history that goes on has asked for an intent, and it
-// was denied, or edited, before anything was attempted.
+// deniedInHistory reports whether the present history has asked for an intent that was denied, or edited,
+// before any attempt.
 func (l *ledger) deniedInHistory(e *receipt.Entry) bool {
 	return e.State == receipt.StateDenied && l.askedIn(e, l.last)
 }
 
-// lastEdit returns what the editing of an intent has led to in the history that goes on: the
-// intent itself where nobody has edited it.
+// lastEdit follows the edits of an intent in the present history to the last one; without edits it returns e.
 func (l *ledger) lastEdit(e *receipt.Entry) *receipt.Entry {
 	edits := l.Select(func(x *receipt.Entry) bool {
 		behind, of := strings.CutPrefix(string(x.Intent.Step), string(e.Intent.Step))
