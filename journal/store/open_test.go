@@ -49,7 +49,6 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(fillWorldEnv); dir != "" {
 		fillWorld(dir)
 	}
-	flag.Parse()
 	_ = flag.Set("rapid.checks", strconv.FormatInt(100/fault.Stride(3), 10))
 	os.Exit(m.Run())
 }
