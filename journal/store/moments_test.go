@@ -17,23 +17,23 @@ import (
 func TestNoRecordIsFarFromAnImageAndImagesAreFew(t *testing.T) {
 	testrace.Here(t)
 	rapid.Check(t, func(r *rapid.T) {
-		const apart, late = 100, 10 // an image may come so many records late
-		var heads []journal.Seq
+		const apart, late = 100, 10        // an image may come so many records late
+		var heads, snapshots []journal.Seq // a snapshot is one when its image is made, until it goes for good
 		head := journal.Seq(0)
 		for range rapid.IntRange(1, 300).Draw(r, "images") {
 			head += journal.Seq(rapid.OneOf(rapid.Uint64Range(apart, apart+late), rapid.Uint64Range(1, 30)).Draw(r, "records"))
 			img := &journal.Image{Head: journal.Head{ID: head}}
-			for _, old := range heads {
-				if rapid.IntRange(0, 20).Draw(r, "snapshot") == 0 {
-					img.Keep = append(img.Keep, old)
-				}
-			}
+			snapshots = slices.DeleteFunc(snapshots, func(journal.Seq) bool { return rapid.IntRange(0, 20).Draw(r, "gone") == 0 })
+			img.Keep = snapshots
 			kept := moments(img, heads, apart)
 			require.LessOrEqual(r, len(kept), mostMoments)
 			heads = slices.DeleteFunc(heads, func(old journal.Seq) bool {
 				return !slices.Contains(kept, old) && !slices.Contains(img.Keep, old)
 			})
 			heads = append(heads, head)
+			if rapid.IntRange(0, 20).Draw(r, "snapshot") == 0 {
+				snapshots = append(slices.Clone(snapshots), head)
+			}
 			wide := journal.Seq(apart)
 			for head/wide > mostMoments {
 				wide *= 2
