@@ -72,13 +72,20 @@ func (c *evaluation) texts(than *relation, x, y value) truth {
 		if c.fit == nil || !stands.literal || len(stands.words) != 1 || with.at == stands.at {
 			continue
 		}
-		fits, w := t.yes, stands.words[0]
+		fits, w, told := t.yes, stands.words[0], with.names
 		if pieces := than.pieces[i]; pieces != nil && !w.open {
-			fits = true
+			bare := with.names
+			if i == 0 {
+				bare = bare.bare()
+			}
+			fits = t.yes || i == 1
 			for _, piece := range pieces(w.text) {
-				of := [2]*names{x.names, y.names}
+				if bare == nil {
+					break // a list of what has separators in it
+				}
+				of := [2]*names{bare, bare}
 				if of[i] = newNames("", wordsOf(piece)); fits && !c.can(than, of[0], of[1]) {
-					fits, w = false, word{piece, false}
+					fits, w, told = false, word{piece, false}, bare
 				}
 			}
 		}
@@ -86,7 +93,7 @@ func (c *evaluation) texts(than *relation, x, y value) truth {
 		case fits:
 			c.fit[stands.at] = true
 		case with.named:
-			issue := nameIssue{w.text, than, with.names, i == 0 && than != c.relations[equalTo]}
+			issue := nameIssue{w.text, than, told, i == 0 && than != c.relations[equalTo]}
 			if w.open && than == c.relations[equalTo] {
 				issue.than = c.relations["startsWith"]
 			}

@@ -61,9 +61,28 @@ func beginsWith(x, y word) bool {
 	return strings.HasPrefix(x.text, y.text) || x.open && strings.HasPrefix(y.text, x.text)
 }
 
+// separators are between the texts that a text lists.
+const separators = ",;| \t\n"
+
 // items returns the texts that a text lists.
 func items(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",;| \t\n", r) })
+	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(separators, r) })
+}
+
+// bare returns the names without separators around them, as of ",a,b,".contains("," + x + ",").
+// nil: a list of them cannot be told from one of their parts.
+func (n *names) bare() *names {
+	out := slices.Clone(n.words)
+	for i, w := range out {
+		out[i].text = strings.TrimLeft(w.text, separators)
+		if !w.open {
+			out[i].text = strings.TrimRight(out[i].text, separators)
+		}
+		if strings.ContainsAny(out[i].text, separators) {
+			return nil
+		}
+	}
+	return newNames(n.of, out)
 }
 
 // matcher returns whether a text can match a regular expression. It keeps what it compiled.
