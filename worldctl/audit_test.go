@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/show/view"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // TestTicksSelectWhatHappenedThen compares every range of ticks with the times of
@@ -47,4 +49,31 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestReadingTheJournalEndsWhenNobodyWaits ends it after the first record, or the first
+// bytes of an export.
+func TestReadingTheJournalEndsWhenNobodyWaits(t *testing.T) {
+	lw := eventful(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var failed error
+	for _, err := range recordsOf(lw).Select(ctx, new(view.Selection)) {
+		failed = err
+		cancel()
+	}
+	require.ErrorIs(t, failed, context.Canceled)
+
+	for _, format := range local.Formats() {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		wrote := 0
+		once := writing(func(p []byte) (int, error) {
+			wrote++
+			cancel()
+			return len(p), nil
+		})
+		require.ErrorIs(t, lw.Export(heeding(ctx, once), format, nil), context.Canceled, format)
+		require.Equal(t, 1, wrote, format)
+	}
 }

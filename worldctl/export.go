@@ -58,7 +58,7 @@ func newExportCommand(c *cli) *cobra.Command {
 			}
 			return c.with(func(lw *local.World) error {
 				report, stop := c.progress("records", uint64(lw.Head().ID))
-				write := func(w io.Writer) error { return lw.Export(w, f, report) }
+				write := func(w io.Writer) error { return lw.Export(heeding(cmd.Context(), w), f, report) }
 				err := to.write(args[0], write)
 				stop()
 				if err == nil && args[0] != "-" {

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -40,6 +41,21 @@ func (t *target) write(name string, write func(io.Writer) error) error {
 		return file.Replace(t.c.path(name), 0o600, write)
 	}
 	return notVacant(file.New(t.c.path(name), 0o600, write))
+}
+
+// writing is a function as a writer.
+type writing func(p []byte) (int, error)
+
+func (w writing) Write(p []byte) (int, error) { return w(p) }
+
+// heeding returns a writer that writes for as long as ctx lets it.
+func heeding(ctx context.Context, w io.Writer) io.Writer {
+	return writing(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return w.Write(p)
+	})
 }
 
 // put is write with what is in memory.

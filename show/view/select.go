@@ -143,6 +143,9 @@ func (j Journal) Candidates(ctx context.Context, s *Selection) iter.Seq2[Candida
 			looks = j.looks(ctx, s, max(from, to-journal.Seq(s.Last)+1)) // the records before need not be read
 		}
 		for x, err := range looks {
+			if err == nil {
+				err = ctx.Err()
+			}
 			if err == nil && x.ID > to {
 				return
 			}
