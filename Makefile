@@ -62,7 +62,7 @@ test: ## run all tests in random order, and with the race detector those that do
 
 nightly: ## what takes hours: the race detector on all tests, random lives, kills, damage, attacks, fuzzing led by coverage
 	NIGHTLY=1 $(GO) test -race -p 2 -shuffle=on -timeout 240m ./...
-	$(MAKE) sim twice kill copies attack test-postgres mutants
+	$(MAKE) platforms sim twice kill copies attack test-postgres mutants
 	$(MAKE) fuzz FUZZTIME=2m
 
 test-recordings: ## run the tests that run on recordings, which make test does as well
