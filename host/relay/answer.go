@@ -163,8 +163,8 @@ func (r *reading) input(index int, text string) {
 // number is a count of tokens as servers write it.
 type number uint64
 
-// maxTokens is the greatest count that is told apart from more.
-const maxTokens = 1 << 53
+// maxTokens stands for a count that is impossible.
+const maxTokens = recorder.Impossible
 
 // UnmarshalJSON takes whatever is no natural number up to maxTokens for maxTokens: the answer costs what it may at most,
 // and its capability rests, as host/llm has it. null says nothing.
@@ -183,6 +183,7 @@ type openAIUsage struct {
 	CompletionTokens number `json:"completion_tokens"`
 	InputTokens      number `json:"input_tokens"`
 	OutputTokens     number `json:"output_tokens"`
+	TotalTokens      number `json:"total_tokens"` // the sum of others, unless it is impossible
 	PromptDetails    struct {
 		Cached number `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
@@ -193,6 +194,9 @@ type openAIUsage struct {
 
 func (u *openAIUsage) usage() recorder.Usage {
 	in, cached := uint64(u.PromptTokens+u.InputTokens), uint64(u.PromptDetails.Cached+u.InputDetails.Cached)
+	if u.TotalTokens >= maxTokens {
+		in = maxTokens
+	}
 	return recorder.Usage{Input: in - min(in, cached), CacheRead: min(in, cached), Output: uint64(u.CompletionTokens + u.OutputTokens)}
 }
 

@@ -117,6 +117,11 @@ func TestAnImpossibleUsageIsTheGreatest(t *testing.T) {
 			usage := newReading(a, false).end(a, []byte(body)).Usage
 			require.Equal(t, want+1, usage.Tokens(), body)
 			require.False(t, usage.Estimated, body)
+			require.Equal(t, want < maxTokens, usage.Believable() > 0, body)
+			if form != formMessages && want == maxTokens {
+				total := `{"usage":{"prompt_tokens":1,"input_tokens":1,"total_tokens":` + text + `}}`
+				require.GreaterOrEqual(t, newReading(a, false).end(a, []byte(total)).Usage.Tokens(), uint64(maxTokens), total)
+			}
 		}
 	}
 }

@@ -101,6 +101,18 @@ type Usage struct {
 // Tokens returns all of them.
 func (u Usage) Tokens() uint64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 
+// Impossible is a count of tokens that no answer can have used: adapters put it in the place of a count that is no
+// natural number below it. The capability of such an answer rests.
+const Impossible = 1 << 53
+
+// Believable returns Tokens for sums that people see, and 0 if a count is impossible.
+func (u Usage) Believable() uint64 {
+	if n := u.Tokens(); n < Impossible {
+		return n
+	}
+	return 0
+}
+
 // Session is the state of a session's cell.
 type Session struct {
 	Incarnation uint64   `cbor:"incarnation" json:"incarnation"`
@@ -161,7 +173,7 @@ func received(s Session, data reducer.Data) (Session, error) {
 	}
 	a, err := reducer.Decode[Answer](r.Payload)
 	s.Answered++
-	s.Tokens += a.Usage.Tokens()
+	s.Tokens += a.Usage.Believable()
 	s.Tools += uint64(len(a.Calls))
 	return s, err
 }

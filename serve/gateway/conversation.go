@@ -280,7 +280,7 @@ func (g *Gateway) used(a *asking, answer *recorder.Answer) {
 	g.count(func(s *Summary) {
 		s.Tools += len(answer.Calls)
 		if !a.served {
-			s.Tokens += answer.Usage.Tokens()
+			s.Tokens += answer.Usage.Believable()
 		}
 	})
 }
