@@ -30,8 +30,10 @@ func causes() map[string]string {
 		{"whatever cells do about an event, within the rules in force: effects, too", "/events"},
 		{"a parked cell goes on, with the event that failed or without it", "/cell/resume", "/cell/skip"},
 		{"parked effects are performed" + intents, "/intents/approve", "/intents/{key}/approve"},
-		{"parked effects, or effects that are not begun, are not performed",
-			"/intents/deny", "/intents/{key}/deny", "/intents/stop", "/intents/{key}/stop"},
+		{
+			"parked effects, or effects that are not begun, are not performed",
+			"/intents/deny", "/intents/{key}/deny", "/intents/stop", "/intents/{key}/stop",
+		},
 		{"failed effects, and those in doubt, are performed again", "/intents/retry", "/intents/{key}/retry"},
 		{"what cells believe of effects in doubt", "/intents/resolve", "/intents/{key}/resolve"},
 		{"a verifier is asked", "/intents/{key}/confirm"},
