@@ -61,7 +61,7 @@ it lists are complete.
 	b.WriteString("## Flags of every verb\n\n" + block(root.PersistentFlags().FlagUsages()))
 	for _, g := range root.Groups() {
 		id, about, _ := strings.Cut(g.Title, ": ")
-		fmt.Fprintf(&b, "## %s\n\n%s%s.\n\n| verb | what it does | flags |\n|---|---|---|\n", id, strings.ToUpper(about[:1]), about[1:])
+		fmt.Fprintf(&b, "## %s: %s\n\n| verb | what it does | flags |\n|---|---|---|\n", id, about)
 		for _, verb := range root.Commands() {
 			if verb.GroupID == g.ID {
 				describeVerb(&b, verb)
