@@ -19,7 +19,7 @@ func TestPageIsTyped(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("typed")))
-	require.NoError(t, os.CopyFS(filepath.Join(dir, "page"), os.DirFS(filepath.Join("..", "..", "world", "ui", "page"))))
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "page"), os.DirFS(filepath.Join("..", "..", "serve", "ui", "page"))))
 	fetch := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	fetch.Dir = dir
 	out, err := fetch.CombinedOutput()
