@@ -12,6 +12,9 @@ import (
 func (c *evaluation) compare(name string, a, b values) (t truth) {
 	for _, x := range a {
 		for _, y := range b {
+			if c.left < 0 {
+				return truth{true, true}
+			}
 			u := c.compareTwo(name, x, y)
 			t.yes, t.no = t.yes || u.yes, t.no || u.no
 		}
@@ -51,6 +54,9 @@ func (c *evaluation) compareTwo(name string, x, y value) truth {
 // free notes that the texts in values are compared with what can be anything.
 func (c *evaluation) free(all values) {
 	for _, v := range all {
+		if c.left--; c.left < 0 {
+			return
+		}
 		if c.fit != nil && v.literal {
 			c.fit[v.at] = true
 		}
@@ -141,7 +147,7 @@ func (c *evaluation) joined(e ast.Expr, a, b values) (out values) {
 			default:
 				out = append(out, unknown(e)...)
 			}
-			if c.left -= len(x.parts) + len(y.parts); c.left < 0 {
+			if c.left -= 1 + len(x.parts) + len(y.parts); c.left < 0 {
 				return unknown(e)
 			}
 		}

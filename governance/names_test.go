@@ -3,6 +3,7 @@ package governance_test
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -152,6 +153,22 @@ func TestSlipsInRulesAreToldWithWhatWasMeant(t *testing.T) {
 }
 
 // TestSidesThatAreNeverTrueTogetherAreAFault is comparisons that can each be true.
+// TestWhatChoicesAddUpToIsCounted: each term doubles what the sum can be.
+func TestWhatChoicesAddUpToIsCounted(t *testing.T) {
+	const terms = 24
+	nested := strings.Repeat("[[x, x]].exists(x, ", terms) + "x == x" + strings.Repeat(")", terms)
+	require.Empty(t, typosOf(t, `intent.kind == "mail.send" && [intent.params.a].exists(x, `+nested+")", "null"), "lists of lists")
+	for _, term := range []string{
+		`(intent.params.a ? intent.params.b : intent.params.c)`, `(intent.params.a ? "x" : intent.params.c)`, `(intent.params.a ? ["x"] : [])`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.Empty(t, typosOf(t, `intent.kind == "mail.send" && `+strings.Repeat(term+" + ", terms)+term+" == intent.params.d", "null"), term)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20), term)
+	}
+}
+
 func TestSidesThatAreNeverTrueTogetherAreAFault(t *testing.T) {
 	const whatever = " are never true together, whatever intent.kind is"
 	for when, want := range map[string][]string{

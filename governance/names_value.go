@@ -125,11 +125,20 @@ func text(at ast.Expr, s string) values {
 	return values{{is: isText, at: at.ID(), literal: true, names: newNames("", wordsOf(s))}}
 }
 
-// of returns the values of e, and notes all that is compared in it.
+// of returns the values of e, and notes the comparisons in it. Parts and values count: a choice doubles its values,
+// and so would a sum of choices without end.
 func (c *evaluation) of(e ast.Expr) values {
 	if c.left--; c.left < 0 {
 		return unknown(e)
 	}
+	all := c.ofKind(e)
+	if c.left -= len(all); c.left < 0 {
+		return unknown(e)
+	}
+	return all
+}
+
+func (c *evaluation) ofKind(e ast.Expr) values {
 	switch e.Kind() { //nolint:exhaustive // of the rest nothing is known
 	case ast.LiteralKind:
 		if s, ok := standing(e.AsLiteral()); ok {
