@@ -175,10 +175,10 @@ func TestWhatIfWithoutACopyLeavesNoFork(t *testing.T) {
 func TestRepeatThatWaitsForItsAnswerCatchesUpOnce(t *testing.T) {
 	page, err := os.ReadFile("../../docs/starlark.md")
 	require.NoError(t, err)
-	_, rest, ok := strings.Cut(string(page), "<!-- a repeat that catches up once -->\n\n```python\n")
-	require.True(t, ok)
-	waits, _, ok := strings.Cut(rest, "```")
-	require.True(t, ok)
+	_, rest, marked := strings.Cut(string(page), "<!-- a repeat that catches up once -->")
+	_, rest, opened := strings.Cut(rest, "```python\n")
+	waits, _, closed := strings.Cut(rest, "```")
+	require.True(t, marked && opened && closed, "docs/starlark.md has the example behind its mark")
 	atOnce := strings.Replace(waits, `ctx.effect(`, "ctx.timer(\"1s\", \"poll\", tag=\"poll\")\n    ctx.effect(", 1)
 	for code, polls := range map[string]string{waits: `{"polls":2}`, atOnce: `{"polls":26}`} {
 		d := &diary{dir: t.TempDir(), far: &far{answers: make(chan string)}, clock: worldtest.NewClock(time.Unix(100, 0))}
