@@ -143,7 +143,9 @@ func (c *evaluation) joined(e ast.Expr, a, b values) (out values) {
 			case x.is == isList && y.is == isList:
 				out = append(out, value{is: isList, at: e.ID(), parts: slices.Concat(x.parts, y.parts), loose: x.loose || y.loose})
 			case x.is == isText && (y.is == isText || y.is == isAny):
-				out = append(out, c.joinedTexts(e, x, y))
+				for _, at := range c.sides(e, a, b, x, y) {
+					out = append(out, c.joinedTexts(at, x, y))
+				}
 			default:
 				out = append(out, unknown(e)...)
 			}
@@ -155,13 +157,28 @@ func (c *evaluation) joined(e ast.Expr, a, b values) (out values) {
 	return out
 }
 
-func (c *evaluation) joinedTexts(e ast.Expr, x, y value) value {
+// sides returns the parts of e that a text which is made of x and y is a slip of: where a side can be several
+// texts, as in ["refnd", "mail"].exists(p, intent.kind == p + ".send"), that one of them.
+func (c *evaluation) sides(e ast.Expr, a, b values, x, y value) (at []int64) {
+	if len(a) > 1 && x.literal {
+		at = append(at, x.at)
+	}
+	if len(b) > 1 && y.literal {
+		at = append(at, y.at)
+	}
+	if at == nil {
+		return []int64{e.ID()}
+	}
+	return at
+}
+
+func (c *evaluation) joinedTexts(at int64, x, y value) value {
 	after := []word{{"", true}}
 	if y.is == isText {
 		after = y.words
 	}
 	if len(x.words)*len(after) > maxMeanings {
-		return value{at: e.ID()}
+		return value{at: at}
 	}
 	var words []word
 	for _, v := range x.words {
@@ -173,5 +190,5 @@ func (c *evaluation) joinedTexts(e ast.Expr, x, y value) value {
 			words = append(words, word{v.text + w.text, w.open})
 		}
 	}
-	return value{is: isText, at: e.ID(), literal: x.literal || y.literal, named: x.named || y.named, names: newNames("", words)}
+	return value{is: isText, at: at, literal: x.literal || y.literal, named: x.named || y.named, names: newNames("", words)}
 }

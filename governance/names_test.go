@@ -121,6 +121,10 @@ func TestSlipsInRulesAreToldWithWhatWasMeant(t *testing.T) {
 		`intent.kind == "refnd" + ".pay"`:                                                                         {`1:24: intent.kind is never "refnd.pay": did you mean "refund.pay"?`},
 		`"refnd." + intent.tag == intent.kind`:                                                                    {`1:10: intent.kind never starts with "refnd.": did you mean "refund."?`},
 		`intent.kind + "/" + cell.reducer == "refund.pay/dekc"`:                                                   {`1:37: what it is compared with is never "refund.pay/dekc": did you mean "refund.pay/desk"?`},
+		`["refnd", "mail"].exists(p, intent.kind == p + ".send")`:                                                 {`1:2: intent.kind is never "refnd.send"; declared: mail.send, refund.look, refund.pay`},
+		`["refund", "mail"].exists(p, ["pay", "snd"].exists(s, intent.kind == p + "." + s))`:                      {`1:12: intent.kind is never "mail.snd": did you mean "mail.send"?`, `1:38: intent.kind is never "mail.snd": did you mean "mail.send"?`},
+		`["refund", "mail"].exists(p, ["pay", "send"].exists(s, intent.kind == p + "." + s))`:                     nil,
+		`(cell.key == "a" ? "refnd" : "mail") + ".send" == intent.kind`:                                           {`1:20: intent.kind is never "refnd.send"; declared: mail.send, refund.look, refund.pay`},
 		"intent.kind == \"refund.pay\" &&\n  cap.name == \"tlil\"":                                                {`2:15: cap.name is never "tlil": did you mean "till"?`},
 
 		// What is known of nothing, or can be.
