@@ -33,12 +33,11 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/callers"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
@@ -47,17 +46,8 @@ import (
 // MaxAnswer is how many bytes of an answer are recorded, and so how long one may be.
 const MaxAnswer = 8 << 20
 
-// Desk is where requests wait for their permits. It is safe for concurrent use. The zero value
-// is one.
-type Desk struct {
-	mu      sync.Mutex
-	waiting map[string]*Caller
-	wanted  map[string]chan struct{} // by tag: permits that wait for their callers; closed when these have come
-}
-
-// patience is how long a permit waits for its caller: an agent that was started again asks soon for what a person
-// has approved meanwhile.
-const patience = 30 * time.Second
+// Desk is where requests wait for their permits.
+type Desk = callers.Callers[Caller]
 
 // Caller is the agent's side of a request. Its functions are called by one goroutine.
 type Caller struct {
@@ -68,68 +58,6 @@ type Caller struct {
 	Begin func(status int, header http.Header)
 	// Flow gets the part of the answer that the agent may have at once.
 	Flow func(p []byte)
-}
-
-// Put has a request wait for the permit of the intent with a tag.
-func (d *Desk) Put(tag string, c *Caller) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.waiting == nil {
-		d.waiting = make(map[string]*Caller)
-	}
-	d.waiting[tag] = c
-	if wanted := d.wanted[tag]; wanted != nil {
-		delete(d.wanted, tag)
-		close(wanted)
-	}
-}
-
-// Wants reports whether a permit waits for the caller with a tag.
-func (d *Desk) Wants(tag string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.wanted[tag] != nil
-}
-
-// await is Take that waits for a while.
-func (d *Desk) await(ctx context.Context, tag string) *Caller {
-	if c := d.Take(tag); c != nil || d == nil {
-		return c
-	}
-	came := make(chan struct{})
-	d.mu.Lock()
-	if d.wanted == nil {
-		d.wanted = make(map[string]chan struct{})
-	}
-	if d.waiting[tag] == nil {
-		d.wanted[tag] = came
-	} else {
-		close(came)
-	}
-	d.mu.Unlock()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case <-came:
-	case <-late.C:
-	case <-ctx.Done():
-	}
-	d.mu.Lock()
-	delete(d.wanted, tag)
-	d.mu.Unlock()
-	return d.Take(tag)
-}
-
-// Take returns the request that waits under a tag, which waits no more; nil: there is none.
-func (d *Desk) Take(tag string) *Caller {
-	if d == nil {
-		return nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.waiting[tag]
-	delete(d.waiting, tag)
-	return c
 }
 
 // New returns a host.Factory of adapters that perform what is handed in at a desk; nil: they perform
@@ -168,7 +96,7 @@ var errNoCaller = errors.New("the agent that asked is gone: it asks again when i
 
 // Perform implements host.Adapter. The call goes on to its end though its caller goes.
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
-	caller := a.desk.await(ctx, call.Permit.Tag)
+	caller := a.desk.Await(ctx, call.Permit.Tag)
 	if caller == nil {
 		return host.Refused(errNoCaller), nil
 	}
