@@ -56,7 +56,7 @@ func compileScript(engines manifest.Engines, file string, source []byte, rest *r
 	if err := checkAnswer(file, source); err != nil {
 		return nil, err
 	}
-	version, err := engines.Version(manifest.EngineStarlark, star.Versions())
+	version, err := engines.Version(manifest.EngineStarlark, star.Engine{}.Versions())
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func compileScript(engines manifest.Engines, file string, source []byte, rest *r
 		return nil, err
 	}
 	s := &script{file: file, program: program, limits: manifest.ReducerLimits{State: manifest.DefaultReceipt}.WithDefaults()}
-	first, used, err := program.Within(rest) // runs the top level: better now than at the first call
+	first, used, err := program.Start(reducer.Setting{}, rest) // runs the top level: better now than at the first call
 	if rest != nil {
 		rest.Gas -= min(rest.Gas, used.Gas)
 	}

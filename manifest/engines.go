@@ -8,12 +8,41 @@ import (
 	"strings"
 )
 
-// The engines of rules, by name. With [EngineStarlark] they are those whose versions a manifest may
-// name.
+// The engines of rules, by name.
 const (
-	EngineCEL    = "cel"    // of policies and transforms
-	EngineBudget = "budget" // that counts what effects use up
+	EngineCEL      = "cel"      // of policies and transforms
+	EngineBudget   = "budget"   // that counts what effects use up
+	EngineStarlark = "starlark" // of reducers
 )
+
+// EngineGo is the engine of reducers that a program brings along. It has no versions: each of them
+// has its own.
+const EngineGo = "go"
+
+// engineRow is an engine whose versions a manifest may name.
+type engineRow struct {
+	name string
+	code bool // it runs code of reducers; else what is allowed depends on it
+}
+
+func engineRows() []engineRow {
+	return []engineRow{{name: EngineBudget}, {name: EngineCEL}, {name: EngineStarlark, code: true}}
+}
+
+// runsCode reports whether reducers of an engine have a source.
+func runsCode(engine string) bool {
+	return slices.Contains(engineRows(), engineRow{name: engine, code: true})
+}
+
+// engineNames returns the engines that have versions, or those of them that run code.
+func engineNames(codeOnly bool) (names []string) {
+	for _, e := range engineRows() {
+		if e.code || !codeOnly {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
 
 // Engines are versions of engines, by the engines' names. An engine that is not
 // named has its first version.
@@ -43,10 +72,11 @@ func (e Engines) Version(name string, carried []string) (string, error) {
 
 // engines notes other engines. What is allowed depends on those of policies and budgets.
 func (r *risks) engines(path string, a, b Engines) {
-	for _, name := range []string{EngineBudget, EngineCEL, EngineStarlark} {
+	for _, e := range engineRows() {
+		name := e.name
 		was, is := cmp.Or(a[name], "the first version"), cmp.Or(b[name], "the first version")
 		text := fmt.Sprintf("%s, not %s", is, was)
-		if name != EngineStarlark {
+		if !e.code {
 			r.unclear(path+"/"+name, "engine "+name, text, was != is)
 		} else if was != is {
 			r.add(Neutral, path+"/"+name, "engine "+name, "%s", text)
@@ -58,10 +88,12 @@ func (r *risks) engines(path string, a, b Engines) {
 const maxEngineBytes = 128
 
 func (v *validator) engines(path string, e Engines) {
+	known := engineNames(false)
 	for _, name := range slices.Sorted(maps.Keys(e)) {
 		at := path + "/" + escape(name)
-		if name != EngineStarlark && name != EngineCEL && name != EngineBudget {
-			v.fault(at, "%q is no engine that has versions; %s, %s and %s are", name, EngineBudget, EngineCEL, EngineStarlark)
+		if !slices.Contains(known, name) {
+			last := len(known) - 1
+			v.fault(at, "%q is no engine that has versions; %s and %s are", name, strings.Join(known[:last], ", "), known[last])
 		} else if n := len(e[name]); n == 0 || n > maxEngineBytes {
 			v.fault(at, "want the version of the engine, 1 to %d bytes", maxEngineBytes)
 		}

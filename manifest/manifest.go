@@ -43,12 +43,6 @@ type Manifest struct {
 	Engines    Engines            `cbor:"engines,omitempty" json:"engines,omitempty"`     // that run all this
 }
 
-// The engines of reducers.
-const (
-	EngineStarlark = "starlark"
-	EngineGo       = "go"
-)
-
 // What happens to a cell's mailbox when its reducer fails.
 const (
 	OnErrorPark = "park" // the cell stops before the event; a person resumes it
@@ -58,9 +52,9 @@ const (
 // Reducer declares a kind of cell: its code, and its rights.
 type Reducer struct {
 	Engine  string          `cbor:"engine" json:"engine"`
-	File    string          `cbor:"file,omitempty" json:"file,omitempty"`       // starlark: the source's path, for messages
-	Source  Hash            `cbor:"source,omitzero" json:"source,omitzero"`     // starlark: the source's content
-	Modules map[string]Hash `cbor:"modules,omitempty" json:"modules,omitempty"` // starlark: contents of all that is loaded, by the names that load gives them
+	File    string          `cbor:"file,omitempty" json:"file,omitempty"`       // the source's path, for messages
+	Source  Hash            `cbor:"source,omitzero" json:"source,omitzero"`     // the source's content
+	Modules map[string]Hash `cbor:"modules,omitempty" json:"modules,omitempty"` // contents of all that is loaded, by the names that load gives them
 	Params  Data            `cbor:"params,omitzero" json:"params,omitzero"`     // what the reducer is given, a map
 	Name    string          `cbor:"name,omitempty" json:"name,omitempty"`       // go: as registered
 	Version string          `cbor:"version,omitempty" json:"version,omitempty"` // go: as registered
@@ -68,6 +62,14 @@ type Reducer struct {
 	OnError string          `cbor:"on_error" json:"on_error"`
 	Budget  Budget          `cbor:"budget,omitzero" json:"budget,omitzero"` // of each cell
 	Limits  ReducerLimits   `cbor:"limits" json:"limits"`
+}
+
+// Code returns the contents of the source and of all modules, by their names.
+func (r *Reducer) Code() map[string]Hash {
+	files := make(map[string]Hash, len(r.Modules)+1)
+	maps.Copy(files, r.Modules)
+	files[r.File] = r.Source
+	return files
 }
 
 // Event declares an event that may be submitted or emitted.

@@ -163,24 +163,24 @@ func (v *validator) engine(path string, r Reducer) {
 			v.fault(path+"/"+field, "engine %s has no %s", r.Engine, field)
 		}
 	}
-	switch r.Engine {
-	case EngineStarlark:
+	switch {
+	case runsCode(r.Engine):
 		if r.Source.IsZero() {
 			needs("source", "")
 		}
 		lacks("name", r.Name != "")
 		lacks("version", r.Version != "")
-	case EngineGo:
+	case r.Engine == EngineGo:
 		needs("name", r.Name)
 		needs("version", r.Version)
 		lacks("source", r.File != "" || !r.Source.IsZero())
 	default:
-		v.oneOf(path+"/engine", r.Engine, EngineStarlark, EngineGo)
+		v.oneOf(path+"/engine", r.Engine, append(engineNames(true), EngineGo)...)
 	}
 }
 
 func (v *validator) modules(path string, r Reducer) {
-	if len(r.Modules) > 0 && r.Engine != EngineStarlark {
+	if len(r.Modules) > 0 && !runsCode(r.Engine) {
 		v.fault(path, "engine %s has no modules", r.Engine)
 	}
 	if n := len(r.Modules); n > MaxModules {

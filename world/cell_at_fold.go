@@ -342,7 +342,7 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 	if !ok {
 		return f.nextRule()
 	}
-	r := rules{manifest: m, table: engines()}
+	r := rules{manifest: m, table: programEngines()}
 	if r.engines, err = r.table.of(m); err != nil {
 		return nil, err
 	}

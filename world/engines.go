@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/engines"
 )
 
 // ErrEngine says that a journal was made by engines that this program does not carry.
@@ -23,25 +25,28 @@ type engine struct {
 
 // engineTable has the engines of a program.
 type engineTable struct {
-	all     []engine                                                            // by name
-	compile func(starlarkVersion string, code star.Code) (*star.Program, error) // for a version that is in it
+	all  []engine                  // by name
+	code map[string]reducer.Engine // those of reducers
 }
 
-// engines returns what this program has. A version stays here as long as worlds of it
-// are to be replayed.
-func engines() *engineTable {
-	return &engineTable{compile: star.CompileCode, all: []engine{
-		{manifest.EngineBudget, governance.BudgetVersions()},
-		{manifest.EngineCEL, governance.Versions()},
-		{manifest.EngineStarlark, star.Versions()},
-	}}
+// programEngines returns the engines of this program. A version stays here as long as worlds of
+// it are to be replayed.
+func programEngines() *engineTable { return newEngineTable(engines.All()) }
+
+func newEngineTable(code map[string]reducer.Engine) *engineTable {
+	all := []engine{{manifest.EngineBudget, governance.BudgetVersions()}, {manifest.EngineCEL, governance.Versions()}}
+	for name, e := range code { // order cannot show: sorted below
+		all = append(all, engine{name, e.Versions()})
+	}
+	slices.SortFunc(all, func(a, b engine) int { return cmp.Compare(a.name, b.name) })
+	return &engineTable{all, code}
 }
 
 // Carried returns the versions of each engine that this program carries, oldest
 // first, by the engine's name. The last is that of new worlds.
 func Carried() map[string][]string {
 	out := make(map[string][]string)
-	for _, e := range engines().all {
+	for _, e := range programEngines().all {
 		out[e.name] = e.versions
 	}
 	return out
@@ -49,7 +54,7 @@ func Carried() map[string][]string {
 
 // NewestEngines returns what the manifest of a new world names: of each engine the
 // last version, unless it is the first.
-func NewestEngines() manifest.Engines { return engines().newest() }
+func NewestEngines() manifest.Engines { return programEngines().newest() }
 
 func (t *engineTable) newest() manifest.Engines {
 	var out manifest.Engines

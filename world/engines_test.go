@@ -14,7 +14,7 @@ import (
 )
 
 func TestOtherEnginesAreRefused(t *testing.T) {
-	run, err := engines().of(&manifest.Manifest{})
+	run, err := programEngines().of(&manifest.Manifest{})
 	require.NoError(t, err)
 	require.NoError(t, checkEngines(run, run))
 	require.NoError(t, checkEngines(run[:1], run), "one that came later is not named")
@@ -33,16 +33,16 @@ func TestOtherEnginesAreRefused(t *testing.T) {
 }
 
 func TestManifestNamesItsEngines(t *testing.T) {
-	for _, e := range engines().all {
-		run, err := engines().of(&manifest.Manifest{})
+	for _, e := range programEngines().all {
+		run, err := programEngines().of(&manifest.Manifest{})
 		require.NoError(t, err)
 		require.Equal(t, e.versions[0], run.Of(e.name), "one that is not named is the first")
 		for _, v := range e.versions {
-			run, err := engines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: v}})
+			run, err := programEngines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: v}})
 			require.NoError(t, err)
 			require.Equal(t, v, run.Of(e.name))
 		}
-		_, err = engines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: e.name + "/0"}})
+		_, err = programEngines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: e.name + "/0"}})
 		require.ErrorIs(t, err, ErrEngine)
 		var missing *manifest.MissingEngineError
 		require.ErrorAs(t, err, &missing)
@@ -51,22 +51,17 @@ func TestManifestNamesItsEngines(t *testing.T) {
 	}
 }
 
-// madeUp has a second version of Starlark beside the first: there is none yet. A program
+// madeUp is Starlark with a second version beside the first: there is none yet. A program
 // that says one says two under it.
-func madeUp() *engineTable {
-	t := engines()
-	for i := range t.all {
-		if t.all[i].name == manifest.EngineStarlark {
-			t.all[i].versions = append(t.all[i].versions, "starlark/2")
-		}
+type madeUp struct{ star.Engine }
+
+func (m madeUp) Versions() []string { return append(m.Engine.Versions(), "starlark/2") }
+
+func (m madeUp) Compile(version string, code reducer.Code) (reducer.Program, error) {
+	if version == "starlark/2" {
+		version, code.Source = star.Version, bytes.ReplaceAll(code.Source, []byte("one"), []byte("two"))
 	}
-	t.compile = func(version string, code star.Code) (*star.Program, error) {
-		if version == "starlark/2" {
-			version, code.Source = star.Version, bytes.ReplaceAll(code.Source, []byte("one"), []byte("two"))
-		}
-		return star.CompileCode(version, code)
-	}
-	return t
+	return m.Engine.Compile(version, code)
 }
 
 // TestEnginesRunSideBySide: rules that name an engine run on it, whatever newer ones there
@@ -89,7 +84,7 @@ func TestEnginesRunSideBySide(t *testing.T) {
 		require.NoError(t, rule.impl.Reduce(&reducer.Input{Cell: reducer.Cell{Reducer: "r", Key: "a"}, Step: 1, Limits: rule.limits}, &out))
 		return string(out.State), nil
 	}
-	table := madeUp()
+	table := newEngineTable(map[string]reducer.Engine{manifest.EngineStarlark: madeUp{}})
 	require.Equal(t, manifest.Engines{manifest.EngineStarlark: "starlark/2"}, table.newest())
 	require.Empty(t, NewestEngines(), "of one version there is nothing to name")
 	for version, want := range map[string]string{star.Version: "one", "starlark/2": "two"} {
@@ -97,11 +92,11 @@ func TestEnginesRunSideBySide(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, got, want, version)
 	}
-	for _, refuses := range []*engineTable{table, engines()} {
+	for _, refuses := range []*engineTable{table, programEngines()} {
 		_, err := says(refuses, manifest.Engines{manifest.EngineStarlark: "starlark/3"})
 		require.ErrorIs(t, err, ErrEngine)
 		require.ErrorContains(t, err, "starlark/3")
 	}
-	_, err := says(engines(), manifest.Engines{manifest.EngineStarlark: "starlark/2"})
+	_, err := says(programEngines(), manifest.Engines{manifest.EngineStarlark: "starlark/2"})
 	require.ErrorIs(t, err, ErrEngine, "a program of before refuses what it does not have")
 }

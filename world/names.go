@@ -7,7 +7,8 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/engines"
 )
 
 // Finding is something about a name in a manifest, or in code that it names.
@@ -78,23 +79,23 @@ func CheckNames(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error
 // of such a program begins.
 func loadedNames(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) (out []Finding, err error) {
 	seen := make(map[manifest.Hash]bool)
-	for _, reducer := range slices.Sorted(maps.Keys(m.Reducers)) {
-		r := m.Reducers[reducer]
-		if r.Engine != manifest.EngineStarlark || len(r.Modules) == 0 {
+	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
+		r := m.Reducers[name]
+		reader, ok := engines.ReaderOf(r.Engine)
+		if !ok || len(r.Modules) == 0 {
 			continue
 		}
-		code := maps.Clone(r.Modules)
-		code[r.File] = r.Source
-		found, defined := make(map[string]*star.Mentions), make(map[string][]string)
+		code := r.Code()
+		found, defined := make(map[string]*reducer.Mentions), make(map[string][]string)
 		for _, file := range slices.Sorted(maps.Keys(code)) {
 			text, err := content(code[file])
 			if err != nil {
 				return nil, err
 			}
-			if found[file], err = star.MentionsOf(file, text); err != nil {
+			if found[file], err = reader.Mentions(file, text); err != nil {
 				return out, nil //nolint:nilerr // which others report
 			}
-			if defined[file], err = star.Defined(file, text); err != nil {
+			if defined[file], err = reader.Defined(file, text); err != nil {
 				return nil, err
 			}
 		}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/engines"
 )
 
 // agentModule begins the names of modules whose function agent has options that are names.
@@ -29,10 +30,11 @@ func agentNames(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
 		r := m.Reducers[name]
 		library := slices.ContainsFunc(slices.Sorted(maps.Keys(r.Modules)), func(s string) bool { return strings.HasPrefix(s, "@") })
-		if r.Engine != manifest.EngineStarlark || !library {
+		reader, ok := engines.ReaderOf(r.Engine)
+		if !ok || !library {
 			continue
 		}
-		if err := c.reducer(name, &r, content, seen); err != nil {
+		if err := c.reducer(name, &r, reader, content, seen); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -40,9 +42,8 @@ func agentNames(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error
 }
 
 // reducer looks at the code of a reducer, each text once, and at its params.
-func (c *optionChecker) reducer(name string, r *manifest.Reducer, content func(manifest.Hash) ([]byte, error), seen map[manifest.Hash]bool) error {
-	code := maps.Clone(r.Modules)
-	code[r.File] = r.Source
+func (c *optionChecker) reducer(name string, r *manifest.Reducer, reader reducer.Reader, content func(manifest.Hash) ([]byte, error), seen map[manifest.Hash]bool) error {
+	code := r.Code()
 	for _, file := range slices.Sorted(maps.Keys(code)) {
 		if strings.HasPrefix(file, "@") {
 			continue
@@ -51,7 +52,7 @@ func (c *optionChecker) reducer(name string, r *manifest.Reducer, content func(m
 		if err != nil {
 			return err
 		}
-		found, err := star.MentionsOf(file, text)
+		found, err := reader.Mentions(file, text)
 		if err != nil {
 			continue // which others report
 		}
@@ -63,7 +64,7 @@ func (c *optionChecker) reducer(name string, r *manifest.Reducer, content func(m
 			if err != nil {
 				return err
 			}
-			known, err := star.Options(call.Module, module, call.Function)
+			known, err := reader.Options(call.Module, module, call.Function)
 			if err != nil {
 				continue
 			}
@@ -80,7 +81,7 @@ func (c *optionChecker) reducer(name string, r *manifest.Reducer, content func(m
 }
 
 // written looks at the options that stand in code.
-func (c *optionChecker) written(file string, call *star.Call, known []star.Parameter) {
+func (c *optionChecker) written(file string, call *reducer.Call, known []reducer.Parameter) {
 	for _, o := range call.Options {
 		unknown, unfit := inspect(call, known, o.Text, o.Value)
 		if unknown != "" {
@@ -100,8 +101,8 @@ func (c *optionChecker) written(file string, call *star.Call, known []star.Param
 
 // inspect returns what is wrong with an option of a call: that there is none of that name, or
 // that the function cannot take the value; empty: nothing.
-func inspect(call *star.Call, known []star.Parameter, option string, value any) (unknown, unfit string) {
-	at := slices.IndexFunc(known, func(p star.Parameter) bool { return p.Name == option })
+func inspect(call *reducer.Call, known []reducer.Parameter, option string, value any) (unknown, unfit string) {
+	at := slices.IndexFunc(known, func(p reducer.Parameter) bool { return p.Name == option })
 	switch {
 	case len(known) == 0:
 		return "", ""
@@ -124,7 +125,7 @@ func inspect(call *star.Call, known []star.Parameter, option string, value any) 
 }
 
 // params looks at the options that are params of a reducer.
-func (c *optionChecker) params(name string, r *manifest.Reducer, call *star.Call, known []star.Parameter) {
+func (c *optionChecker) params(name string, r *manifest.Reducer, call *reducer.Call, known []reducer.Parameter) {
 	if len(r.Params) == 0 {
 		return
 	}
@@ -160,7 +161,7 @@ func (c *optionChecker) params(name string, r *manifest.Reducer, call *star.Call
 }
 
 // wrong returns what is wrong with a name that an option of an agent gives; empty: nothing.
-func (c *optionChecker) wrong(call *star.Call, option, name string) string {
+func (c *optionChecker) wrong(call *reducer.Call, option, name string) string {
 	if !ofAgent(call) {
 		return ""
 	}
@@ -185,7 +186,7 @@ func (c *optionChecker) wrong(call *star.Call, option, name string) string {
 }
 
 // ofAgent reports whether a call makes an agent.
-func ofAgent(call *star.Call) bool {
+func ofAgent(call *reducer.Call) bool {
 	return strings.HasPrefix(call.Module, agentModule) && call.Function == "agent"
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 // rules are a manifest made ready to run: everything at run time comes from
@@ -63,7 +62,7 @@ type eventRule struct {
 // compile makes a manifest ready. Contents are looked up in blobs. Where the error is a
 // *reducer.MissingError there are rules all the same, for what needs none of these.
 func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
-	return engines().compileRules(m, hash, blobs, registry, g)
+	return programEngines().compileRules(m, hash, blobs, registry, g)
 }
 
 // compileRules is compile with the engines of a table.
@@ -169,7 +168,7 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 	if err := r.guard.keep(sourceShare*uint64(len(source)), "the code of reducer "+name); err != nil {
 		return nil, err
 	}
-	code := star.Code{File: def.File, Source: source, Modules: make(map[string][]byte)}
+	code := reducer.Code{File: def.File, Source: source, Modules: make(map[string][]byte)}
 	for _, module := range slices.Sorted(maps.Keys(def.Modules)) {
 		if code.Modules[module], err = blobs.Blob(def.Modules[module]); err != nil {
 			return nil, fmt.Errorf("world: reducer %s: module %s: %w", name, module, err)
@@ -178,12 +177,11 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 			return nil, err
 		}
 	}
-	program, err := r.table.compile(r.engines.Of(manifest.EngineStarlark), code)
+	program, err := r.table.code[def.Engine].Compile(r.engines.Of(def.Engine), code)
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
-	setting := star.Setting{Params: def.Params, Schemas: r.schemas, Limits: def.Limits}
-	impl, used, err := program.With(setting).Within(r.guard.shareBounds())
+	impl, used, err := program.Start(reducer.Setting{Params: def.Params, Schemas: r.schemas, Limits: def.Limits}, r.guard.shareBounds())
 	r.guard.use(used.Gas)
 	if r.guard.stop(err, "the code of reducer "+name, 0) {
 		return nil, r.guard.ended()

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/show/measure"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
@@ -83,7 +83,7 @@ func (c *cli) measuring(lw *local.World, args []string, f *measureFlags) (*view.
 	if len(args) > 0 {
 		base = filepath.Dir(args[0])
 	}
-	set, err := measure.Compile(doc.Specs, measure.Env{Reducers: reducers, Limits: doc.Limits, Code: func(file string) (star.Code, error) {
+	set, err := measure.Compile(doc.Specs, measure.Env{Reducers: reducers, Limits: doc.Limits, Code: func(file string) (reducer.Code, error) {
 		return source.ReadCode(c.path(base), file)
 	}})
 	if err != nil {

@@ -1,15 +1,15 @@
 package worldctl
 
 import (
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -27,8 +27,10 @@ type versions struct {
 func version() versions {
 	v := versions{
 		Version: "unknown", Go: runtime.Version(),
-		Kernel: world.KernelVersion, Starlark: star.Version, CEL: governance.Version, Engines: world.Carried(),
+		Kernel: world.KernelVersion, Engines: world.Carried(),
 	}
+	newest := func(engine string) string { return v.Engines[engine][len(v.Engines[engine])-1] }
+	v.Starlark, v.CEL = newest(manifest.EngineStarlark), newest(manifest.EngineCEL)
 	if build, ok := debug.ReadBuildInfo(); ok {
 		v.Version = build.Main.Version
 		for _, s := range build.Settings {
@@ -50,11 +52,11 @@ func newVersionCommand(c *cli) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
 			return c.object("version", v, func() {
-				c.facts([2]any{"worldctl", v.Version}, [2]any{"commit", v.Commit}, [2]any{"go", v.Go},
-					[2]any{"kernel", v.Kernel},
-					[2]any{"starlark", strings.Join(v.Engines[manifest.EngineStarlark], "\n")},
-					[2]any{"cel", strings.Join(v.Engines[manifest.EngineCEL], "\n")},
-					[2]any{"budget", strings.Join(v.Engines[manifest.EngineBudget], "\n")})
+				facts := [][2]any{{"worldctl", v.Version}, {"commit", v.Commit}, {"go", v.Go}, {"kernel", v.Kernel}}
+				for _, engine := range slices.Backward(slices.Sorted(maps.Keys(v.Engines))) {
+					facts = append(facts, [2]any{engine, strings.Join(v.Engines[engine], "\n")})
+				}
+				c.facts(facts...)
 			})
 		},
 	}

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/show/measure"
 	"github.com/worldkernel/worldkernel/world/source"
 )
@@ -110,9 +110,9 @@ func (l *loader) reached(n *yaml.Node) {
 }
 
 // program returns what reads the programs of measures, and keeps what they say.
-func (m *measures) program(dir string) func(string) (star.Code, error) {
+func (m *measures) program(dir string) func(string) (reducer.Code, error) {
 	m.code = make(map[string]any)
-	return func(file string) (star.Code, error) {
+	return func(file string) (reducer.Code, error) {
 		code, err := source.ReadCode(dir, file)
 		m.code[file] = hashesOf(&code)
 		return code, err
@@ -120,7 +120,7 @@ func (m *measures) program(dir string) func(string) (star.Code, error) {
 }
 
 // hashesOf returns what a program and its modules say, in hashes.
-func hashesOf(code *star.Code) map[string]any {
+func hashesOf(code *reducer.Code) map[string]any {
 	modules := make(map[string]any, len(code.Modules))
 	for name, text := range code.Modules {
 		modules[name] = canon.Sum(text)

@@ -14,7 +14,7 @@ import (
 func TestBoundsEndAStepWithoutAnOutcome(t *testing.T) {
 	rich := manifest.ReducerLimits{Gas: 1e9, Value: 64 << 20, Memory: 16 << 30}
 	const loop, texts = "    while True:\n        pass\n", "    for _ in range(100000000):\n        x = 'a' * 1000000\n"
-	for _, version := range Versions() {
+	for _, version := range (Engine{}).Versions() {
 		for name, x := range map[string]struct {
 			body   string
 			limits manifest.ReducerLimits

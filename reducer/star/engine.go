@@ -49,15 +49,15 @@ func (e *stepError) Unwrap() error { return e.err }
 
 // load decodes what a program is given and runs its top level. It returns how many
 // bytes the first has filled.
-func (e *engine) load(p *Program, limits manifest.ReducerLimits, bounds *reducer.Bounds) (given uint64, err error) {
+func (e *engine) load(p *Program, s reducer.Setting, bounds *reducer.Bounds) (given uint64, err error) {
 	defer e.recover(&err)
 	e.thread.OnMaxSteps, e.thread.Load = e.reached, e.module
 	e.dec.m, e.enc.m = &e.meter, &e.meter
-	if err := e.settle(p.setting, bounds); err != nil {
+	if err := e.settle(s, bounds); err != nil {
 		return 0, e.failure(err)
 	}
 	given = e.filled
-	e.resetMeter(limits, bounds)
+	e.resetMeter(topLimits(s.Limits), bounds)
 	e.loading = &loading{p, e.predeclared(), make(map[string]starlark.StringDict)}
 	globals, err := e.run(p.compiled)
 	if err != nil {
@@ -72,7 +72,7 @@ func (e *engine) load(p *Program, limits manifest.ReducerLimits, bounds *reducer
 
 // settle decodes what the manifest gives. Its size is bounded there, and no step pays
 // for it; only keys that collide cost each step.
-func (e *engine) settle(s Setting, bounds *reducer.Bounds) error {
+func (e *engine) settle(s reducer.Setting, bounds *reducer.Bounds) error {
 	e.resetMeter(manifest.ReducerLimits{Gas: math.MaxInt64, Value: math.MaxInt64, Memory: math.MaxInt64}, bounds)
 	for _, given := range []struct {
 		name string

@@ -18,7 +18,7 @@ type Function struct{ program *Program }
 
 // CompileFunction parses and checks a program that defines a function of a name with such
 // parameters. The error is a *SyntaxError.
-func CompileFunction(version string, code Code, name string, params ...string) (*Function, error) {
+func CompileFunction(version string, code reducer.Code, name string, params ...string) (*Function, error) {
 	check := func(file string, tree *syntax.File) error { return checkFunction(file, tree, name, params) }
 	p, err := compileCode(version, code, name, check)
 	if err != nil {
@@ -39,7 +39,7 @@ func checkFunction(file string, tree *syntax.File, name string, params []string)
 		}
 		return nil
 	}
-	return &SyntaxError{File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("the program does not define %s(%s)", name, strings.Join(params, ", "))}
+	return &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("the program does not define %s(%s)", name, strings.Join(params, ", "))}
 }
 
 // Instance is a function that can be called. It is not safe for concurrent use.
@@ -47,9 +47,7 @@ type Instance struct{ *engine }
 
 // Instance runs the top level of the program, as [Program.Reducer] does for a reducer with such limits.
 func (f *Function) Instance(limits manifest.ReducerLimits) (*Instance, error) {
-	p := *f.program
-	p.setting.Limits = limits
-	e, _, err := p.within(nil)
+	e, _, err := f.program.start(reducer.Setting{Limits: limits}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ var most = star.Most{Bytes: 1 << 20, Name: "limits.most"}
 
 func functionOf(t testing.TB, source string) *star.Instance {
 	t.Helper()
-	f, err := star.CompileFunction(star.Version, star.Code{File: "m.star", Source: []byte(source)}, "measure", "cells", "tick")
+	f, err := star.CompileFunction(star.Version, reducer.Code{File: "m.star", Source: []byte(source)}, "measure", "cells", "tick")
 	require.NoError(t, err)
 	i, err := f.Instance(manifest.ReducerLimits{})
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestFunctionsThatFailSayWhere(t *testing.T) {
 
 // What a function draws is that of the generator that it is given, and no step's.
 func TestAFunctionDraws(t *testing.T) {
-	f, err := star.CompileFunction(star.Version, star.Code{File: "m.star", Source: []byte(`
+	f, err := star.CompileFunction(star.Version, reducer.Code{File: "m.star", Source: []byte(`
 def draw(run, n):
     return [run["random"](n), run["random"](n), run["seed"]]
 `)}, "draw", "run", "n")
@@ -130,8 +130,8 @@ func TestProgramsWithoutTheFunctionAreRefused(t *testing.T) {
 		"def measure(cells): pass":   "m.star:1:5: measure takes the parameters (cells, tick)",
 		"def measure(cells, tick) 1": "m.star:1:27: got int literal, want ':'",
 	} {
-		_, err := star.CompileFunction(star.Version, star.Code{File: "m.star", Source: []byte(source)}, "measure", "cells", "tick")
-		var fault *star.SyntaxError
+		_, err := star.CompileFunction(star.Version, reducer.Code{File: "m.star", Source: []byte(source)}, "measure", "cells", "tick")
+		var fault *reducer.SyntaxError
 		require.ErrorAs(t, err, &fault)
 		require.EqualError(t, err, want)
 	}

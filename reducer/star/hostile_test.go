@@ -173,7 +173,7 @@ func TestTopLevelHasTheLimitsOfAStep(t *testing.T) {
 		p, err := star.Compile(star.Version, "test.star", []byte(top+"\ndef reduce(ctx, state, event):\n    pass\n"))
 		require.NoError(t, err)
 		for _, limits := range []manifest.ReducerLimits{{}, {Gas: 1, Value: 1}, raised} {
-			if _, err = p.With(star.Setting{Limits: limits}).Reducer(); limit == "" || limits == raised {
+			if _, _, err = p.Start(reducer.Setting{Limits: limits}, nil); limit == "" || limits == raised {
 				require.NoError(t, err)
 				continue
 			}

@@ -117,7 +117,7 @@ func TestErrorsInFunctionsNameTheInnermostLine(t *testing.T) {
 
 func TestSyntaxErrors(t *testing.T) {
 	ok := "\ndef reduce(ctx, state, event):\n    return None\n"
-	for source, want := range map[string]star.SyntaxError{
+	for source, want := range map[string]reducer.SyntaxError{
 		"\xef\xbb\xbfdef reduce(ctx, state, event):\n  pass\n": {Line: 1, Column: 1, Msg: "text begins with a byte order mark; save it as UTF-8 without one"},
 		"def reduce(ctx, state, event):\n  return \"\xff\"\n":  {Line: 2, Column: 1, Msg: "text is not UTF-8"},
 		"x = ": {Line: 1, Column: 5},
@@ -133,7 +133,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"x = " + strings.Repeat("9", 1300) + ok: {Line: 1, Column: 5},
 	} {
 		_, err := compile(source)
-		var e *star.SyntaxError
+		var e *reducer.SyntaxError
 		require.ErrorAs(t, err, &e, source)
 		require.Equal(t, "test.star", e.File)
 		require.Equal(t, [2]int{want.Line, want.Column}, [2]int{e.Line, e.Column}, "%s: %v", source, err)
@@ -155,7 +155,7 @@ func TestDeepProgramsAreRefused(t *testing.T) {
 		"x = 1 #" + strings.Repeat("x", star.MaxSourceBytes),
 	} {
 		_, err := compile(source + "\ndef reduce(ctx, state, event):\n    return None\n")
-		var e *star.SyntaxError
+		var e *reducer.SyntaxError
 		require.ErrorAs(t, err, &e)
 	}
 }

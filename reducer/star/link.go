@@ -12,6 +12,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // Bounds of the modules of a program.
@@ -22,7 +23,7 @@ const (
 
 // linker compiles a program and the modules that it loads, each once.
 type linker struct {
-	code  Code
+	code  reducer.Code
 	done  map[string]*starlark.Program
 	under []string // the files that are being compiled, the program first
 	bytes int      // of the modules
@@ -91,12 +92,12 @@ func (l *linker) module(file string, s *syntax.LoadStmt) error {
 func parse(file string, source []byte) (*syntax.File, error) {
 	if len(source) > MaxSourceBytes {
 		msg := fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(source), MaxSourceBytes)
-		return nil, &SyntaxError{File: file, Line: 1, Column: 1, Msg: msg}
+		return nil, &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: msg}
 	}
 	var wrong *canon.SyntaxError
 	if errors.As(canon.CheckText(source), &wrong) {
 		line := 1 + bytes.Count(source[:wrong.Offset], []byte("\n"))
-		return nil, &SyntaxError{File: file, Line: line, Column: 1, Msg: wrong.Reason}
+		return nil, &reducer.SyntaxError{File: file, Line: line, Column: 1, Msg: wrong.Reason}
 	}
 	options := syntax.FileOptions{Set: true, While: true, Recursion: true}
 	tree, err := options.Parse(file, source, 0)
@@ -106,23 +107,17 @@ func parse(file string, source []byte) (*syntax.File, error) {
 	return tree, nil
 }
 
-// Load is one load statement of a file.
-type Load struct {
-	Module       string
-	Line, Column int // from 1
-}
-
-// Loads returns what a file loads, in its order. The error is a *SyntaxError.
-func Loads(file string, source []byte) ([]Load, error) {
+// Loads implements reducer.Reader.
+func (Engine) Loads(file string, source []byte) ([]reducer.Load, error) {
 	tree, err := parse(file, source)
 	if err != nil {
 		return nil, err
 	}
-	var out []Load
+	var out []reducer.Load
 	for _, s := range tree.Stmts { // one that is anywhere else is refused
 		if load, ok := s.(*syntax.LoadStmt); ok {
 			pos := load.Module.TokenPos
-			out = append(out, Load{load.ModuleName(), int(pos.Line), int(pos.Col)})
+			out = append(out, reducer.Load{Module: load.ModuleName(), Line: int(pos.Line), Column: int(pos.Col)})
 		}
 	}
 	return out, nil

@@ -18,15 +18,15 @@ const reduceCalls = "\ndef reduce(ctx, state, event):\n    return f(ctx)\n"
 // linked runs one step of a program with modules, and returns its state as JSON.
 func linked(t *testing.T, source string, modules map[string]string) (string, uint64, error) {
 	t.Helper()
-	code := star.Code{File: "main.star", Source: []byte(source), Modules: make(map[string][]byte)}
+	code := reducer.Code{File: "main.star", Source: []byte(source), Modules: make(map[string][]byte)}
 	for name, text := range modules {
 		code.Modules[name] = []byte(text)
 	}
-	p, err := star.CompileCode(star.Version, code)
+	p, err := star.Engine{}.Compile(star.Version, code)
 	if err != nil {
 		return "", 0, err
 	}
-	r, err := p.Reducer()
+	r, _, err := p.Start(reducer.Setting{}, nil)
 	if err != nil {
 		return "", 0, err
 	}
@@ -126,7 +126,7 @@ func TestParamsAndSchemasAreGivenAndFrozen(t *testing.T) {
 	run := func(body, params string) (string, uint64, error) {
 		p, err := star.Compile(star.Version, "main.star", []byte("def reduce(ctx, state, event):\n    "+body+"\n"))
 		require.NoError(t, err)
-		r, err := p.With(star.Setting{Params: data(t, params), Schemas: data(t, `{"mail.send": {"type": "object"}}`)}).Reducer()
+		r, _, err := p.Start(reducer.Setting{Params: data(t, params), Schemas: data(t, `{"mail.send": {"type": "object"}}`)}, nil)
 		require.NoError(t, err)
 		var out reducer.Output
 		if err := r.Reduce(input(t, "", "{}"), &out); err != nil {
@@ -171,7 +171,7 @@ func TestTimersTakeDurations(t *testing.T) {
 	set := func(after string, clock manifest.Clock) (manifest.Tick, error) {
 		p, err := star.Compile(star.Version, "test.star", []byte(source))
 		require.NoError(t, err)
-		r, err := p.Reducer()
+		r, _, err := p.Start(reducer.Setting{}, nil)
 		require.NoError(t, err)
 		in, out := input(t, "", after), reducer.Output{}
 		in.Clock = clock

@@ -7,53 +7,11 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// Mention is a text that stands in a file.
-type Mention struct {
-	Text         string
-	Line, Column int // from 1
-}
-
-// Option is a named argument of a call.
-type Option struct {
-	Mention           // its name
-	Texts   []Mention // that are its value, or the items of its value
-	Value   any       // see Parameter
-	At      Mention   // where it stands, without a text
-}
-
-// Call is a place of a file where a function is called that a module has.
-type Call struct {
-	Module, Function string
-	Options          []Option // that are named there
-	Params           bool     // ctx.params are options, too
-}
-
-// Mentions are the texts of a file that name what a manifest declares.
-type Mentions struct {
-	Events  []Mention // that are emitted
-	Effects []Mention // that are asked for: their kinds
-	Calls   []Call
-	Loaded  []Loaded
-	Slips   []Slip
-}
-
-// Slip is a misspelled attribute of ctx, with the likely correct name.
-type Slip struct {
-	Mention
-	Meant string
-}
-
-// Loaded is a name that a file takes from a module.
-type Loaded struct {
-	Mention
-	Module string
-}
-
-// MentionsOf returns the names that stand in a file, in its order, or in a variable of it
-// that is a text. It finds none that code puts together. The error is a *SyntaxError.
-func MentionsOf(file string, source []byte) (*Mentions, error) {
+// Mentions implements reducer.Reader.
+func (Engine) Mentions(file string, source []byte) (*reducer.Mentions, error) {
 	tree, err := parse(file, source)
 	if err != nil {
 		return nil, err
@@ -74,11 +32,15 @@ func MentionsOf(file string, source []byte) (*Mentions, error) {
 	return &f.found, nil
 }
 
+func mention(text string, at syntax.Position) reducer.Mention {
+	return reducer.Mention{Text: text, Line: int(at.Line), Column: int(at.Col)}
+}
+
 // mentioner gathers mentions.
 type mentioner struct {
 	texts  map[string]string    // global variables that are texts
 	loaded map[string][2]string // module and function, by the name that a file gives it
-	found  Mentions
+	found  reducer.Mentions
 }
 
 // top looks at a statement outside of functions.
@@ -88,7 +50,7 @@ func (f *mentioner) top(s syntax.Stmt) {
 		for i, to := range s.To {
 			from := s.From[i]
 			f.loaded[to.Name] = [2]string{s.ModuleName(), from.Name}
-			f.found.Loaded = append(f.found.Loaded, Loaded{Mention{from.Name, int(from.NamePos.Line), int(from.NamePos.Col)}, s.ModuleName()})
+			f.found.Loaded = append(f.found.Loaded, reducer.Loaded{Mention: mention(from.Name, from.NamePos), Module: s.ModuleName()})
 		}
 	case *syntax.AssignStmt:
 		name, ok := s.LHS.(*syntax.Ident)
@@ -99,7 +61,7 @@ func (f *mentioner) top(s syntax.Stmt) {
 }
 
 // text returns the text that e is.
-func (f *mentioner) text(e syntax.Expr) (Mention, bool) {
+func (f *mentioner) text(e syntax.Expr) (reducer.Mention, bool) {
 	at, _ := e.Span()
 	text, ok := "", false
 	switch e := e.(type) {
@@ -111,7 +73,7 @@ func (f *mentioner) text(e syntax.Expr) (Mention, bool) {
 	case *syntax.ParenExpr:
 		return f.text(e.X)
 	}
-	return Mention{text, int(at.Line), int(at.Col)}, ok
+	return mention(text, at), ok
 }
 
 // slip looks at what is asked of ctx. A name like none of its own may be that of something else which is called ctx.
@@ -119,8 +81,8 @@ func (f *mentioner) slip(dot *syntax.DotExpr) {
 	of, ok := dot.X.(*syntax.Ident)
 	if names := (*stepContext)(nil).AttrNames(); ok && of.Name == "ctx" && !slices.Contains(names, dot.Name.Name) {
 		if meant := manifest.Nearest(dot.Name.Name, names); meant != "" {
-			at := Mention{dot.Name.Name, int(dot.Name.NamePos.Line), int(dot.Name.NamePos.Col)}
-			f.found.Slips = append(f.found.Slips, Slip{at, meant})
+			at := mention(dot.Name.Name, dot.Name.NamePos)
+			f.found.Slips = append(f.found.Slips, reducer.Slip{Mention: at, Meant: meant})
 		}
 	}
 }
@@ -143,7 +105,7 @@ func (f *mentioner) call(c *syntax.CallExpr) {
 }
 
 // argument returns the text that the first argument is, or the one with a name.
-func (f *mentioner) argument(c *syntax.CallExpr, name string) []Mention {
+func (f *mentioner) argument(c *syntax.CallExpr, name string) []reducer.Mention {
 	for i, arg := range c.Args {
 		if named, ok := named(arg); ok && named.X.(*syntax.Ident).Name == name {
 			arg = named.Y
@@ -151,7 +113,7 @@ func (f *mentioner) argument(c *syntax.CallExpr, name string) []Mention {
 			continue
 		}
 		if text, ok := f.text(arg); ok {
-			return []Mention{text}
+			return []reducer.Mention{text}
 		}
 	}
 	return nil
@@ -167,8 +129,8 @@ func named(arg syntax.Expr) (*syntax.BinaryExpr, bool) {
 	return x, ok
 }
 
-func (f *mentioner) options(c *syntax.CallExpr, of [2]string) Call {
-	call := Call{Module: of[0], Function: of[1]}
+func (f *mentioner) options(c *syntax.CallExpr, of [2]string) reducer.Call {
+	call := reducer.Call{Module: of[0], Function: of[1]}
 	for _, arg := range c.Args {
 		if x, ok := arg.(*syntax.UnaryExpr); ok && x.Op == syntax.STARSTAR {
 			dot, ok := x.X.(*syntax.DotExpr)
@@ -180,9 +142,9 @@ func (f *mentioner) options(c *syntax.CallExpr, of [2]string) Call {
 		}
 		at := x.X.(*syntax.Ident)
 		begin, _ := x.Y.Span()
-		option := Option{
-			Mention: Mention{at.Name, int(at.NamePos.Line), int(at.NamePos.Col)},
-			Value:   f.value(x.Y), At: Mention{Line: int(begin.Line), Column: int(begin.Col)},
+		option := reducer.Option{
+			Mention: mention(at.Name, at.NamePos),
+			Value:   f.value(x.Y), At: mention("", begin),
 		}
 		values := []syntax.Expr{x.Y}
 		if list, ok := x.Y.(*syntax.ListExpr); ok {
@@ -198,8 +160,8 @@ func (f *mentioner) options(c *syntax.CallExpr, of [2]string) Call {
 	return call
 }
 
-// Defined returns the names that a file defines and others can load, in order. The error is a *SyntaxError.
-func Defined(file string, source []byte) ([]string, error) {
+// Defined implements reducer.Reader.
+func (Engine) Defined(file string, source []byte) ([]string, error) {
 	tree, err := parse(file, source)
 	if err != nil {
 		return nil, err

@@ -4,28 +4,18 @@ import (
 	"math/big"
 
 	"go.starlark.net/syntax"
+
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// Parameter is an argument of a function that has a value of its own. A value is built of
-// nil, bool, int64, *big.Int, float64, string, []any and map[string]any, whose fields nobody
-// looks at, and of Computed.
-type Parameter struct {
-	Name    string
-	Default any
-}
-
-// Computed is a value that code puts together.
-type Computed struct{}
-
-// Options returns the arguments that a function of a file takes, but for the first ones,
-// without a value of their own; none where there is no such function, or it takes others, too.
-func Options(file string, source []byte, function string) ([]Parameter, error) {
+// Options implements reducer.Reader.
+func (Engine) Options(file string, source []byte, function string) ([]reducer.Parameter, error) {
 	tree, err := parse(file, source)
 	if err != nil {
 		return nil, err
 	}
 	var f mentioner
-	var out []Parameter
+	var out []reducer.Parameter
 	for _, s := range tree.Stmts {
 		def, ok := s.(*syntax.DefStmt)
 		if !ok || def.Name.Name != function {
@@ -34,7 +24,7 @@ func Options(file string, source []byte, function string) ([]Parameter, error) {
 		for _, p := range def.Params {
 			switch p := p.(type) {
 			case *syntax.BinaryExpr:
-				out = append(out, Parameter{p.X.(*syntax.Ident).Name, f.value(p.Y)})
+				out = append(out, reducer.Parameter{Name: p.X.(*syntax.Ident).Name, Default: f.value(p.Y)})
 			case *syntax.UnaryExpr:
 				if p.Op == syntax.STARSTAR {
 					return nil, nil
@@ -69,7 +59,7 @@ func (f *mentioner) value(e syntax.Expr) any {
 	case *syntax.DictExpr:
 		return map[string]any{}
 	}
-	return Computed{}
+	return reducer.Computed{}
 }
 
 func (f *mentioner) named(name string) any {
@@ -82,7 +72,7 @@ func (f *mentioner) named(name string) any {
 	if text, ok := f.texts[name]; ok {
 		return text
 	}
-	return Computed{}
+	return reducer.Computed{}
 }
 
 func negative(v any) any {
@@ -94,5 +84,5 @@ func negative(v any) any {
 	case float64:
 		return -v
 	}
-	return Computed{}
+	return reducer.Computed{}
 }

@@ -19,8 +19,11 @@ import (
 // same gas only under one of them. Which one runs a world is part of its rules.
 const Version = "starlark/1+89a6a09411d5"
 
-// Versions returns the supported versions of the engine, oldest first.
-func Versions() []string { return []string{Version} }
+// Engine is the engine of Starlark: it implements reducer.Reader.
+type Engine struct{}
+
+// Versions implements reducer.Engine.
+func (Engine) Versions() []string { return []string{Version} }
 
 // MaxSourceBytes is the largest program, and the largest module, that [Compile] takes.
 const MaxSourceBytes = 1 << 20
@@ -32,59 +35,31 @@ const entry = "reduce"
 // of the code before it.
 const migration = "migrate"
 
-// SyntaxError is a syntax error in a program, with its place.
-type SyntaxError struct {
-	File         string
-	Line, Column int // from 1
-	Msg          string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
-}
-
-// Code is the text of a program.
-type Code struct {
-	File    string // the name that errors carry
-	Source  []byte
-	Modules map[string][]byte // by the names that load gives them; see Modules
-}
-
-// Setting is what a manifest gives a program besides its code. The zero value gives
-// nothing.
-type Setting struct {
-	Params  reducer.Data // ctx.params, a map
-	Schemas reducer.Data // ctx.schemas, a map from kinds of effects
-	Limits  manifest.ReducerLimits
-}
-
 // Program is a compiled reducer. It is immutable and safe for concurrent use.
 type Program struct {
 	entry    string // the function that is called
 	compiled *starlark.Program
 	modules  map[string]*starlark.Program
-	setting  Setting
 }
 
-// Compile calls CompileCode for a program of a single file.
-func Compile(version, file string, source []byte) (*Program, error) {
-	return CompileCode(version, Code{File: file, Source: source})
-}
-
-// CompileCode parses and checks a program for one of [Versions]. The error is a
-// *SyntaxError, the first there is, or says that the version is none of them.
-func CompileCode(version string, code Code) (*Program, error) {
+// Compile implements reducer.Engine. What it returns is a *Program.
+func (Engine) Compile(version string, code reducer.Code) (reducer.Program, error) {
 	return compileCode(version, code, entry, checkEntry)
 }
 
-func compileCode(version string, code Code, entry string, check func(string, *syntax.File) error) (program *Program, err error) {
+// Compile compiles a program of a single file, as [Engine.Compile] does.
+func Compile(version, file string, source []byte) (*Program, error) {
+	return compileCode(version, reducer.Code{File: file, Source: source}, entry, checkEntry)
+}
+
+func compileCode(version string, code reducer.Code, entry string, check func(string, *syntax.File) error) (program *Program, err error) {
 	defer func() { // a program is data, and no data may end the process
 		if r := recover(); r != nil {
-			program, err = nil, &SyntaxError{File: code.File, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
+			program, err = nil, &reducer.SyntaxError{File: code.File, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
 		}
 	}()
-	if !slices.Contains(Versions(), version) {
-		return nil, fmt.Errorf("this program has no engine %q, only %s", version, strings.Join(Versions(), ", "))
+	if !slices.Contains(Engine{}.Versions(), version) {
+		return nil, fmt.Errorf("this program has no engine %q, only %s", version, strings.Join(Engine{}.Versions(), ", "))
 	}
 	l := linker{code: code, done: make(map[string]*starlark.Program)}
 	compiled, err := l.compile(code.File, code.Source, check)
@@ -94,31 +69,15 @@ func compileCode(version string, code Code, entry string, check func(string, *sy
 	return &Program{entry: entry, compiled: compiled, modules: l.done}, nil
 }
 
-// With returns the program as a manifest sets it.
-func (p *Program) With(s Setting) *Program {
-	next := *p
-	next.setting = s
-	return &next
-}
-
-// Reducer returns a new instance of the program: it runs the top level of the
-// module and freezes what that leaves. The top level has the gas, memory and value of one
-// step, or those that a manifest gives a step by default if they are more. The error has
-// the position of what failed.
+// Reducer is Start without settings and bounds.
 func (p *Program) Reducer() (reducer.Reducer, error) {
-	r, _, err := p.Within(nil)
+	r, _, err := p.Start(reducer.Setting{}, nil)
 	return r, err
 }
 
-// Used counts the gas and memory of a program's top level, also where it failed.
-type Used struct {
-	Gas    uint64
-	Memory uint64 // bytes that it has filled at most, which the instance may go on holding
-}
-
-// Within is Reducer within bounds, nil: none.
-func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, used Used, err error) {
-	e, used, err := p.within(bounds)
+// Start implements reducer.Program.
+func (p *Program) Start(s reducer.Setting, bounds *reducer.Bounds) (reducer.Reducer, reducer.Used, error) {
+	e, used, err := p.start(s, bounds)
 	switch {
 	case err != nil:
 		return nil, used, err
@@ -128,11 +87,11 @@ func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, used Used, 
 	return e, used, nil
 }
 
-func (p *Program) within(bounds *reducer.Bounds) (*engine, Used, error) {
+func (p *Program) start(s reducer.Setting, bounds *reducer.Bounds) (*engine, reducer.Used, error) {
 	e := &engine{file: p.compiled.Filename()}
 	e.ctx.init(e)
-	given, err := e.load(p, topLimits(p.setting.Limits), bounds)
-	used := Used{Gas: e.thread.Steps, Memory: given + e.filled}
+	given, err := e.load(p, s, bounds)
+	used := reducer.Used{Gas: e.thread.Steps, Memory: given + e.filled}
 	return e, used, err
 }
 
@@ -159,7 +118,7 @@ func checkEntry(file string, tree *syntax.File) error {
 		}
 	}
 	if !found {
-		return &SyntaxError{File: file, Line: 1, Column: 1, Msg: "the program does not define reduce(ctx, state, event)"}
+		return &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: "the program does not define reduce(ctx, state, event)"}
 	}
 	return nil
 }
@@ -174,8 +133,8 @@ func takes(def *syntax.DefStmt, n int) bool {
 	return len(def.Params) == n
 }
 
-func errorAt(file string, pos syntax.Position, msg string) *SyntaxError {
-	return &SyntaxError{File: file, Line: max(int(pos.Line), 1), Column: max(int(pos.Col), 1), Msg: msg}
+func errorAt(file string, pos syntax.Position, msg string) *reducer.SyntaxError {
+	return &reducer.SyntaxError{File: file, Line: max(int(pos.Line), 1), Column: max(int(pos.Col), 1), Msg: msg}
 }
 
 func syntaxError(file string, err error) error {
@@ -187,5 +146,5 @@ func syntaxError(file string, err error) error {
 	if errors.As(err, &list) && len(list) > 0 {
 		return errorAt(file, list[0].Pos, list[0].Msg)
 	}
-	return &SyntaxError{File: file, Line: 1, Column: 1, Msg: err.Error()}
+	return &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: err.Error()}
 }

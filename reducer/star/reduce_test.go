@@ -321,7 +321,7 @@ func FuzzReduce(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		p, err := star.Compile(star.Version, "fuzz.star", []byte(source))
 		if err != nil {
-			var e *star.SyntaxError
+			var e *reducer.SyntaxError
 			require.ErrorAs(t, err, &e)
 			require.NotContains(t, e.Msg, "interpreter failed")
 			return

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"go.starlark.net/syntax"
+
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // maxTreeDepth bounds how deep statements and expressions nest, because every
@@ -29,7 +31,7 @@ type rewriter struct {
 	depth int
 	nodes int // seen so far
 	temps int
-	err   *SyntaxError // the first
+	err   *reducer.SyntaxError // the first
 }
 
 // rewrite changes tree in place, and returns what it loads.

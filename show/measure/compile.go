@@ -19,7 +19,7 @@ import (
 type Env struct {
 	Reducers []string // that the worlds have; nil: nobody knows
 	// Code returns the program of a file that a measure names; nil: there are none.
-	Code   func(file string) (star.Code, error)
+	Code   func(file string) (reducer.Code, error)
 	Limits Limits
 }
 

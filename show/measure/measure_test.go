@@ -16,7 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/show/measure"
 	"github.com/worldkernel/worldkernel/world/source"
 )
@@ -339,8 +339,8 @@ func TestProgramsMeasure(t *testing.T) {
 	compiled := func(text string, limits measure.Limits) (*measure.Set, error) {
 		specs, err := parse(t, text)
 		require.NoError(t, err)
-		return measure.Compile(specs, measure.Env{Limits: limits, Code: func(file string) (star.Code, error) {
-			return star.Code{File: file, Source: []byte(files[file])}, nil
+		return measure.Compile(specs, measure.Env{Limits: limits, Code: func(file string) (reducer.Code, error) {
+			return reducer.Code{File: file, Source: []byte(files[file])}, nil
 		}})
 	}
 	cells := cellsOf(t, "agent/b", `{"kind": "x"}`, "agent/a", `{"kind": "y"}`, "bank/a", `1`, "agent/c", `{"kind": "y"}`)

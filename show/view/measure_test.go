@@ -11,7 +11,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/show/measure"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
@@ -74,8 +73,8 @@ func TestAMeasureIsTheSameWhereverItIsTaken(t *testing.T) {
 	}
 	doc, err := measure.Parse("m.yaml", []byte(ofTraders))
 	require.NoError(t, err)
-	set, err := measure.Compile(doc.Specs, measure.Env{Reducers: []string{"agent"}, Code: func(file string) (star.Code, error) {
-		return star.Code{File: file, Source: []byte(groups)}, nil
+	set, err := measure.Compile(doc.Specs, measure.Env{Reducers: []string{"agent"}, Code: func(file string) (reducer.Code, error) {
+		return reducer.Code{File: file, Source: []byte(groups)}, nil
 	}})
 	require.NoError(t, err)
 

@@ -12,7 +12,8 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/engines"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/source"
 )
@@ -41,15 +42,16 @@ func (w Warning) Place() string {
 // world whose directory is home.
 func Warnings(file, home string, loaded *source.Loaded) []Warning {
 	w := warner{file: file, dir: filepath.Dir(file), home: home, m: loaded.Manifest, place: loaded.Place}
-	code := make(map[string]manifest.Hash)
+	code, readers := make(map[string]manifest.Hash), make(map[string]reducer.Reader)
 	for _, r := range w.m.Reducers { // order cannot show: sorted below
-		if r.Engine == manifest.EngineStarlark {
-			code[r.File] = r.Source
-			maps.Copy(code, r.Modules)
+		if reader, ok := engines.ReaderOf(r.Engine); ok {
+			for name, hash := range r.Code() {
+				code[name], readers[name] = hash, reader
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(code)) {
-		w.emits(name, loaded.Contents[code[name]])
+		w.emits(readers[name], name, loaded.Contents[code[name]])
 	}
 	unmeant, _ := world.Warnings(w.m, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil }) // all contents are there
 	for _, f := range unmeant {
@@ -73,8 +75,8 @@ type warner struct {
 }
 
 // emits warns of events that a file of code emits to nobody.
-func (w *warner) emits(name string, code []byte) {
-	all, err := star.MentionsOf(name, code)
+func (w *warner) emits(reader reducer.Reader, name string, code []byte) {
+	all, err := reader.Mentions(name, code)
 	if err != nil {
 		return // it compiled
 	}
@@ -95,7 +97,7 @@ func (w *warner) emits(name string, code []byte) {
 	}
 }
 
-func (w *warner) code(name string, at star.Mention, says string) {
+func (w *warner) code(name string, at reducer.Mention, says string) {
 	w.found = append(w.found, Warning{filepath.Join(w.dir, name), at.Line, at.Column, says})
 }
 
@@ -116,7 +118,7 @@ func like[T any](w *warner, name string, section map[string]T) string {
 // finding warns of what is found in the world file, or in code.
 func (w *warner) finding(f *world.Finding) {
 	if f.Path == "" {
-		w.code(f.File, star.Mention{Line: f.Line, Column: f.Column}, f.Msg)
+		w.code(f.File, reducer.Mention{Line: f.Line, Column: f.Column}, f.Msg)
 		return
 	}
 	line, column := w.place(f.Path)

@@ -12,26 +12,34 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/schema"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/engines"
 	"github.com/worldkernel/worldkernel/world"
 )
 
 // checkReducer gathers the modules of a reducer, whose source n names, and reports why
-// they are no Starlark reducer together.
+// they are no reducer of its engine together. Where there is no such engine, others report it.
 func (d *decoder) checkReducer(n *yaml.Node, r *manifest.Reducer, source []byte) {
-	code := star.Code{File: r.File, Source: source, Modules: make(map[string][]byte)}
+	engine, ok := engines.All()[r.Engine]
+	if !ok {
+		return
+	}
+	code := reducer.Code{File: r.File, Source: source, Modules: make(map[string][]byte)}
 	faults := len(d.faults)
-	d.modules(r, &code, r.File, source)
+	if reader, ok := engine.(reducer.Reader); ok {
+		d.modules(reader, r, &code, r.File, source)
+	}
 	if d.withoutCode || len(d.faults) > faults {
 		return
 	}
-	_, err := star.CompileCode(star.Version, code)
+	versions := engine.Versions()
+	_, err := engine.Compile(versions[len(versions)-1], code)
 	d.codeFault(n, err)
 }
 
 // codeFault reports what is wrong with code that n names.
 func (d *decoder) codeFault(n *yaml.Node, err error) {
-	var e *star.SyntaxError
+	var e *reducer.SyntaxError
 	if errors.As(err, &e) {
 		d.at(e.File, e.Line, e.Column, e.Msg)
 	} else if err != nil {

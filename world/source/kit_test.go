@@ -18,9 +18,9 @@ import (
 // steps returns a reducer of a text, which loads modules of the library.
 func steps(t *testing.T, text string) reducer.Reducer {
 	t.Helper()
-	code := star.Code{File: "main.star", Source: []byte(text), Modules: make(map[string][]byte)}
+	code := reducer.Code{File: "main.star", Source: []byte(text), Modules: make(map[string][]byte)}
 	for left := [][]byte{code.Source}; len(left) > 0; left = left[1:] {
-		loads, err := star.Loads("a file", left[0])
+		loads, err := star.Engine{}.Loads("a file", left[0])
 		require.NoError(t, err)
 		for _, l := range loads {
 			if code.Modules[l.Module] == nil {
@@ -30,9 +30,9 @@ func steps(t *testing.T, text string) reducer.Reducer {
 			}
 		}
 	}
-	p, err := star.CompileCode(star.Version, code)
+	p, err := star.Engine{}.Compile(star.Version, code)
 	require.NoError(t, err)
-	r, err := p.Reducer()
+	r, _, err := p.Start(reducer.Setting{}, nil)
 	require.NoError(t, err)
 	return r
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
@@ -47,8 +48,8 @@ func libraryModule(name string) ([]byte, error) {
 
 // modules reads what a file of a reducer loads, and what that loads, into its manifest
 // and its code. Circles and bounds are the compiler's to report, once all is read.
-func (d *decoder) modules(r *manifest.Reducer, code *star.Code, file string, source []byte) {
-	loads, err := star.Loads(file, source)
+func (d *decoder) modules(reader reducer.Reader, r *manifest.Reducer, code *reducer.Code, file string, source []byte) {
+	loads, err := reader.Loads(file, source)
 	if err != nil {
 		return // which the compiler says, too
 	}
@@ -65,7 +66,7 @@ func (d *decoder) modules(r *manifest.Reducer, code *star.Code, file string, sou
 			r.Modules = make(map[string]manifest.Hash)
 		}
 		r.Modules[load.Module], code.Modules[load.Module] = d.keep(data), data
-		d.modules(r, code, load.Module, data)
+		d.modules(reader, r, code, load.Module, data)
 	}
 }
 
@@ -89,9 +90,9 @@ func (d *decoder) module(name string) ([]byte, error) {
 	return data, nil
 }
 
-// ReadCode reads a program from a file, which is named relative to a directory, and all modules
+// ReadCode reads a Starlark program from a file, which is named relative to a directory, and all modules
 // that it loads. The error is an *Error where there is such a file.
-func ReadCode(dir, named string) (star.Code, error) {
+func ReadCode(dir, named string) (reducer.Code, error) {
 	file := named
 	if !filepath.IsAbs(named) {
 		file = filepath.Join(dir, named)
@@ -99,11 +100,11 @@ func ReadCode(dir, named string) (star.Code, error) {
 	name := filepath.Base(file)
 	root, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {
-		return star.Code{}, fmt.Errorf("there is no file %q: %w", named, err)
+		return reducer.Code{}, fmt.Errorf("there is no file %q: %w", named, err)
 	}
 	defer root.Close() //nolint:errcheck // only read
 	d := newDecoder(root.FS(), file, nil)
-	code := star.Code{File: name, Modules: make(map[string][]byte)}
+	code := reducer.Code{File: name, Modules: make(map[string][]byte)}
 	source, err := d.read(name, MaxCodeBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -114,7 +115,7 @@ func ReadCode(dir, named string) (star.Code, error) {
 		d.here(1, 1, "is larger than %d bytes", MaxCodeBytes)
 	default:
 		code.Source = source
-		d.modules(new(manifest.Reducer), &code, name, source)
+		d.modules(star.Engine{}, new(manifest.Reducer), &code, name, source)
 	}
 	return code, d.err()
 }

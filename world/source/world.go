@@ -52,13 +52,15 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 
 func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 	var r manifest.Reducer
+	var named *yaml.Node // the source
+	var source []byte
 	d.mapping(n, fields{
 		"engine": d.text(&r.Engine),
 		"source": func(n *yaml.Node) {
 			file, data := d.file(n, MaxCodeBytes)
 			if data != nil {
 				r.File, r.Source = file, d.keep(data)
-				d.checkReducer(n, &r, data)
+				named, source = n, data
 			}
 		},
 		"params":   func(n *yaml.Node) { r.Params = d.config(n) },
@@ -77,6 +79,9 @@ func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 			"memory":  d.size(&r.Limits.Memory),
 		}),
 	})
+	if named != nil {
+		d.checkReducer(named, &r, source)
+	}
 	return r
 }
 
