@@ -41,6 +41,8 @@ func adapterOf(name string) adapter {
 		return mcpAdapter()
 	case manifest.AdapterRelay:
 		return relayAdapter()
+	case manifest.AdapterOutside:
+		return outsideAdapter()
 	default:
 		return adapter{}
 	}

@@ -47,7 +47,8 @@ func holdersOf(m *manifest.Manifest) map[string]*holder {
 // type than any bounds within the kind shows only in the target.
 func (g *grant) fits(kind, adapter string) bool {
 	if g.Type != manifest.CapAny {
-		return g.parse != nil && (g.Type == adapter || g.Type == manifest.CapLLM && adapter == manifest.AdapterRelay)
+		return g.parse != nil && (g.Type == adapter || g.Type == manifest.CapLLM && adapter == manifest.AdapterRelay ||
+			g.Type == manifest.CapMCP && adapter == manifest.AdapterOutside)
 	}
 	for _, pattern := range g.Params.Kinds {
 		if manifest.Match(pattern, kind) {

@@ -79,6 +79,8 @@ func fixedNames(m *manifest.Manifest) (tools, models []string) {
 			}
 		case manifest.AdapterRelay:
 			openModel = true
+		case manifest.AdapterOutside:
+			openTool = true
 		case manifest.CapLLM:
 			t, err := ParseLLM(e.Config, nil)
 			if openModel = openModel || err != nil || t.Model == ""; !openModel {

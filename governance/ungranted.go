@@ -73,7 +73,7 @@ func deniedBy(caps []grant, granted map[string]bool, kind string, e *manifest.Ef
 
 // fixedBound returns the bound that an effect exceeds by its config alone; nil: none.
 func fixedBound(e *manifest.Effect, p *manifest.CapParams, capType string) *CapError {
-	if e.Adapter == manifest.AdapterRelay {
+	if e.Adapter == manifest.AdapterRelay || e.Adapter == manifest.AdapterOutside {
 		return nil // the call says where it goes
 	}
 	fixed := adapterOf(capType).fixed

@@ -199,6 +199,10 @@ const (
 // CapLLM fits its effects.
 const AdapterRelay = "relay"
 
+// AdapterOutside is the adapter of calls that a program beside the world makes once they are permitted: a
+// capability of type CapMCP fits its effects.
+const AdapterOutside = "outside"
+
 // Adapters returns the names of the adapters that are built in and touch the outside, of which each is
 // a type of capability, too.
 func Adapters() []string { return []string{CapHTTP, CapLLM, CapMCP, CapFile, CapExec} }

@@ -319,7 +319,7 @@ func (e *NoAdapterError) Error() string {
 		return fmt.Sprintf("there is no %s %q: did you mean %q?", e.What, e.Name, like)
 	}
 	text := fmt.Sprintf("there is no %s %q; there are: %s", e.What, e.Name, strings.Join(e.Known, ", "))
-	if e.What == "adapter" && (e.Name == "llm" || e.Name == "mcp" || e.Name == AdapterRelay) {
+	if e.What == "adapter" && (e.Name == "llm" || e.Name == "mcp" || e.Name == AdapterRelay || e.Name == AdapterOutside) {
 		text += fmt.Sprintf("; import github.com/worldkernel/worldkernel/host/%[1]s and give the program the adapter %[1]s.New", e.Name)
 	}
 	return text

@@ -3,8 +3,9 @@
 //
 // A session is a cell, recorder/NAME. Each start of the agent is an incarnation. Each request
 // that the agent makes is an event, [Asked], and the step that handles it asks for one
-// [Call]: the gate judges it, and the adapter relay performs it. A request that the
-// gateway answers from the record asks for nothing, and is an event, [Served]. The state counts;
+// [Call]: the gate judges it, and the adapter relay performs it. A call of a tool that it makes of a
+// server of the Model Context Protocol is [Called], and asks for a [MCPCall], which the adapter outside performs. A
+// request that the gateway answers from the record asks for nothing, and is an event, [Served]. The state counts;
 // what was asked and answered is in the journal.
 package recorder
 
@@ -24,6 +25,8 @@ const (
 const (
 	Began  = "agent.began"  // data: Beginning
 	Asked  = "agent.asked"  // data: Request
+	Called = "agent.called" // data: ToolRequest
+	Listed = "agent.listed" // data: Listing
 	Served = "agent.served" // data: Answered
 	Ended  = "agent.ended"  // data: Ending
 )
@@ -126,7 +129,12 @@ type Session struct {
 	Answered    uint64   `cbor:"answered" json:"answered"` // calls that the provider answered well
 	Failed      uint64   `cbor:"failed" json:"failed"`     // that it refused, that were denied, or in doubt
 	Tokens      uint64   `cbor:"tokens" json:"tokens"`
-	Tools       uint64   `cbor:"tools" json:"tools"` // that answers asked for
+	Tools       uint64   `cbor:"tools" json:"tools"`   // that answers asked for
+	Called      uint64   `cbor:"called" json:"called"` // calls of tools that went to the gate
+	Ran         uint64   `cbor:"ran" json:"ran"`       // of which the servers have answered
+
+	Pins    map[string]Pins   `cbor:"pins" json:"-"`    // by server: its tools as they were first listed, or last permitted
+	Changed map[string]Change `cbor:"changed" json:"-"` // by tag: calls under way of tools that are other ones than their pins
 }
 
 // New makes the reducer.
@@ -146,6 +154,14 @@ func handle(ctx *reducer.Context, s Session, e reducer.Event) (Session, error) {
 		ctx.Effect(Call, e.Data, r.Ask)
 		s.Asked++
 		return s, err
+	case Called:
+		r, err := reducer.Decode[ToolRequest](e.Data)
+		ctx.Effect(MCPCall, e.Data, r.Ask)
+		s.Called++
+		return s.call(&r), err
+	case Listed:
+		l, err := reducer.Decode[Listing](e.Data)
+		return s.list(&l, uint64(ctx.Time())), err
 	case Served:
 		s.Served++
 		return s, nil
@@ -156,16 +172,19 @@ func handle(ctx *reducer.Context, s Session, e reducer.Event) (Session, error) {
 		}
 		return s, err
 	case reducer.ReceiptEvent:
-		return received(s, e.Data)
+		return received(s, e.Data, uint64(ctx.Time()))
 	}
 	return s, fmt.Errorf("a session knows no event %q", e.Name)
 }
 
 // received counts what an answer says that it used.
-func received(s Session, data reducer.Data) (Session, error) {
+func received(s Session, data reducer.Data, now uint64) (Session, error) {
 	r, err := reducer.Decode[reducer.Receipt](data)
 	if err != nil {
 		return s, err
+	}
+	if r.Kind == MCPCall {
+		return s.answer(&r, now), nil
 	}
 	if r.Status != "ok" {
 		s.Failed++

@@ -19,7 +19,7 @@ const scriptKey = "script"
 // that name files, of which exactly one is needed. Nil: any config, which is
 // the adapter's own business.
 func builtIn() map[string][]string {
-	out := map[string][]string{"recorded": {"cassette"}, "stub": {"answers", scriptKey}, manifest.AdapterRelay: nil}
+	out := map[string][]string{"recorded": {"cassette"}, "stub": {"answers", scriptKey}, manifest.AdapterRelay: nil, manifest.AdapterOutside: nil}
 	for _, name := range manifest.Adapters() {
 		out[name] = nil
 	}

@@ -1,0 +1,128 @@
+package recorder
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// MCPCall is the kind of the effect that the call of a tool asks for. Its params are the ToolRequest.
+const MCPCall = "mcp.call"
+
+// MaxPins is how many tools a session pins. Tools beyond count as changed.
+const MaxPins = 1_000
+
+// ToolRequest is the data of Called and the params of MCPCall: what policies see of a call, and the
+// call itself.
+type ToolRequest struct {
+	Ask         string       `cbor:"ask"`          // the tag of the intent, unique in the session
+	Incarnation uint64       `cbor:"incarnation"`  // in which it was called
+	Principal   string       `cbor:"principal"`    // who has started the agent
+	Server      string       `cbor:"server"`       // as the agent's client calls it
+	Tool        string       `cbor:"tool"`         // as the server calls it
+	Arguments   reducer.Data `cbor:"arguments"`    // a map
+	More        []byte       `cbor:"more"`         // JSON: what else the call says, such as answers of a person; empty: nothing
+	ToolUseID   string       `cbor:"tool_use_id"`  // as the model calls it; empty: the client does not say
+	ToolHash    string       `cbor:"tool_hash"`    // of what the server says of the tool; empty: it was not listed
+	ToolChanged bool         `cbor:"tool_changed"` // that is other than before
+}
+
+// ToolAnswer is the payload of a receipt of MCPCall.
+type ToolAnswer struct {
+	Result  []byte `cbor:"result"`   // JSON as the server wrote it; empty: it has answered with an error
+	Error   []byte `cbor:"error"`    // likewise, of JSON-RPC
+	IsError bool   `cbor:"is_error"` // the tool says that it failed
+	Text    string `cbor:"text"`     // what people read of it, shortened
+}
+
+// Listing is the data of Listed: what a server says of itself, where it is other than what it has said
+// in this session before.
+type Listing struct {
+	Server  string            `cbor:"server"`
+	Method  string            `cbor:"method"`  // of the request: tools/list, or another that only describes
+	Params  string            `cbor:"params"`  // likewise: canonical JSON without what differs each time
+	Result  []byte            `cbor:"result"`  // JSON as the server wrote it
+	Tools   map[string]string `cbor:"tools"`   // the hash of each; of tools/list only
+	Changed []string          `cbor:"changed"` // tools that are other than before
+}
+
+// Pins are the tools of a server.
+type Pins struct {
+	Tick  uint64            `cbor:"tick"`  // when the last was pinned
+	Tools map[string]string `cbor:"tools"` // hashes, by name
+}
+
+// Change is a tool of a server that is another one than its pin.
+type Change struct {
+	Server string `cbor:"server"`
+	Tool   string `cbor:"tool"`
+	Hash   string `cbor:"hash"`
+}
+
+// call notes a call of a changed tool: if it is permitted, the tool is pinned anew.
+func (s Session) call(r *ToolRequest) Session {
+	if !r.ToolChanged || r.ToolHash == "" || len(s.Changed) >= MaxPins {
+		return s
+	}
+	s.Changed = maps.Clone(s.Changed)
+	if s.Changed == nil {
+		s.Changed = make(map[string]Change)
+	}
+	s.Changed[r.Ask] = Change{Server: r.Server, Tool: r.Tool, Hash: r.ToolHash}
+	return s
+}
+
+// answer counts what came of a call.
+func (s Session) answer(r *reducer.Receipt, now uint64) Session {
+	if r.Status == "ok" {
+		s.Ran++
+	} else {
+		s.Failed++
+	}
+	c, changed := s.Changed[r.Tag]
+	if !changed {
+		return s
+	}
+	s.Changed = maps.Clone(s.Changed)
+	delete(s.Changed, r.Tag)
+	if r.Status == "ok" {
+		s.Pins = pinned(s.Pins, c.Server, map[string]string{c.Tool: c.Hash}, now, true)
+	}
+	return s
+}
+
+// list pins tools that were never listed before.
+func (s Session) list(l *Listing, now uint64) Session {
+	if len(l.Tools) > 0 {
+		s.Pins = pinned(s.Pins, l.Server, l.Tools, now, false)
+	}
+	return s
+}
+
+// pinned returns pins with tools that were not pinned yet or, with anew, whatever they were pinned to.
+func pinned(all map[string]Pins, server string, tools map[string]string, now uint64, anew bool) map[string]Pins {
+	n := 0
+	for _, p := range all { // order cannot show: a sum
+		n += len(p.Tools)
+	}
+	was := all[server].Tools
+	next := maps.Clone(was)
+	if next == nil {
+		next = make(map[string]string)
+	}
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		if _, is := was[name]; is && !anew || !is && n >= MaxPins {
+			continue
+		} else if !is {
+			n++
+		}
+		next[name] = tools[name]
+	}
+	all = maps.Clone(all)
+	if all == nil {
+		all = make(map[string]Pins)
+	}
+	all[server] = Pins{Tick: now, Tools: next}
+	return all
+}
