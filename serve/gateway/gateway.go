@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -50,16 +51,18 @@ const (
 
 // Config says which session a gateway serves.
 type Config struct {
-	World     *local.World // is driven by the caller, unless Offline
-	Desk      *relay.Desk  // of the adapter relay of World
-	Session   string       // the key of the session's cell
-	Principal string       // who has started the agent
-	Command   []string     // the agent; empty: it was started by somebody else
-	Dir       string       // where it runs
+	World     *local.World     // is driven by the caller, unless Offline
+	Desk      *relay.Desk      // of the adapter relay of World
+	Tools     *outside.Callers // of the adapter outside of World
+	Session   string           // the key of the session's cell
+	Principal string           // who has started the agent
+	Command   []string         // the agent; empty: it was started by somebody else
+	Dir       string           // where it runs
 
 	Upstream map[string]string // by dialect: where the agent's provider is, unless the manifest says it
 	Offline  bool              // only the record answers, and the world stays as it is
 	Diverge  bool              // what was not asked before goes to the provider
+	Again    bool              // the agent was started again: calls of tools that the record has are not made
 }
 
 // Gateway serves one incarnation of a session. It is safe for concurrent use.
@@ -68,7 +71,8 @@ type Gateway struct {
 	cell        reducer.Cell
 	incarnation uint64
 	token       string
-	open        chan struct{} // holds one for each request
+	open        chan struct{}   // holds one for each request
+	life        context.Context // of connections to servers of tools
 	end         context.CancelFunc
 	following   sync.WaitGroup
 
@@ -81,31 +85,37 @@ type Gateway struct {
 	now      map[string][]*asking // by lineage: the requests of this incarnation, in order
 	left     int                  // answers of past that were not given yet
 	numbered uint64               // requests of this incarnation
+	tools    tools
 	summary  Summary
 	failed   error // of the journal
 }
 
 // Summary says what an incarnation came to.
 type Summary struct {
-	Requests   int         // that reached the gateway
-	UnderWay   int         // calls that have not ended, and wait for no person
-	Calls      int         // that were made of the provider
-	Served     int         // answered from the record
-	Denied     int         // by the gate
-	Waiting    int         // for a person
-	InDoubt    int         // nobody can tell what became of them
-	Failed     int         // that the provider refused, or did not answer whole
-	Left       int         // recorded answers that were not asked for
-	Tokens     uint64      // of the calls
-	Tools      int         // that the answers asked for
-	Divergence *Divergence // the first; nil: there was none
+	Requests     int         // that reached the gateway
+	UnderWay     int         // calls that have not ended, and wait for no person
+	Calls        int         // that were made of the provider
+	Served       int         // answered from the record
+	Denied       int         // by the gate
+	Waiting      int         // for a person
+	InDoubt      int         // nobody can tell what became of them
+	Failed       int         // that the provider refused, or did not answer whole
+	Left         int         // recorded answers that were not asked for
+	ToolRequests int         // calls of tools that reached the gateway
+	ToolCalls    int         // that were made
+	ToolsServed  int         // answered from the record
+	Changed      []string    // SERVER/TOOL: tools that are other than before
+	Tokens       uint64      // of the calls
+	Tools        int         // that the answers asked for
+	Divergence   *Divergence // the first; nil: there was none
 }
 
 // Divergence is a request that no earlier incarnation has made.
 type Divergence struct {
 	Request int    // which of the incarnation, from 1
-	Path    string // of HTTP
+	Path    string // of HTTP; of a call of a tool its server
 	Model   string
+	Tool    string // empty: it is no call of a tool
 	Prompt  string // the last text of the user's, shortened
 	Nearest string // the key of the recorded call that is most like it; empty: there is none
 	Place   string // the JSON path of the first difference to that
@@ -126,6 +136,9 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	if err := g.recall(); err != nil {
 		return nil, err
 	}
+	if err := g.recallTools(); err != nil {
+		return nil, err
+	}
 	after := cfg.World.Head().ID
 	if !cfg.Offline {
 		begins := recorder.Beginning{Incarnation: g.incarnation, Principal: cfg.Principal, Command: cfg.Command, Dir: cfg.Dir}
@@ -134,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 		}
 	}
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
-	g.end = end
+	g.life, g.end = following, end
 	g.following.Go(func() { g.follow(following, after) })
 	return g, nil
 }
@@ -142,6 +155,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 // Close ends the incarnation, of an agent that ended with an exit code, and says what it came to. Requests
 // that are under way are not waited for.
 func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
+	g.drain(ctx)
 	var err error
 	if !g.cfg.Offline {
 		err = errors.Join(g.submit(ctx, recorder.Ended, recorder.Ending{Incarnation: g.incarnation, Code: int64(code)}), g.handled(ctx))
@@ -151,7 +165,7 @@ func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.summary
-	s.Left = g.left
+	s.Left = g.left + g.tools.left
 	s.Waiting, s.UnderWay = g.unended()
 	return s, errors.Join(err, g.failed)
 }
@@ -187,8 +201,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !loopback(r.Host) || subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) != 1:
 		http.Error(w, "no such session", http.StatusNotFound)
 		return
+	case dialect == Tools:
+		g.serveMCP(w, r, path)
+		return
 	case dialect != relay.OpenAI && dialect != relay.Anthropic:
-		http.Error(w, "want /a/TOKEN/openai/… or /a/TOKEN/anthropic/…", http.StatusNotFound)
+		http.Error(w, "want /a/TOKEN/openai/…, /a/TOKEN/anthropic/… or /a/TOKEN/mcp/…", http.StatusNotFound)
 		return
 	case r.Header.Get("Upgrade") != "":
 		w.WriteHeader(http.StatusUpgradeRequired) // Codex goes on with POST at once

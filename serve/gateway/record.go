@@ -35,7 +35,7 @@ func (g *Gateway) settle(ctx context.Context) error {
 		head, under := g.cfg.World.Head().ID, false
 		g.cfg.World.View(func(m *world.Moment) {
 			for _, e := range m.Intents() {
-				under = under || e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String() && !g.cfg.Desk.Wants(e.Intent.Tag)
+				under = under || e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String() && !g.cfg.Desk.Wants(e.Intent.Tag) && !g.cfg.Tools.Wants(e.Intent.Tag)
 			}
 		})
 		if !under {
@@ -169,6 +169,20 @@ func (g *Gateway) entry(key receipt.Key) (e receipt.Entry) {
 // answerOf returns what the provider has answered to an intent that has ended. Where nothing of
 // that is on record it is nil, and the reason says why.
 func (g *Gateway) answerOf(e *receipt.Entry) (a *recorder.Answer, reason string, err error) {
+	payload, reason, err := g.payloadOf(e)
+	if err != nil || payload == nil {
+		return nil, reason, err
+	}
+	a = new(recorder.Answer)
+	if err := canon.UnmarshalTrusted(payload, a); err == nil && a.Status != 0 {
+		return a, "", nil
+	}
+	return nil, reason, nil
+}
+
+// payloadOf returns what is on record of an intent that has ended, and the reason that it gives where
+// it is no answer; nil: it was redacted.
+func (g *Gateway) payloadOf(e *receipt.Entry) (payload canon.Raw, reason string, err error) {
 	j := view.Journal{Local: g.cfg.World}
 	at, err := j.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
 	if err != nil {
@@ -178,17 +192,13 @@ func (g *Gateway) answerOf(e *receipt.Entry) (a *recorder.Answer, reason string,
 	if err != nil || found == nil {
 		return nil, "what came of it was redacted", err
 	}
-	a = new(recorder.Answer)
-	if err := canon.UnmarshalTrusted(found.Payload, a); err == nil && a.Status != 0 {
-		return a, "", nil
-	}
 	var why struct {
 		Code   string `cbor:"code"`
 		Reason string `cbor:"reason"`
 		Error  string `cbor:"error"`
 	}
 	if canon.UnmarshalTrusted(found.Payload, &why) != nil {
-		return nil, "the answer is of another kind", nil
+		return found.Payload, "the answer is of another kind", nil
 	}
-	return nil, why.Reason + why.Error, nil
+	return found.Payload, why.Reason + why.Error, nil
 }

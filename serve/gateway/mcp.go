@@ -1,0 +1,362 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The way in of tools: a client of the Model Context Protocol starts worldctl mcp in the place of a server, and
+// that starts the server. Each line that the two say to each other comes here first. All pass as they are but
+// calls of tools: their lines pass to the server when they are permitted, and the lines that
+// answer them are their receipts. So the connection to a server is that of its client, and lasts as
+// long.
+
+const (
+	// Tools is where in the path of a gateway servers of tools are: /a/TOKEN/mcp/NAME.
+	Tools = "mcp"
+	// mcpProtocol is what a connection is upgraded to.
+	mcpProtocol = "worldkernel-mcp"
+
+	maxServers  = 64   // connections at once
+	maxAsked    = 1000 // requests under way of a connection
+	maxName     = 100  // bytes of a server's name
+	cancelGrace = 10 * time.Second
+)
+
+// mcpServer is a connection of a client to a server.
+type mcpServer struct {
+	g    *Gateway
+	name string
+	out  *queue
+	hold time.Duration   // how long a call waits for a person; 0: as its client allows
+	gone context.Context // ends when the server has, or its program
+	end  context.CancelCauseFunc
+	work sync.WaitGroup // calls that are answered
+
+	mu      sync.Mutex
+	client  string                    // as it calls itself
+	passed  map[string]*mcpMessage    // by id: requests of the client that the server has not answered
+	calls   map[string]*toolCall      // by id: calls of tools that were not answered
+	running map[string]chan *mcpReply // by id of their lines to the server: calls that are made
+	number  int64                     // of them
+	said    map[string]string         // what the server says of its tools: hashes by name
+	changed map[string]bool           // tools that are other than before
+	listed  map[string]string         // by method and cursor: the digest of what the server said last
+}
+
+// mcpReply is the answer of a server to a call.
+type mcpReply struct {
+	result, fault json.RawMessage
+	large         bool // it is larger than is read
+}
+
+// serveMCP serves the connection of a client to a server.
+func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, name string) {
+	if r.Header.Get("Upgrade") != mcpProtocol || name == "" || len(name) > maxName {
+		http.Error(w, "worldctl mcp --name NAME -- COMMAND comes in here", http.StatusBadRequest)
+		return
+	}
+	hold, err := time.ParseDuration(r.URL.Query().Get("hold"))
+	if err != nil || hold < 0 {
+		hold = 0
+	}
+	if n := g.tools.servers.Add(1); n > maxServers {
+		g.tools.servers.Add(-1)
+		http.Error(w, "too many servers at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer g.tools.servers.Add(-1)
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer conn.Close() //nolint:errcheck // it was read to its end, or is of no use
+	_ = conn.SetDeadline(time.Time{})
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", mcpProtocol); err != nil {
+		return
+	}
+	s := &mcpServer{
+		g: g, name: name, hold: hold, passed: make(map[string]*mcpMessage), calls: make(map[string]*toolCall), running: make(map[string]chan *mcpReply),
+		said: make(map[string]string), changed: make(map[string]bool), listed: make(map[string]string),
+	}
+	s.gone, s.end = context.WithCancelCause(g.life)
+	s.out = newQueue(conn, func(error) { _ = conn.Close() })
+	defer context.AfterFunc(s.gone, s.out.close)()
+	if !g.cfg.Offline {
+		s.out.frame(frameStart, nil)
+	}
+	s.end(s.read(buffered.Reader))
+	s.work.Wait()
+}
+
+// read takes what the client and the server say, until one has gone for good.
+func (s *mcpServer) read(from *bufio.Reader) error {
+	for {
+		f, err := readFrame(from)
+		if err != nil {
+			return fmt.Errorf("the program between client and server has gone: %w", err)
+		}
+		switch f.kind {
+		case frameClient:
+			s.fromClient(f.data)
+		case frameServer:
+			s.fromServer(f.data)
+		case frameClients:
+			s.toClient(fault(lineID(f.data), codeRequest, fmt.Sprintf("the message is larger than %d bytes", maxLine)))
+		case frameServers:
+			s.tooLarge(f.data)
+		case frameLeft:
+			go s.stop()
+		case frameEnded:
+			return fmt.Errorf("the server has ended: %s", f.data)
+		}
+	}
+}
+
+// stop ends the server once the calls that are made have ended: their client has gone.
+func (s *mcpServer) stop() {
+	for s.gone.Err() == nil {
+		s.mu.Lock()
+		under := len(s.running)
+		s.mu.Unlock()
+		if under == 0 {
+			break
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-s.gone.Done():
+		}
+	}
+	s.out.frame(frameStop, nil)
+}
+
+func (s *mcpServer) toClient(line []byte) { s.out.frame(frameClient, line) }
+
+// fromClient takes a line of the client.
+func (s *mcpServer) fromClient(line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	m, err := readClient(line)
+	switch {
+	case err != nil:
+		s.toClient(fault(nil, codeParse, "worldkernel: "+err.Error()))
+	case callsTool(m.method):
+		s.begin(m)
+	case m.method == methodCancelled:
+		s.cancelled(m)
+	case m.method != "" && m.id != nil:
+		s.pass(m)
+	case s.g.cfg.Offline: // there is no server
+	default:
+		s.out.frame(frameServer, m.line)
+	}
+}
+
+// pass passes a request of the client on.
+func (s *mcpServer) pass(m *mcpMessage) {
+	if !s.take(m, func() { s.passed[m.key] = m }) {
+		return
+	}
+	s.meet(m)
+	if s.g.cfg.Offline {
+		s.toClient(s.recorded(m))
+		return
+	}
+	s.out.frame(frameServer, m.line)
+}
+
+// take has an id name a request, unless it names another one, or there are too many.
+func (s *mcpServer) take(m *mcpMessage, as func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.passed[m.key] != nil || s.calls[m.key] != nil || s.running[m.key] != nil:
+		s.toClient(fault(m.id, codeRequest, "worldkernel: the id is that of another request, which was not answered yet"))
+	case len(s.passed)+len(s.calls) >= maxAsked:
+		s.toClient(fault(m.id, codeInternal, fmt.Sprintf("worldkernel: more than %d requests at once", maxAsked)))
+	default:
+		as()
+		return true
+	}
+	return false
+}
+
+// meet notes what the client calls itself.
+func (s *mcpServer) meet(m *mcpMessage) {
+	type info struct {
+		Name string `json:"name"`
+	}
+	var said struct {
+		ClientInfo info `json:"clientInfo"`
+		Meta       struct {
+			ClientInfo info `json:"io.modelcontextprotocol/clientInfo"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.params, &said) // of another form: it does not say
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name := said.ClientInfo.Name + said.Meta.ClientInfo.Name; name != "" && (m.method == methodInitialize || s.client == "") {
+		s.client = name
+	}
+}
+
+// fromServer takes a line of the server. An answer to what it was not asked goes nowhere: a call that waits for its permit has
+// no answer yet.
+func (s *mcpServer) fromServer(line []byte) {
+	line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\uFEFF"))
+	var batch []json.RawMessage
+	if len(line) > 0 && line[0] == '[' && json.Unmarshal(line, &batch) == nil {
+		for _, one := range batch {
+			s.fromServer(one)
+		}
+		return
+	}
+	m, err := readServer(line)
+	if err != nil {
+		return // a log, say
+	}
+	if m.method != "" {
+		s.toClient(m.line)
+		return
+	}
+	s.mu.Lock()
+	asked, call := s.passed[m.key], s.running[m.key]
+	delete(s.passed, m.key)
+	delete(s.running, m.key)
+	s.mu.Unlock()
+	switch {
+	case call != nil:
+		call <- &mcpReply{result: m.result, fault: m.fault}
+	case asked != nil:
+		s.toClient(m.line)
+		if m.result != nil {
+			s.hear(asked, m.result)
+		}
+	}
+}
+
+// idAtEnd is the id of a message that ends with it.
+var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*}?\s*$`)
+
+// lineID returns the id of a line of which only both ends are there; nil: it is in neither.
+func lineID(ends []byte) json.RawMessage {
+	head, tail, _ := bytes.Cut(ends, []byte("\n"))
+	d := json.NewDecoder(bytes.NewReader(head))
+	if t, err := d.Token(); err == nil && t == json.Delim('{') {
+		for {
+			key, err := d.Token()
+			if err != nil {
+				break
+			}
+			var value json.RawMessage
+			if d.Decode(&value) != nil {
+				break
+			}
+			if key == "id" {
+				return value
+			}
+		}
+	}
+	if found := idAtEnd.FindSubmatch(tail); found != nil {
+		return found[1]
+	}
+	return nil
+}
+
+// tooLarge answers what the server has answered with more than is read.
+func (s *mcpServer) tooLarge(ends []byte) {
+	id := lineID(ends)
+	key := idKey(id)
+	s.mu.Lock()
+	asked, call := s.passed[key], s.running[key]
+	delete(s.passed, key)
+	delete(s.running, key)
+	s.mu.Unlock()
+	switch {
+	case call != nil:
+		call <- &mcpReply{large: true}
+	case asked != nil:
+		s.toClient(fault(asked.id, codeInternal, fmt.Sprintf("worldkernel: the server's answer is larger than %d bytes", maxLine)))
+	}
+}
+
+// cancelled takes that the client does not want an answer any more.
+func (s *mcpServer) cancelled(m *mcpMessage) {
+	var of struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(m.params, &of) != nil {
+		return
+	}
+	key := idKey(of.ID)
+	s.mu.Lock()
+	call, passed := s.calls[key], s.passed[key] != nil
+	s.mu.Unlock()
+	if call != nil {
+		call.cancel()
+	} else if passed && !s.g.cfg.Offline {
+		s.out.frame(frameServer, m.line)
+	}
+}
+
+// holdOf returns how long a call of a client waits for a person: with signs of life a client of Claude Code waits
+// without end, Codex for five minutes in all, and others mostly a minute.
+func holdOf(client string) time.Duration {
+	switch name := strings.ToLower(client); {
+	case strings.HasPrefix(name, "claude"):
+		return 25 * time.Minute
+	case strings.HasPrefix(name, "codex"):
+		return 4 * time.Minute
+	case name == "mcp": // the Python SDK, as the OpenAI Agents SDK has it: five seconds
+		return 4 * time.Second
+	}
+	return 50 * time.Second
+}
+
+// closed returns why nothing can be sent to the server any more; nil: it can.
+func (s *mcpServer) closed() error {
+	if s.gone.Err() != nil {
+		return context.Cause(s.gone)
+	}
+	return nil
+}
+
+// drain waits until no call of a tool is made any more, for a while: the agent has ended, and what its tools did is to be on
+// record.
+func (g *Gateway) drain(ctx context.Context) {
+	late := time.NewTimer(lateTime)
+	defer late.Stop()
+	for {
+		g.mu.Lock()
+		running, news := g.tools.running, g.news
+		g.mu.Unlock()
+		if running == 0 {
+			return
+		}
+		select {
+		case <-news:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// makes counts the calls of tools that are made.
+func (g *Gateway) makes(more int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tools.running += more
+	g.wake()
+}

@@ -1,0 +1,422 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/outside"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/show/view"
+)
+
+const (
+	progressTime = 15 * time.Second // between two signs of life of a call that waits for a person
+	firstID      = 1_000_000_000    // of the lines to a server that are calls: clients count from 0
+	maxText      = 2_000            // bytes of what people read of a result
+	maxArguments = 4 << 20          // bytes of a call's arguments
+	keyMeta      = "worldkernel/idempotency-key"
+)
+
+// toolCall is a call of a tool that waits for its answer.
+type toolCall struct {
+	*mcpCall
+	server *mcpServer
+	id     json.RawMessage
+	off    chan struct{} // closed when the client takes it back
+	cancel func()        // closes it
+	unput  func() bool   // once it was handed in: see put
+	asking *asking
+}
+
+// begin begins a call.
+func (s *mcpServer) begin(m *mcpMessage) {
+	if m.id == nil {
+		return // nobody could hear what came of it
+	}
+	params, err := readCall(s.name, m.params)
+	switch {
+	case m.method != methodCall:
+		err = fmt.Errorf("%w: want the method %q, not %.50q", errMessage, methodCall, m.method)
+	case err == nil && len(params.arguments)+len(params.more) > maxArguments:
+		err = fmt.Errorf("%w: the arguments are larger than %d bytes", errMessage, maxArguments)
+	}
+	if err != nil {
+		s.toClient(fault(m.id, codeRequest, "worldkernel: "+err.Error()))
+		return
+	}
+	s.meet(m)
+	c := &toolCall{mcpCall: params, server: s, id: m.id, off: make(chan struct{})}
+	c.cancel = sync.OnceFunc(func() { close(c.off) })
+	if s.take(m, func() { s.calls[m.key] = c }) {
+		s.work.Go(func() {
+			answer := c.serve()
+			s.mu.Lock()
+			delete(s.calls, m.key)
+			s.mu.Unlock()
+			if answer != nil {
+				s.toClient(answer)
+			}
+		})
+	}
+}
+
+// result returns the answer to a call.
+func (c *toolCall) result(result []byte) []byte { return response(c.id, "result", result) }
+
+// refused returns an answer of the gateway's own to a call.
+func (c *toolCall) refused(text string) []byte {
+	return c.result(toolError("worldkernel: "+text, c.stateless()))
+}
+
+// serve sees a call to its end, and returns the answer; nil: the client has gone.
+func (c *toolCall) serve() []byte {
+	g := c.server.g
+	a, is := g.matchTool(c)
+	c.asking = a
+	var err error
+	switch is {
+	case fresh:
+		err = c.ask()
+	case recorded:
+		err = g.submitServed(context.WithoutCancel(c.server.gone), a)
+	case waiting, joined:
+		c.put()
+	case missed:
+		return c.refused("this call was never made before, and only the record answers: the agent does something else than what is on record")
+	case beside: // of requests only
+	}
+	if err != nil {
+		g.leaveTool(a, false, true)
+		return c.refused("the world does not take the call, and it was not made: " + err.Error())
+	}
+	return c.await()
+}
+
+// matchTool finds what a call is. The model's id of it decides, where there is one; else equal calls of an agent that was started
+// again are told apart by their order. A call that waits for a person is joined by an equal one.
+func (g *Gateway) matchTool(c *toolCall) (*asking, match) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.summary.ToolRequests++
+	use := ""
+	if c.use != "" {
+		use = digest(c.use)[:16]
+		if a := g.tools.byUse[use+c.key]; a != nil {
+			a.attended = true
+			return a, joined
+		}
+	}
+	a, is := g.matchOpen(c, use)
+	if a == nil && g.cfg.Offline {
+		if g.summary.Divergence == nil {
+			g.summary.Divergence = &Divergence{Request: g.summary.ToolRequests, Path: c.server.name, Tool: c.tool, Prompt: shorten(string(c.arguments), maxText)}
+		}
+		return nil, missed
+	}
+	if a == nil {
+		g.numbered++
+		a, is = &asking{tag: strings.TrimSpace(fmt.Sprintf("%d.%d %s %s", g.incarnation, g.numbered, c.key, use))}, fresh
+	}
+	a.attended = true
+	g.tools.now[c.key] = append(g.tools.now[c.key], a)
+	if use != "" {
+		g.tools.byUse[use+c.key] = a
+	}
+	return a, is
+}
+
+// matchOpen finds the call that a call is, among those that were not answered to the end and those of earlier
+// incarnations; nil: it is a new one. It is called with mu held.
+func (g *Gateway) matchOpen(c *toolCall, use string) (*asking, match) {
+	for _, a := range g.tools.now[c.key] {
+		if !a.attended && !a.delivered && !a.failed {
+			return a, joined
+		}
+	}
+	for _, p := range g.tools.past {
+		e := g.entry(p.key)
+		ended := over(&e)
+		switch {
+		case p.given || p.call != c.key, ended && p.use != use, ended && use == "" && !g.cfg.Again && !g.cfg.Offline, !ended && g.cfg.Offline:
+			continue
+		}
+		p.given = true
+		a := &asking{tag: p.tag, key: p.key, served: ended}
+		if !ended {
+			return a, waiting
+		}
+		g.tools.left--
+		g.summary.ToolsServed++
+		return a, recorded
+	}
+	return nil, fresh
+}
+
+// ask makes an event of the call.
+func (c *toolCall) ask() error {
+	s, g := c.server, c.server.g
+	hash, changed := s.pinned(c.tool)
+	asked := recorder.ToolRequest{
+		Ask: c.asking.tag, Incarnation: g.incarnation, Principal: g.cfg.Principal, Server: s.name, Tool: c.tool, Arguments: c.judged, More: c.more,
+		ToolUseID: c.use, ToolHash: hash, ToolChanged: changed,
+	}
+	c.put()
+	err := g.submit(context.WithoutCancel(s.gone), recorder.Called, asked)
+	if err != nil {
+		g.cfg.Tools.Take(asked.Ask)
+	}
+	return err
+}
+
+// put hands the call in, for whoever has the permit. It waits there until the server has gone, though the client may
+// be told to call again: what a person approves meanwhile is made.
+func (c *toolCall) put() {
+	tag := c.asking.tag
+	c.server.g.cfg.Tools.Put(tag, &outside.Caller{Perform: c.perform})
+	c.unput = context.AfterFunc(c.server.gone, func() { c.server.g.cfg.Tools.Take(tag) })
+}
+
+// await waits until a call has come to its end, or its client does not wait any more.
+func (c *toolCall) await() []byte {
+	s, g, a := c.server, c.server.g, c.asking
+	begun, signs := time.Now(), 0
+	alive := time.NewTicker(progressTime)
+	defer alive.Stop()
+	hold := s.hold
+	if hold == 0 {
+		s.mu.Lock()
+		hold = holdOf(s.client)
+		s.mu.Unlock()
+	}
+	late := time.NewTimer(hold)
+	defer late.Stop()
+	for {
+		e, news, err := g.standing(a)
+		switch {
+		case err != nil:
+			g.leaveTool(a, false, true)
+			return c.refused("the journal cannot be read: " + err.Error())
+		case over(&e):
+			return c.finish(&e)
+		case e.State == receipt.StateParked && time.Since(begun) >= hold:
+			g.leaveTool(a, false, false)
+			return c.refused("a person has to approve this call, and it was not made yet: worldctl intent approve " + view.Short(e.Intent.Key) + "; then call it again, with the same arguments")
+		}
+		select {
+		case <-news:
+		case <-late.C:
+		case <-alive.C:
+			if token := c.meta["progressToken"]; token != nil && e.State == receipt.StateParked {
+				signs++
+				s.toClient(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"message":%s}}`,
+					token, strconv.FormatFloat(float64(signs)*1e-6, 'g', -1, 64), quoted("waits for a person: worldctl intent approve "+view.Short(e.Intent.Key))))
+			}
+		case <-c.off:
+			if e.State == receipt.StateParked || e.State == receipt.StateOpen { // a permit on its way finds nobody, and makes nothing
+				g.cfg.Tools.Take(a.tag)
+			}
+			g.leaveTool(a, false, false)
+			return nil
+		case <-s.gone.Done():
+			g.leaveTool(a, false, false)
+			return nil
+		}
+	}
+}
+
+// leaveTool notes that nobody waits for a call any more.
+func (g *Gateway) leaveTool(a *asking, delivered, failed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a.attended, a.delivered, a.failed = false, delivered, a.failed || failed
+}
+
+// finish returns the answer to a call that has come to its end.
+func (c *toolCall) finish(e *receipt.Entry) []byte {
+	g, a := c.server.g, c.asking
+	if c.unput != nil {
+		c.unput()
+		g.cfg.Tools.Take(a.tag) // what was denied never had a permit
+	}
+	payload, reason, err := g.payloadOf(e)
+	var answer recorder.ToolAnswer
+	if err == nil && (canon.UnmarshalTrusted(payload, &answer) != nil || len(answer.Result)+len(answer.Error) == 0) {
+		payload = nil
+	}
+	doubt := payload == nil && (e.State == receipt.StateInDoubt || e.Uncertain)
+	g.count(func(s *Summary) {
+		switch {
+		case a.served:
+		case e.State == receipt.StateDenied:
+			s.Denied++
+		case doubt:
+			s.InDoubt++
+		case payload == nil:
+			s.Failed++
+		default:
+			s.ToolCalls++
+		}
+		a.served = true // it counts once
+	})
+	key := view.Short(e.Intent.Key)
+	g.leaveTool(a, err == nil, payload == nil && !doubt && e.State != receipt.StateDenied)
+	switch {
+	case err != nil:
+		return c.refused("what came of the call cannot be read: " + err.Error())
+	case e.State == receipt.StateDenied:
+		return c.refused("this call was denied, and not made: " + reason + ". Do something else; worldctl intent show " + key + " has all about it")
+	case doubt:
+		return c.refused("nobody can tell whether this call was made: " + reason + ". It is in doubt, and not made again by itself. " +
+			"See what it has left before you call it anew; worldctl intent show " + key + " has all about it")
+	case payload == nil:
+		return c.refused("this call was not made: " + reason)
+	case len(answer.Error) > 0:
+		return response(c.id, "error", answer.Error)
+	}
+	if e.State == receipt.StateCommitted {
+		c.server.pin(c.tool)
+	}
+	return c.result(answer.Result)
+}
+
+// errServer says that the server has gone before it has answered.
+var errServer = errors.New("gateway: the server has not answered")
+
+// perform makes a call: its line passes to the server, and what answers it is the result.
+func (c *toolCall) perform(ctx context.Context, judged *recorder.ToolRequest, key string) (host.Result, error) {
+	s := c.server
+	s.g.makes(1)
+	defer s.g.makes(-1)
+	if err := s.closed(); err != nil {
+		return host.Refused(err), nil
+	}
+	arguments := []byte(c.arguments)
+	if !bytes.Equal(judged.Arguments, c.judged) {
+		text, err := canon.ToJSON(judged.Arguments)
+		if err != nil {
+			return host.Refused(err), nil
+		}
+		arguments = text
+	}
+	reply := make(chan *mcpReply, 1)
+	s.mu.Lock()
+	s.number++
+	id := strconv.FormatInt(firstID+s.number, 10)
+	for s.passed["n"+id] != nil || s.calls["n"+id] != nil {
+		s.number++
+		id = strconv.FormatInt(firstID+s.number, 10)
+	}
+	s.running["n"+id] = reply
+	s.mu.Unlock()
+	line, err := c.line(id, judged, arguments, key)
+	if err != nil {
+		return host.Refused(err), nil
+	}
+	if !s.out.frame(frameServer, line) { // something of it may have left
+		return host.Result{}, s.closed()
+	}
+	cancelled := c.off
+	var late <-chan time.Time
+	for {
+		select {
+		case r := <-reply:
+			return answered(r, len(arguments))
+		case <-s.gone.Done():
+			return host.Result{}, fmt.Errorf("%w: %w", errServer, context.Cause(s.gone))
+		case <-late:
+			return host.Result{}, fmt.Errorf("%w: the client has cancelled the call", errServer)
+		case <-ctx.Done():
+			s.unwanted(id)
+			return host.Result{}, fmt.Errorf("%w: %w", errServer, ctx.Err())
+		case <-cancelled:
+			s.unwanted(id)
+			cancelled, late = nil, time.After(cancelGrace)
+		}
+	}
+}
+
+// unwanted tells the server that nobody wants the answer to a call any more.
+func (s *mcpServer) unwanted(id string) {
+	s.out.frame(frameServer, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%s}}`, methodCancelled, id))
+}
+
+// line writes the line of a call.
+func (c *toolCall) line(id string, judged *recorder.ToolRequest, arguments []byte, key string) ([]byte, error) {
+	params := make(map[string]json.RawMessage)
+	if len(judged.More) > 0 {
+		if err := json.Unmarshal(judged.More, &params); err != nil {
+			return nil, err
+		}
+	}
+	meta := make(map[string]json.RawMessage, len(c.meta)+1)
+	for name, value := range c.meta { // order cannot show: a map is built from a map
+		meta[name] = value
+	}
+	meta[keyMeta] = quoted(key)
+	var err error
+	if params["_meta"], err = json.Marshal(meta); err != nil {
+		return nil, err
+	}
+	params["name"] = quoted(judged.Tool)
+	params["arguments"] = arguments
+	text, err := json.Marshal(params)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, methodCall, text), err
+}
+
+// answered is the result of a call that the server has answered.
+func answered(r *mcpReply, sent int) (host.Result, error) {
+	out := host.Result{Status: receipt.StatusOK, Exact: true}
+	var answer recorder.ToolAnswer
+	switch {
+	case r.large: // the tool did its work
+		answer.Error = fmt.Appendf(nil, `{"code":%d,"message":"worldkernel: the tool did its work, and its answer is larger than %d bytes"}`, codeInternal, maxLine)
+		out.Status, out.Class = receipt.StatusError, receipt.OutcomeCompensatable
+	case r.result != nil:
+		answer.Result = r.result
+		answer.Text, answer.IsError = readable(r.result)
+		if answer.IsError {
+			out.Status = receipt.StatusError
+		}
+	case r.fault != nil:
+		answer.Error = r.fault
+		out.Status = receipt.StatusError
+	default:
+		return host.Result{}, fmt.Errorf("%w: its response has neither a result nor an error", errServer)
+	}
+	out.Cost.Bytes = uint64(sent + len(answer.Result) + len(answer.Error)) //nolint:gosec // lengths
+	payload, err := canon.Marshal(answer)
+	out.Payload = payload
+	return out, err
+}
+
+// readable returns what people read of a result, and whether the tool says that it failed.
+func readable(result json.RawMessage) (text string, failed bool) {
+	var said struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+		IsError bool `json:"isError"`
+	}
+	_ = json.Unmarshal(result, &said) // as far as it has this form
+	for _, part := range said.Content {
+		text += part.Text
+	}
+	return shorten(text, maxText), said.IsError
+}
+
+func shorten(text string, most int) string {
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return strings.ToValidUTF8(text, "")
+}

@@ -1,0 +1,228 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// The methods of MCP that mean something here. All others pass.
+const (
+	methodCall       = "tools/call"
+	methodTools      = "tools/list"
+	methodInitialize = "initialize"
+	methodCancelled  = "notifications/cancelled"
+)
+
+// mcpMessage is a message of MCP, a line.
+type mcpMessage struct {
+	line   []byte          // the message, without white space between its parts
+	id     json.RawMessage // nil: a notification
+	key    string          // the id, however it is written
+	method string          // empty: a response
+	params json.RawMessage
+	result json.RawMessage // of a response
+	fault  json.RawMessage // likewise: its error
+}
+
+// maxID is how many bytes the id of a message may have.
+const maxID = 256
+
+// errMessage says that a line cannot be judged, since others may read it in another way.
+var errMessage = errors.New("not a message")
+
+// readClient reads a message of the client. What a server may read in another way than this is refused: a key
+// that comes twice, or in another case, and what is no single object.
+func readClient(line []byte) (*mcpMessage, error) {
+	if _, err := canon.FromJSON(line); err != nil { // also finds keys that come twice, at any depth
+		return nil, fmt.Errorf("%w: %w", errMessage, err)
+	}
+	fields, err := keysOf(line, "jsonrpc", "id", "method", "params", "result", "error")
+	if err != nil {
+		return nil, err
+	}
+	return newMessage(line, fields)
+}
+
+// keysOf returns the items of an object. A key that differs from one of the names only by case is refused.
+func keysOf(object []byte, names ...string) (map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf("%w: want an object", errMessage)
+	}
+	for key := range fields { // order cannot show: each is a fault
+		for _, name := range names {
+			if key != name && strings.EqualFold(key, name) {
+				return nil, fmt.Errorf("%w: want the key %q, not %.50q", errMessage, name, key)
+			}
+		}
+	}
+	return fields, nil
+}
+
+// readServer reads a message of the server.
+func readServer(line []byte) (*mcpMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
+		return nil, errMessage
+	}
+	return newMessage(line, fields)
+}
+
+func newMessage(line []byte, fields map[string]json.RawMessage) (*mcpMessage, error) {
+	m := &mcpMessage{params: fields["params"], result: fields["result"], fault: fields["error"]}
+	var short bytes.Buffer
+	if err := json.Compact(&short, line); err != nil {
+		return nil, err
+	}
+	m.line = short.Bytes()
+	if method, is := fields["method"]; is {
+		if err := json.Unmarshal(method, &m.method); err != nil || m.method == "" {
+			return nil, fmt.Errorf("%w: the method is no text", errMessage)
+		}
+	}
+	id, is := fields["id"]
+	if !is {
+		if m.method == "" {
+			return nil, fmt.Errorf("%w: neither id nor method", errMessage)
+		}
+		return m, nil
+	}
+	m.id = id
+	if m.key = idKey(id); m.key == "" {
+		return nil, fmt.Errorf("%w: the id is neither a text nor a whole number", errMessage)
+	}
+	return m, nil
+}
+
+// idKey returns one form for all ways to write an id; empty: it is none.
+func idKey(id json.RawMessage) string {
+	var text string
+	switch {
+	case len(id) > maxID:
+		return ""
+	case json.Unmarshal(id, &text) == nil && id[0] == '"':
+		return "t" + text
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil {
+		return "n" + strconv.FormatInt(n, 10)
+	}
+	return ""
+}
+
+// callsTool reports whether some server may take a method for that of a call.
+func callsTool(method string) bool { return strings.EqualFold(strings.TrimSpace(method), methodCall) }
+
+// mcpCall are the params of a call of a tool.
+type mcpCall struct {
+	tool      string
+	arguments json.RawMessage            // as the client wrote them
+	judged    canon.Raw                  // likewise, canonical
+	meta      map[string]json.RawMessage // none of it is judged
+	more      json.RawMessage            // all else, an object; empty: nothing
+	use       string                     // the model's id of the call; empty: the client does not say
+	key       string                     // equal calls have equal ones
+}
+
+// maxUse is how many bytes of a model's id of a call count.
+const maxUse = 128
+
+// readCall reads the params of a call of a server's tool.
+func readCall(server string, params json.RawMessage) (*mcpCall, error) {
+	fields, err := keysOf(params, "name", "arguments", "_meta")
+	if err != nil {
+		return nil, err
+	}
+	c := &mcpCall{arguments: fields["arguments"]}
+	if json.Unmarshal(fields["name"], &c.tool) != nil || c.tool == "" {
+		return nil, fmt.Errorf("%w: the name of the tool is missing", errMessage)
+	}
+	if len(c.arguments) == 0 || string(c.arguments) == "null" {
+		c.arguments = json.RawMessage("{}")
+	}
+	if c.judged, err = canon.FromJSON(c.arguments); err != nil || canon.NewReader(c.judged).Kind() != canon.KindMap {
+		return nil, fmt.Errorf("%w: the arguments are no object", errMessage)
+	}
+	if meta := fields["_meta"]; len(meta) > 0 && json.Unmarshal(meta, &c.meta) != nil {
+		return nil, fmt.Errorf("%w: _meta is no object", errMessage)
+	}
+	for _, name := range []string{"name", "arguments", "_meta"} {
+		delete(fields, name)
+	}
+	if len(fields) > 0 {
+		if c.more, err = json.Marshal(fields); err != nil {
+			return nil, err
+		}
+	}
+	c.use = c.useID()
+	c.key = digest(server, c.tool, string(c.judged), string(c.more))
+	return c, nil
+}
+
+// useID returns the model's id of a call, where the client of a known agent says it. Those that Codex makes up
+// itself begin with "exec-", and are new each time.
+func (c *mcpCall) useID() (id string) {
+	for _, name := range []string{"claudecode/toolUseId", "callId"} {
+		if json.Unmarshal(c.meta[name], &id) == nil && id != "" && len(id) <= maxUse && !strings.HasPrefix(id, "exec-") {
+			return id
+		}
+	}
+	return ""
+}
+
+// stateless reports whether a call is of the protocol without sessions.
+func (c *mcpCall) stateless() bool { return c.meta["io.modelcontextprotocol/protocolVersion"] != nil }
+
+// digest returns the digest of texts, 32 hex digits.
+func digest(texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// The bodies of messages that are written here.
+
+func response(id json.RawMessage, part string, of []byte) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%q:%s}`, id, part, of)
+}
+
+// The codes of JSON-RPC that are answered here.
+const (
+	codeParse    = -32700
+	codeRequest  = -32600
+	codeInternal = -32603
+)
+
+// fault returns a response that is an error of JSON-RPC.
+func fault(id json.RawMessage, code int, text string) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	return response(id, "error", fmt.Appendf(nil, `{"code":%d,"message":%s}`, code, quoted(text)))
+}
+
+// toolError returns the result of a tool that failed, whose text the model reads.
+func toolError(text string, stateless bool) []byte {
+	kind := ""
+	if stateless {
+		kind = `"resultType":"complete",`
+	}
+	return fmt.Appendf(nil, `{%s"content":[{"type":"text","text":%s}],"isError":true}`, kind, quoted(text))
+}
+
+func quoted(text string) []byte {
+	data, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // of a text
+	}
+	return data
+}
