@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/llm"
 	"github.com/worldkernel/worldkernel/host/mcp"
+	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
@@ -33,7 +34,7 @@ func TestEveryExampleIsDescribedAndValid(t *testing.T) {
 				return
 			}
 			_, err := local.Validate(filepath.Join(dir, local.ManifestFile), local.Options{
-				Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New, "relay": relay.New(nil)},
+				Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New, "relay": relay.New(nil), "outside": outside.New(nil)},
 				Reducers: reducer.Registry{"recorder@1": recorder.New},
 			})
 			require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -26,6 +27,7 @@ import (
 // agents are those that are attached to the worlds of this process. It is safe for concurrent use.
 type agents struct {
 	desk     relay.Desk
+	tools    outside.Callers
 	attached atomic.Int64 // by other processes
 	names    sync.Map     // of the sessions that run
 }
@@ -54,12 +56,13 @@ type attached struct {
 	Recorded    int
 	OpenAI      string // where it finds a dialect
 	Anthropic   string
+	Tools       string // where servers of tools come in
 }
 
 // attach serves a gateway for an agent, until end is called with the agent's exit code.
 func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *attached, end func(code int) (gateway.Summary, error), err error) {
 	a = &attached{Name: x.Name, Command: x.Command, Dir: x.Here}
-	if err := a.find(lw, x); err != nil {
+	if err := c.nameSession(a, lw, x); err != nil {
 		return nil, nil, err
 	}
 	if _, runs := c.opts.agents.names.LoadOrStore(a.Name, true); runs {
@@ -75,8 +78,8 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 		return a, nil, err
 	}
 	g, err := gateway.Open(ctx, gateway.Config{
-		World: lw, Desk: &c.opts.agents.desk, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
-		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge,
+		World: lw, Desk: &c.opts.agents.desk, Tools: &c.opts.agents.tools, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
+		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge, Again: x.Again,
 	})
 	if err != nil {
 		return a, nil, errors.Join(err, listener.Close())
@@ -89,7 +92,7 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	}()
 	a.Incarnation, a.Recorded = g.Incarnation(), g.Recorded()
 	address := listener.Addr().String()
-	a.OpenAI, a.Anthropic = g.URL(address, relay.OpenAI), g.URL(address, relay.Anthropic)
+	a.OpenAI, a.Anthropic, a.Tools = g.URL(address, relay.OpenAI), g.URL(address, relay.Anthropic), g.URL(address, gateway.Tools)
 	return a, func(code int) (gateway.Summary, error) {
 		summary, err := g.Close(context.WithoutCancel(ctx), code)
 		_ = server.Close()
@@ -99,8 +102,8 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	}, nil
 }
 
-// find completes what was asked for by what the world knows of the session.
-func (a *attached) find(lw *local.World, x *agentRun) error {
+// nameSession completes what was asked for by what the world knows of the session.
+func (c *cli) nameSession(a *attached, lw *local.World, x *agentRun) error {
 	if x.Again {
 		s, err := findSession(lw, strings.Fields(x.Name))
 		if err != nil {
@@ -110,11 +113,21 @@ func (a *attached) find(lw *local.World, x *agentRun) error {
 		if len(a.Command) == 0 {
 			a.Command = s.Command
 		}
+		if len(a.Command) == 0 {
+			return usagef("worldctl agent list", "session %q was not started here: its client starts it again", a.Name)
+		}
 		return nil
 	}
-	if x.Name == "" {
+	if _, runs := c.opts.agents.names.Load(x.Name); x.Joins && !runs {
+		return nil
+	}
+	if x.Name == "" || x.Joins {
+		program := x.Name
+		if program == "" {
+			program = x.Command[0]
+		}
 		var err error
-		a.Name, err = newSession(lw, x.Command[0])
+		a.Name, err = newSession(lw, program)
 		return err
 	}
 	if _, err := findSession(lw, []string{x.Name}); err == nil {

@@ -32,6 +32,9 @@ type agentRun struct {
 	Command  []string
 	Here     string // where it was typed
 	Again    bool   // the session is to be there
+	Joins    bool   // the session may be there: a server of tools, which somebody else has started
+
+	serve func(context.Context, *attached) (code int, err error) // in the place of the agent; nil: it is started
 }
 
 func newAgentRunCommand(c *cli) *cobra.Command {
@@ -182,10 +185,17 @@ func (c *cli) runTo(ctx context.Context, x *agentRun, g *attached, end func(code
 	if x.Again {
 		c.note("%s: incarnation %d, %s on record", g.Name, g.Incarnation, view.Number(uint64(g.Recorded), "answer"))
 	}
-	code, err := c.startAgent(ctx, g)
+	start := c.startAgent
+	if x.serve != nil {
+		start = x.serve
+	}
+	code, err := start(ctx, g)
 	summary, ended := end(code)
 	if err = errors.Join(err, ended); err != nil {
 		return err
+	}
+	if x.serve != nil {
+		return endedWith(code)
 	}
 	return c.showAgentRun(g.Name, code, &summary)
 }
@@ -236,7 +246,7 @@ func agentEnv(inherited []string, g *attached) []string {
 	return append(out,
 		"OPENAI_BASE_URL="+openai, "OPENAI_API_BASE="+openai, "ANTHROPIC_BASE_URL="+g.Anthropic,
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", // sub-agents that end in their turn can be resumed
-		"WORLDKERNEL_AGENT=1")
+		"WORLDKERNEL_AGENT=1", toolsEnv+"="+g.Tools)
 }
 
 // pointed returns a command line that leads to the gateway where the environment does not: that of Codex.
@@ -289,7 +299,16 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 			c.note("%8d %s", of.n, of.what)
 		}
 	}
-	if d := s.Divergence; d != nil {
+	if s.ToolRequests > 0 {
+		c.note("%s: %d made, %d from the record", view.Number(uint64(s.ToolRequests), "call")+" of tools", s.ToolCalls, s.ToolsServed)
+	}
+	if len(s.Changed) > 0 {
+		c.note("other than before: %s: policies see intent.params.tool_changed", strings.Join(s.Changed, ", "))
+	}
+	if d := s.Divergence; d != nil && d.Tool != "" {
+		c.note("call %d of a tool was never made before: %s of %s: %s", d.Request, d.Tool, d.Path, d.Prompt)
+		return &fault{err: errDifferent, code: exitVerify}
+	} else if d != nil {
 		c.note("request %d was never made before: %s, model %s: %q", d.Request, d.Path, d.Model, d.Prompt)
 		if d.Nearest != "" {
 			c.note("the nearest on record is %s; they differ at %s", d.Nearest, d.Place)
@@ -297,7 +316,7 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 		return &fault{err: errDifferent, code: exitVerify}
 	}
 	c.note("next: worldctl agent calls %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(name))
-	if code == 0 && s.Requests == 0 {
+	if code == 0 && s.Requests+s.ToolRequests == 0 {
 		return hinted(errors.New("nothing of the agent reached the gateway"),
 			"an agent that does not heed OPENAI_BASE_URL or ANTHROPIC_BASE_URL has to be pointed at it: docs/gateway.md says how")
 	}

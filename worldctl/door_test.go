@@ -177,7 +177,7 @@ func hostileWorld(t *testing.T) (dir string) {
 // A verb that is not among them fails the test: say what it shows.
 var verbsShown = map[string][][]string{
 	"agent list": {{}}, "agent calls": {{}, {hostile}}, "agent resume": {{hostile}}, "agent replay": {{hostile}}, "agent run": {{"--name", hostile, "--", hostile}, {"--upstream", hostile, "--", hostile}},
-	"budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "dev": {{hostile}}, "test": {{}, {hostile}},
+	"mcp": {{"--name", hostile, "--", hostile}}, "budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "dev": {{hostile}}, "test": {{}, {hostile}},
 	"init": {{hostile}}, "run": {{}}, "send": {{hostile, "{"}, {"said", "\x1b\u202e"}}, "step": {{}}, "validate": {{"WORLD/world.yaml"}, {hostile}},
 	"audit": {{}, {"--as", hostile}}, "cell list": {{}, {"--state"}}, "measure": {{hostile}, {"--expr", hostile}, {"--expr", "n: {cells: cell}"}}, "cell resume": {{hostile}}, "cell show": {{"cell/a"}, {hostile}}, "cell skip": {{hostile}},
 	"graph": {{}, {"--format", "dot"}}, "status": {{}}, "tail": {{}, {"-v"}, {"--kind", hostile}}, "timeline": {{}, {"-v"}}, "why": {{"#9"}, {"cell/a"}, {hostile}},
@@ -258,7 +258,7 @@ func TestNothingIsWrittenPastTheDoor(t *testing.T) {
 	require.NoError(t, err)
 	may := map[string][]string{
 		"rawOut": {"door.go", "root.go", "owner.go", "agent_attach.go"}, "rawErr": {"door.go", "root.go", "owner.go", "fault.go", "progress.go", "serve_log.go"},
-		"os.Stdout": {"worldctl.go", "agent_run.go"}, "os.Stderr": {"worldctl.go", "interrupt.go", "agent_run.go"}, "fmt.Print(": nil, "fmt.Println(": nil, "fmt.Printf(": nil,
+		"os.Stdout": {"worldctl.go", "agent_run.go", "mcp.go"}, "os.Stderr": {"worldctl.go", "interrupt.go", "agent_run.go", "mcp.go"}, "fmt.Print(": nil, "fmt.Println(": nil, "fmt.Printf(": nil,
 	}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

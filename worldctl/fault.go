@@ -128,7 +128,7 @@ func worldless(verb string) bool {
 func packagesThatSpeak() []string {
 	return []string{
 		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "experiment", "fault", "gateway", "governance", "host", "journal", "llm", "local", "manifest",
-		"mcp", "measure", "memory", "node", "notify", "pglog", "receipt", "relay", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
+		"mcp", "measure", "memory", "node", "notify", "outside", "pglog", "receipt", "relay", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
 	}
 }
 

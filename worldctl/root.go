@@ -174,8 +174,8 @@ func (c *cli) groups() []verbs {
 		{"world", "make one, send it events, run it", []*cobra.Command{
 			newInitCommand(c), newValidateCommand(c), newTestCommand(c), newDevCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
 		}},
-		{"agents", "your own agents, with their model calls through a world", []*cobra.Command{
-			newAgentCommand(c),
+		{"agents", "your own agents, with their model calls and tools through a world", []*cobra.Command{
+			newAgentCommand(c), newMCPCommand(c),
 		}},
 		{"look", "where it stands, what happened, and why", []*cobra.Command{
 			newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),

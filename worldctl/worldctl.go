@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -51,7 +52,7 @@ func (o Options) complete() Options {
 	reducers := reducer.Registry{recorder.Name + "@" + recorder.Version: recorder.New}
 	maps.Copy(reducers, o.Reducers)
 	o.agents = new(agents)
-	adapters := map[string]host.Factory{manifest.AdapterRelay: relay.New(&o.agents.desk)}
+	adapters := map[string]host.Factory{manifest.AdapterRelay: relay.New(&o.agents.desk), manifest.AdapterOutside: outside.New(&o.agents.tools)}
 	maps.Copy(adapters, o.Adapters)
 	o.Reducers, o.Adapters = reducers, adapters
 	return o

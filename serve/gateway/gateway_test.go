@@ -21,6 +21,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/examples"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -56,7 +57,7 @@ func newStage(t *testing.T, replace ...string) *stage {
 	}
 	text = []byte(strings.NewReplacer(replace...).Replace(string(text)))
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	require.NoError(t, local.Create(s.dir, local.CreateOptions{}, s.options(nil)))
+	require.NoError(t, local.Create(s.dir, local.CreateOptions{}, s.options(nil, nil)))
 	s.provider = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		s.paid.Add(1)
@@ -69,10 +70,10 @@ func newStage(t *testing.T, replace ...string) *stage {
 	return s
 }
 
-func (s *stage) options(desk *relay.Desk) local.Options {
+func (s *stage) options(desk *relay.Desk, tools *outside.Callers) local.Options {
 	return local.Options{
 		Reducers: reducer.Registry{recorder.Name + "@" + recorder.Version: recorder.New},
-		Adapters: map[string]host.Factory{"relay": relay.New(desk)},
+		Adapters: map[string]host.Factory{"relay": relay.New(desk), "outside": outside.New(tools)},
 	}
 }
 
@@ -102,10 +103,11 @@ type run struct {
 func (s *stage) start(change ...func(*gateway.Config)) *run {
 	s.t.Helper()
 	desk := new(relay.Desk)
-	lw, err := local.Open(s.dir, s.options(desk))
+	tools := new(outside.Callers)
+	lw, err := local.Open(s.dir, s.options(desk, tools))
 	require.NoError(s.t, err)
 	cfg := gateway.Config{
-		World: lw, Desk: desk, Session: "a", Principal: "ada",
+		World: lw, Desk: desk, Tools: tools, Session: "a", Principal: "ada",
 		Upstream: map[string]string{relay.OpenAI: s.provider.URL, relay.Anthropic: s.provider.URL},
 	}
 	for _, f := range change {
@@ -508,7 +510,7 @@ func TestASessionWhoseCellIsParkedDoesNotBegin(t *testing.T) {
 // What a person has to approve waits while its client goes, and the one that asks again gets its answer; also an agent that
 // was started again, whoever comes first, it or the approval.
 func TestWhatWaitsForAPersonIsJoined(t *testing.T) {
-	s := newStage(t, "# - {name: long prompts need a person, when: 'intent.params.input_tokens > 200000'", "- {name: long prompts need a person, when: 'intent.params.input_tokens > 0'")
+	s := newStage(t, "# - {name: long prompts need a person, when: 'intent.kind == \"model.call\" && intent.params.input_tokens > 200000'", "- {name: long prompts need a person, when: 'intent.params.input_tokens > 0'")
 	r := s.start()
 	r.leave(relay.OpenAI, chatPath, ask("one"))
 	r.approve()
@@ -599,7 +601,7 @@ func TestWhatCannotBeJudgedIsNotPassedOn(t *testing.T) {
 
 // What is sent is what was judged: an agent that was started again, and says the same in other words, has sent what a person has approved.
 func TestWhatIsSentIsWhatWasApproved(t *testing.T) {
-	s := newStage(t, "# - {name: long prompts need a person, when: 'intent.params.input_tokens > 200000'", "- {name: long prompts need a person, when: 'intent.params.input_tokens > 0'")
+	s := newStage(t, "# - {name: long prompts need a person, when: 'intent.kind == \"model.call\" && intent.params.input_tokens > 200000'", "- {name: long prompts need a person, when: 'intent.params.input_tokens > 0'")
 	s.answers(http.StatusOK, "application/json", `{"model":"m","content":[]}`)
 	of := func(day string) string {
 		return `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>` + day + `"},{"type":"text","text":"do it"}]}]}`

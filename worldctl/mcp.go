@@ -1,0 +1,115 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/serve/gateway"
+)
+
+// toolsEnv names the gateway of the agent that a client runs for, where servers of tools come in.
+const toolsEnv = "WORLDKERNEL_MCP"
+
+// mcpBridge is what was asked for of a server's place.
+type mcpBridge struct {
+	name, session string
+	hold          time.Duration
+	command       []string
+}
+
+func newMCPCommand(c *cli) *cobra.Command {
+	var m mcpBridge
+	x := agentRun{Joins: true}
+	cmd := &cobra.Command{
+		Use:   "mcp [--name SERVER] -- COMMAND [ARGUMENT...]",
+		Short: "Stand before an MCP server, and have its tools judged",
+		Long: `Run a server of the Model Context Protocol (stdio), for the client that has started this in its
+place. All that the two say passes as it is, but for calls of tools: each is judged by the policies of
+the world, made once it is permitted, and recorded with its result.
+
+Below agent run this is the world of the agent. Else it is that of -w or the nearest, or one that is
+made as agent run makes it, and the calls are those of a session with the name of the server.`,
+		Example: `  worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work
+  claude mcp add files -- worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("such as worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work", "mcp needs the command of a server, after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if m.command = args; m.name == "" {
+				m.name = serverName(args)
+			}
+			if at := os.Getenv(toolsEnv); at != "" && c.world == "" && c.storeURL() == "" {
+				code, err := c.bridge(cmd.Context(), &m, at)
+				return errors.Join(err, endedWith(code))
+			}
+			if x.Name = m.session; x.Name == "" {
+				x.Name = m.name
+			}
+			x.serve = func(ctx context.Context, a *attached) (int, error) { return c.bridge(ctx, &m, a.Tools) }
+			return c.runAgent(cmd.Context(), &x)
+		},
+	}
+	cmd.Flags().StringVar(&m.name, "name", "", "the `SERVER` as policies know it; made of the command if not given")
+	cmd.Flags().StringVar(&m.session, "session", "", "the `NAME` of the session, beside no agent run; that of the server if not given")
+	cmd.Flags().StringVar(&x.As, "as", "", "who starts it: `NAME`; your login if not given")
+	cmd.Flags().DurationVar(&m.hold, "hold", 0, "how long a call waits for a person before the model is told to call again; as the client allows if not given")
+	return cmd
+}
+
+// endedWith returns an exit code of another program as an error, nil for 0.
+func endedWith(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return (&agentError{code}).fault()
+}
+
+// bridge runs the server behind a gateway, and returns its exit code.
+func (c *cli) bridge(ctx context.Context, m *mcpBridge, at string) (code int, err error) {
+	cmd := exec.Command(m.command[0], m.command[1:]...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, toolsEnv+"=") })
+	b := gateway.Bridge{URL: at + "/" + url.PathEscape(m.name), Hold: m.hold, Server: cmd, Client: c.stdin, Out: os.Stdout}
+	err = b.Run(ctx)
+	if cmd.ProcessState != nil && err == nil {
+		code = max(cmd.ProcessState.ExitCode(), 0) // one that a signal has ended was ended here, mostly
+	}
+	return code, err
+}
+
+// launchers are programs that run the server which their first argument names.
+var launchers = []string{"npx", "bunx", "uvx", "uv", "node", "bun", "deno", "python", "python3", "docker"} //nolint:gochecknoglobals // a table
+
+// serverName makes a name of the command of a server: of the program, or of what it launches.
+func serverName(argv []string) string {
+	base := func(text string) string {
+		text = path.Base(filepath.ToSlash(text))
+		if name, _, versioned := strings.Cut(text, "@"); versioned && name != "" {
+			text = name
+		}
+		return strings.TrimSuffix(text, path.Ext(text))
+	}
+	name := base(argv[0])
+	if !slices.Contains(launchers, name) {
+		return name
+	}
+	for _, arg := range argv[1:] {
+		if !strings.HasPrefix(arg, "-") && arg != "run" {
+			return base(arg)
+		}
+	}
+	return name
+}
