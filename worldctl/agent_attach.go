@@ -57,6 +57,7 @@ type attached struct {
 	OpenAI      string // where it finds a dialect
 	Anthropic   string
 	Tools       string // where servers of tools come in
+	Hook        string // where its hooks ask; empty: the world has no rules for its tools
 }
 
 // attach serves a gateway for an agent, until end is called with the agent's exit code.
@@ -93,6 +94,9 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	a.Incarnation, a.Recorded = g.Incarnation(), g.Recorded()
 	address := listener.Addr().String()
 	a.OpenAI, a.Anthropic, a.Tools = g.URL(address, relay.OpenAI), g.URL(address, relay.Anthropic), g.URL(address, gateway.Tools)
+	if gatesTools(lw) {
+		a.Hook = g.URL(address, gateway.Hooks)
+	}
 	return a, func(code int) (gateway.Summary, error) {
 		summary, err := g.Close(context.WithoutCancel(ctx), code)
 		_ = server.Close()

@@ -203,6 +203,15 @@ func (c *cli) runTo(ctx context.Context, x *agentRun, g *attached, end func(code
 // startAgent runs the agent to its end, and returns its exit code.
 func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error) {
 	argv := pointed(g.Command, g.OpenAI)
+	if g.Hook != "" {
+		program, err := os.Executable()
+		if err == nil {
+			argv, err = hooked(argv, program)
+		}
+		if err != nil {
+			return -1, err
+		}
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = g.Dir, c.stdin, os.Stdout, os.Stderr
 	cmd.Env = agentEnv(os.Environ(), g)
@@ -246,7 +255,7 @@ func agentEnv(inherited []string, g *attached) []string {
 	return append(out,
 		"OPENAI_BASE_URL="+openai, "OPENAI_API_BASE="+openai, "ANTHROPIC_BASE_URL="+g.Anthropic,
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", // sub-agents that end in their turn can be resumed
-		"WORLDKERNEL_AGENT=1", toolsEnv+"="+g.Tools)
+		"WORLDKERNEL_AGENT=1", toolsEnv+"="+g.Tools, hookVariable+"="+g.Hook)
 }
 
 // pointed returns a command line that leads to the gateway where the environment does not: that of Codex.

@@ -175,7 +175,7 @@ func (c *cli) groups() []verbs {
 			newInitCommand(c), newValidateCommand(c), newTestCommand(c), newDevCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
 		}},
 		{"agents", "your own agents, with their model calls and tools through a world", []*cobra.Command{
-			newAgentCommand(c), newMCPCommand(c),
+			newAgentCommand(c), newMCPCommand(c), newHookCommand(c),
 		}},
 		{"look", "where it stands, what happened, and why", []*cobra.Command{
 			newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),

@@ -4,13 +4,15 @@
 // A session is a cell, recorder/NAME. Each start of the agent is an incarnation. Each request
 // that the agent makes is an event, [Asked], and the step that handles it asks for one
 // [Call]: the gate judges it, and the adapter relay performs it. A call of a tool that it makes of a
-// server of the Model Context Protocol is [Called], and asks for a [MCPCall], which the adapter outside performs. A
+// server of the Model Context Protocol is [Called], and asks for a [MCPCall], which the adapter outside performs; one of
+// its own, which it runs itself, asks for an [OwnTool], likewise. A
 // request that the gateway answers from the record asks for nothing, and is an event, [Served]. The state counts;
 // what was asked and answered is in the journal.
 package recorder
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -27,6 +29,7 @@ const (
 	Asked  = "agent.asked"  // data: Request
 	Called = "agent.called" // data: ToolRequest
 	Listed = "agent.listed" // data: Listing
+	Joined = "agent.joined" // data: Joining
 	Served = "agent.served" // data: Answered
 	Ended  = "agent.ended"  // data: Ending
 )
@@ -65,6 +68,12 @@ type Request struct {
 type Answered struct {
 	Ask         string `cbor:"ask"`         // the intent whose answer was given
 	Incarnation uint64 `cbor:"incarnation"` // in which it was given
+}
+
+// Joining is the data of Joined: the model has called a tool of the agent's own again that waits for a person.
+type Joining struct {
+	Ask string `cbor:"ask"` // the tag of the intent that waits
+	ID  string `cbor:"id"`  // of the call that takes its place
 }
 
 // Ending is the data of Ended.
@@ -135,6 +144,8 @@ type Session struct {
 
 	Pins    map[string]Pins   `cbor:"pins" json:"-"`    // by server: its tools as they were first listed, or last permitted
 	Changed map[string]Change `cbor:"changed" json:"-"` // by tag: calls under way of tools that are other ones than their pins
+
+	Joined map[string]string `cbor:"joined" json:"-"` // by id: the tags of the intents that calls of the agent's own tools took over
 }
 
 // New makes the reducer.
@@ -156,12 +167,24 @@ func handle(ctx *reducer.Context, s Session, e reducer.Event) (Session, error) {
 		return s, err
 	case Called:
 		r, err := reducer.Decode[ToolRequest](e.Data)
-		ctx.Effect(MCPCall, e.Data, r.Ask)
+		kind := MCPCall
+		if r.Server == "" {
+			kind = OwnTool
+		}
+		ctx.Effect(kind, e.Data, r.Ask)
 		s.Called++
 		return s.call(&r), err
 	case Listed:
 		l, err := reducer.Decode[Listing](e.Data)
 		return s.list(&l, uint64(ctx.Time())), err
+	case Joined:
+		j, err := reducer.Decode[Joining](e.Data)
+		s.Joined = maps.Clone(s.Joined)
+		if s.Joined == nil {
+			s.Joined = make(map[string]string)
+		}
+		s.Joined[j.ID] = j.Ask
+		return s, err
 	case Served:
 		s.Served++
 		return s, nil
@@ -183,7 +206,7 @@ func received(s Session, data reducer.Data, now uint64) (Session, error) {
 	if err != nil {
 		return s, err
 	}
-	if r.Kind == MCPCall {
+	if r.Kind == MCPCall || r.Kind == OwnTool {
 		return s.answer(&r, now), nil
 	}
 	if r.Status != "ok" {

@@ -10,30 +10,36 @@ import (
 // MCPCall is the kind of the effect that the call of a tool asks for. Its params are the ToolRequest.
 const MCPCall = "mcp.call"
 
+// OwnTool is the kind of the effect that a tool of the agent's own asks for, such as Bash, of an agent with hooks. Its
+// params are the ToolRequest.
+const OwnTool = "tool.call"
+
 // MaxPins is how many tools a session pins. Tools beyond count as changed.
 const MaxPins = 1_000
 
-// ToolRequest is the data of Called and the params of MCPCall: what policies see of a call, and the
+// ToolRequest is the data of Called and the params of MCPCall and OwnTool: what policies see of a call, and the
 // call itself.
 type ToolRequest struct {
 	Ask         string       `cbor:"ask"`          // the tag of the intent, unique in the session
 	Incarnation uint64       `cbor:"incarnation"`  // in which it was called
 	Principal   string       `cbor:"principal"`    // who has started the agent
-	Server      string       `cbor:"server"`       // as the agent's client calls it
+	Server      string       `cbor:"server"`       // as the agent's client calls it; empty: the tool is the agent's own
 	Tool        string       `cbor:"tool"`         // as the server calls it
 	Arguments   reducer.Data `cbor:"arguments"`    // a map
 	More        []byte       `cbor:"more"`         // JSON: what else the call says, such as answers of a person; empty: nothing
 	ToolUseID   string       `cbor:"tool_use_id"`  // as the model calls it; empty: the client does not say
 	ToolHash    string       `cbor:"tool_hash"`    // of what the server says of the tool; empty: it was not listed
 	ToolChanged bool         `cbor:"tool_changed"` // that is other than before
+	Before      string       `cbor:"before"`       // SHA-256 of the file that a tool of the agent's own is about to write; empty: it writes none, or there is none yet
 }
 
-// ToolAnswer is the payload of a receipt of MCPCall.
+// ToolAnswer is the payload of a receipt of MCPCall or OwnTool.
 type ToolAnswer struct {
 	Result  []byte `cbor:"result"`   // JSON as the server wrote it; empty: it has answered with an error
 	Error   []byte `cbor:"error"`    // likewise, of JSON-RPC
 	IsError bool   `cbor:"is_error"` // the tool says that it failed
 	Text    string `cbor:"text"`     // what people read of it, shortened
+	Late    bool   `cbor:"late"`     // no hook has told it: it is what the agent has told the model
 }
 
 // Listing is the data of Listed: what a server says of itself, where it is other than what it has said

@@ -38,6 +38,10 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 		c.refuse(w, refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes", MaxBody), true})
 		return
 	}
+	if body, err = c.g.settleTools(body); err != nil {
+		c.refuse(w, refusal{http.StatusServiceUnavailable, "a recorded result cannot be read: " + err.Error(), false})
+		return
+	}
 	c.asked, err = relay.Read(c.dialect, r.Method, path, r.Header, body)
 	if err != nil {
 		c.refuse(w, refusal{http.StatusBadRequest, err.Error(), true})

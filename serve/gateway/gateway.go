@@ -12,6 +12,10 @@
 // changes. A request that no incarnation has asked, while recorded answers are left, is a
 // divergence, and stops the agent.
 //
+// An agent that has hooks asks before it runs a tool of its own, and tells what came of it: each is an
+// intent, too. A tool that an earlier incarnation has run is denied by the hook, and the recorded result
+// is put in the place of the denial in what the model sees.
+//
 // The address of the gateway has a secret in it: /a/TOKEN/DIALECT/…. It is to be served on
 // loopback only.
 package gateway
@@ -86,6 +90,7 @@ type Gateway struct {
 	left     int                  // answers of past that were not given yet
 	numbered uint64               // requests of this incarnation
 	tools    tools
+	hooks    hooks
 	summary  Summary
 	failed   error // of the journal
 }
@@ -136,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	if err := g.recall(); err != nil {
 		return nil, err
 	}
-	if err := g.recallTools(); err != nil {
+	if err := errors.Join(g.recallTools(), g.recallUses()); err != nil {
 		return nil, err
 	}
 	after := cfg.World.Head().ID
@@ -155,6 +160,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 // Close ends the incarnation, of an agent that ended with an exit code, and says what it came to. Requests
 // that are under way are not waited for.
 func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
+	g.abandon()
 	g.drain(ctx)
 	var err error
 	if !g.cfg.Offline {
@@ -203,6 +209,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case dialect == Tools:
 		g.serveMCP(w, r, path)
+		return
+	case dialect == Hooks:
+		g.serveHook(w, r)
 		return
 	case dialect != relay.OpenAI && dialect != relay.Anthropic:
 		http.Error(w, "want /a/TOKEN/openai/…, /a/TOKEN/anthropic/… or /a/TOKEN/mcp/…", http.StatusNotFound)

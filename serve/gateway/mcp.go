@@ -88,6 +88,9 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, name string) 
 		g: g, name: name, hold: hold, passed: make(map[string]*mcpMessage), calls: make(map[string]*toolCall), running: make(map[string]chan *mcpReply),
 		said: make(map[string]string), changed: make(map[string]bool), listed: make(map[string]string),
 	}
+	g.mu.Lock()
+	g.hooks.servers[serverInTools.ReplaceAllString(name, "_")] = true
+	g.mu.Unlock()
 	s.gone, s.end = context.WithCancelCause(g.life)
 	s.out = newQueue(conn, func(error) { _ = conn.Close() })
 	defer context.AfterFunc(s.gone, s.out.close)()

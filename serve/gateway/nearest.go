@@ -9,8 +9,6 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/host/relay"
-	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/show/view"
 )
@@ -44,15 +42,11 @@ func (g *Gateway) nearest(r *relay.Asked, d *Divergence) {
 // bodyOf returns the recorded request of an intent; nil: it cannot be read.
 func (g *Gateway) bodyOf(of asked) []byte {
 	e := g.entry(of.key)
-	at, err := view.Journal{Local: g.cfg.World}.Entry(journal.Seq(e.Emitted))
-	if err != nil {
+	var request recorder.Request
+	if g.paramsOf(&e, &request) != nil {
 		return nil
 	}
-	var request recorder.Request
-	if b, ok := at.Body.(*journal.IntentEmitted); ok && canon.UnmarshalTrusted(b.Params, &request) == nil {
-		return request.Body
-	}
-	return nil
+	return request.Body
 }
 
 // common returns how many bytes two requests have in common from their beginning on.

@@ -65,6 +65,11 @@ func (g *Gateway) handled(ctx context.Context) error {
 		g.cfg.World.View(func(m *world.Moment) {
 			c, _ := m.Cell(g.cell)
 			mail = len(c.Mail)
+			for _, e := range m.Intents() {
+				if e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String() && e.Intent.Kind == recorder.OwnTool {
+					mail++ // what nobody will tell the result of is about to be in doubt
+				}
+			}
 		})
 		if mail == 0 {
 			return nil
@@ -201,4 +206,21 @@ func (g *Gateway) payloadOf(e *receipt.Entry) (payload canon.Raw, reason string,
 		return found.Payload, "the answer is of another kind", nil
 	}
 	return found.Payload, why.Reason + why.Error, nil
+}
+
+// paramsOf decodes the params of an intent.
+func (g *Gateway) paramsOf(e *receipt.Entry, v any) error {
+	at, err := view.Journal{Local: g.cfg.World}.Entry(journal.Seq(e.Emitted))
+	if err != nil {
+		return err
+	}
+	switch b := at.Body.(type) {
+	case *journal.IntentEmitted:
+		return canon.UnmarshalTrusted(b.Params, v)
+	case *journal.IntentParked:
+		return canon.UnmarshalTrusted(b.Params, v)
+	case *journal.IntentDenied:
+		return canon.UnmarshalTrusted(b.Params, v)
+	}
+	return fmt.Errorf("record %d is no intent", e.Emitted)
 }

@@ -55,14 +55,21 @@ func TestKilledAgentsPayNothingTwice(t *testing.T) {
 		return
 	}
 	require.LessOrEqual(t, all.twice, all.doubts)
+	require.Zero(t, all.ranTwice, "tools")
+	require.LessOrEqual(t, all.lost, all.toolDoubts, "a tool that has not run is in doubt")
 	require.Positive(t, all.served, "something was answered from the record")
 }
 
 // tally is what sessions came to.
-type tally struct{ sessions, strikes, paid, twice, doubts, served int }
+type tally struct {
+	sessions, strikes, paid, twice, doubts, served int
+
+	ran, ranTwice, lost, toolDoubts int // of the tools
+}
 
 func (a *tally) add(b tally) {
 	a.sessions, a.strikes, a.paid, a.twice, a.doubts, a.served = a.sessions+1, a.strikes+b.strikes, a.paid+b.paid, a.twice+b.twice, a.doubts+b.doubts, a.served+b.served
+	a.ran, a.ranTwice, a.lost, a.toolDoubts = a.ran+b.ran, a.ranTwice+b.ranTwice, a.lost+b.lost, a.toolDoubts+b.toolDoubts
 }
 
 // agentSession is one session of an agent, and its provider.
@@ -230,8 +237,39 @@ func (s *agentSession) judge() (sum tally) {
 	require.NoError(s.t, err)
 	require.NoError(s.t, json.Unmarshal(bytes.TrimSpace(out), &listed))
 	sum.served = listed.Served
+	s.judgeTools(&sum)
 	verify := s.command("-w", "worldkernel", "verify")
 	said, err := verify.CombinedOutput()
 	require.NoError(s.t, err, "%s", said)
 	return sum
+}
+
+// judgeTools holds what the tools have left in the ledger of the workspace against what the world says of them.
+func (s *agentSession) judgeTools(sum *tally) {
+	text, err := os.ReadFile(filepath.Join(s.dir, "ws", "ledger"))
+	if err != nil {
+		require.ErrorIs(s.t, err, os.ErrNotExist)
+	}
+	ran := make(map[string]int)
+	for line := range strings.Lines(string(text)) {
+		ran[strings.TrimSpace(line)]++
+		sum.ran++
+	}
+	for turn := range agentTurns {
+		switch n := ran[strconv.Itoa(turn)]; n {
+		case 0:
+			sum.lost++
+		default:
+			sum.ranTwice += n - 1
+		}
+	}
+	out, err := s.command("intent", "list", "--kind", "tool.call", "-o", "jsonl", "-w", "worldkernel").Output()
+	require.NoError(s.t, err)
+	for line := range strings.Lines(string(out)) {
+		var tool struct{ State, Reason string }
+		require.NoError(s.t, json.Unmarshal([]byte(line), &tool))
+		if tool.State == "failed" && !strings.Contains(tool.Reason, "agent that asked is gone") {
+			sum.toolDoubts++
+		}
+	}
 }

@@ -1,0 +1,446 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/outside"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+)
+
+// Bounds of tools.
+const (
+	toolHold = time.Hour // how long a hook waits for a person; worldctl has the agent wait longer
+	maxImage = 64 << 20  // bytes of a file whose digest says whether a tool has written it
+	toolTag  = "tool "   // begins the tag of a tool's intent; the call's id follows, and from the second try on its number
+)
+
+// Hooks is where in the path of a gateway the hooks of its agent ask.
+const Hooks = "hook"
+
+// hooks is what a gateway knows of the agent's own tools. Gateway.mu guards it.
+type hooks struct {
+	using   map[string]*using // by id of the call: the tools of this incarnation
+	past    map[string]asked  // likewise: of earlier incarnations
+	given   map[string]asked  // likewise: those whose recorded results the model gets
+	blocks  map[string][]byte // likewise: these results
+	servers map[string]bool   // as in the names of tools: those whose calls come through the gateway
+	tickets []ticket          // tools that wait for a person, and whose hooks have gone
+}
+
+// hookCall is what an agent's hook says before and after a tool. Members as in
+// https://code.claude.com/docs/en/hooks.
+type hookCall struct {
+	Event    string          `json:"hook_event_name"` // PreToolUse, PostToolUse or PostToolUseFailure
+	ID       string          `json:"tool_use_id"`
+	Name     string          `json:"tool_name"`
+	Input    json.RawMessage `json:"tool_input"`
+	Response json.RawMessage `json:"tool_response"`
+	Error    string          `json:"error"`
+	Dir      string          `json:"cwd"`
+}
+
+// using is a tool that the agent is about to run or runs, in this incarnation. Gateway.mu guards all but permit.
+type using struct {
+	asking
+
+	nonce   string // of the hook that asked first: it may ask again, where its answer was lost
+	permit  chan struct{}
+	results <-chan *recorder.ToolAnswer // closed without one: nobody will tell
+	result  chan<- *recorder.ToolAnswer // the same; nil: it was told
+}
+
+// serveHook answers what an agent runs before and after its tools: with what it is to print, as JSON.
+func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
+	var h hookCall
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err == nil {
+		err = json.Unmarshal(body, &h)
+	}
+	if err == nil && (h.ID == "" || h.Name == "" || len(h.ID) > maxCallID || strings.Contains(h.ID, " ")) {
+		err = errors.New("it names no tool_use_id and tool_name")
+	}
+	if err != nil {
+		http.Error(w, "worldkernel: this is no call of a hook: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	var denied string
+	switch h.Event {
+	case "PreToolUse":
+		denied = g.before(r.Context(), &h, r.Header.Get("X-Nonce"))
+	case "PostToolUse", "PostToolUseFailure":
+		err = g.after(r.Context(), &h)
+	}
+	if err != nil {
+		http.Error(w, "worldkernel: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	answer := map[string]any{}
+	if denied != "" {
+		answer["hookSpecificOutput"] = map[string]any{"hookEventName": h.Event, "permissionDecision": "deny", "permissionDecisionReason": "worldkernel: " + denied}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // who does not get it has the tool denied
+}
+
+// maxCallID bounds the ids of calls, which are in tags.
+const maxCallID = 200
+
+// before has a tool judged, and returns why it is not to run; empty: it may.
+func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied string) {
+	if g.judgedElsewhere(h.Name) {
+		return ""
+	}
+	u, denied, err := g.useOf(ctx, h, nonce)
+	if err != nil {
+		return "the world does not take it: " + err.Error()
+	}
+	if u == nil {
+		return denied
+	}
+	for begun := time.Now(); ; {
+		e, news, err := g.standing(&u.asking)
+		switch {
+		case err != nil:
+			return "the journal cannot be read: " + err.Error()
+		case over(&e):
+			return g.notRun(u, &e)
+		case e.State == receipt.StateParked && time.Since(begun) > toolHold:
+			g.leaveUse(u)
+			return "a person has to approve this: worldctl intent approve " + e.Intent.Key.String()[:12] + "; then call the tool again, with the same input"
+		}
+		select {
+		case <-u.permit:
+			return ""
+		case <-news:
+		case <-time.After(pingTime): // a person is waited for in no record
+		case <-ctx.Done():
+			g.leaveUse(u)
+			return "the hook ended"
+		}
+	}
+}
+
+// useOf returns the use that a hook asks for. It is nil where the record decides: then the tool is denied.
+func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *using, denied string, err error) {
+	g.mu.Lock()
+	if u := g.hooks.using[h.ID]; u != nil {
+		defer g.mu.Unlock()
+		if nonce == "" || nonce != u.nonce || u.result == nil {
+			return nil, "this call was permitted already", nil
+		}
+		return u, "", nil
+	}
+	results := make(chan *recorder.ToolAnswer, 1)
+	u = &using{nonce: nonce, permit: make(chan struct{}), results: results, result: results}
+	tag, known := g.hooks.past[h.ID]
+	ask := recorder.ToolRequest{Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: h.ID, Tool: h.Name}
+	g.summary.ToolRequests++
+	if !known {
+		tag.tag = toolTag + h.ID
+		known = g.joinTool(h, &tag)
+	}
+	u.tag, u.key = tag.tag, tag.key
+	g.hooks.using[h.ID] = u
+	g.mu.Unlock()
+	if ask.Arguments, err = canon.FromJSON(orNull(h.Input)); err != nil {
+		return nil, "", err
+	}
+	ask.Before = digestOf(h)
+	waits := false
+	if known {
+		if denied, waits, err = g.recalled(h, u, ask.Before); denied != "" || err != nil {
+			g.drop(h.ID)
+			return nil, denied, err
+		}
+	}
+	if g.cfg.Offline {
+		g.drop(h.ID)
+		return nil, g.missedTool(h), nil
+	}
+	g.cfg.Tools.Put(u.tag, &outside.Caller{Perform: u.perform})
+	if waits {
+		if _, own := strings.CutPrefix(u.tag, toolTag+h.ID); !own {
+			err = g.submit(context.WithoutCancel(ctx), recorder.Joined, recorder.Joining{Ask: u.tag, ID: h.ID})
+		}
+	} else {
+		ask.Ask = u.tag
+		err = g.submit(context.WithoutCancel(ctx), recorder.Called, ask)
+	}
+	if err != nil {
+		g.cfg.Tools.Take(u.tag)
+		g.drop(h.ID)
+	}
+	return u, "", err
+}
+
+// judgedElsewhere reports whether a tool is one of a server whose calls come through the gateway.
+func (g *Gateway) judgedElsewhere(name string) bool {
+	server, ok := strings.CutPrefix(name, "mcp__")
+	server, _, called := strings.Cut(server, "__")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return ok && called && g.hooks.servers[server]
+}
+
+// serverInTools matches what the names of tools do not have of their servers' names.
+var serverInTools = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// drop forgets a use that was not begun. The agent may ask for it again.
+func (g *Gateway) drop(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.hooks.using, id)
+}
+
+// joinTool looks for a use with the same name and input that waits for a person and whose hook has gone: the
+// model was told to call again. It is called with mu held.
+func (g *Gateway) joinTool(h *hookCall, tag *asked) bool {
+	input := digestJSON(h.Name, h.Input)
+	for i, w := range g.hooks.tickets {
+		if w.input == input {
+			g.hooks.tickets = slices.Delete(g.hooks.tickets, i, i+1)
+			*tag = w.asked
+			return true
+		}
+	}
+	return false
+}
+
+// ticket is a tool that waits for a person.
+type ticket struct {
+	asked
+
+	input string // digest of the tool's name and input
+}
+
+func digestJSON(name string, input []byte) string {
+	data, err := canon.FromJSON(input)
+	if err != nil {
+		data = input
+	}
+	sum := sha256.Sum256(append([]byte(name+"\x00"), data...))
+	return hex.EncodeToString(sum[:])
+}
+
+// leaveUse lets a use that waits for a person be joined. Its hook has gone.
+func (g *Gateway) leaveUse(u *using) {
+	g.cfg.Tools.Take(u.tag)
+	e := g.entry(u.key)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, of := range g.hooks.using { // order cannot show: one has it
+		if of == u {
+			delete(g.hooks.using, id)
+		}
+	}
+	if t, ok := g.ticketOf(&e); ok {
+		g.hooks.tickets = append(g.hooks.tickets, t)
+	}
+}
+
+// ticketOf returns the ticket of a tool's intent that waits for a person.
+func (g *Gateway) ticketOf(e *receipt.Entry) (t ticket, ok bool) {
+	var use recorder.ToolRequest
+	if over(e) || g.paramsOf(e, &use) != nil {
+		return t, false
+	}
+	sum := sha256.Sum256(append([]byte(use.Tool+"\x00"), use.Arguments...))
+	return ticket{asked{e.Intent.Tag, e.Intent.Key}, hex.EncodeToString(sum[:])}, true
+}
+
+// recalled decides about a call that the record knows: whether it is denied, or waits for its permit. Neither:
+// it is asked for anew, since it has certainly not run, or may run again.
+func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string, waits bool, err error) {
+	e := g.entry(u.key)
+	if !over(&e) {
+		return "", true, nil
+	}
+	result, reason, err := g.toolResultOf(&e)
+	if err != nil {
+		return "", false, err
+	}
+	switch {
+	case result != nil:
+		g.mu.Lock()
+		g.hooks.given[h.ID] = u.asked()
+		g.summary.ToolsServed++
+		g.mu.Unlock()
+		return "this call ran before the restart; its recorded result is given to the model", false, nil
+	case e.State == receipt.StateDenied:
+		return "denied: " + reason, false, nil
+	case !e.Uncertain && e.State != receipt.StateInDoubt, runsAgain(h.Name):
+	default:
+		var use recorder.ToolRequest
+		if err := g.paramsOf(&e, &use); err != nil {
+			return "", false, err
+		}
+		switch {
+		case !writes(h.Name) || before == unreadable || g.cfg.Offline:
+		case before == written(h.Input):
+			return "this call took effect before the restart: the file has the content that it writes", false, nil
+		case before == use.Before:
+			g.again(u)
+			return "", false, nil
+		}
+		return "IN DOUBT: this call was permitted before the restart, and nobody can tell whether it ran. Look whether it took effect before you call it again", false, nil
+	}
+	g.again(u)
+	return "", false, nil
+}
+
+// again gives a use the tag of the next try.
+func (g *Gateway) again(u *using) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, n, _ := strings.Cut(strings.TrimPrefix(u.tag, toolTag), " ")
+	tries, _ := strconv.Atoi(n)
+	u.tag, u.key = fmt.Sprintf("%s%s %d", toolTag, id, max(tries, 1)+1), receipt.Key{}
+}
+
+// written returns the digest of the file that a call of Write leaves; empty: it is no such call.
+func written(input []byte) string {
+	var write struct {
+		Content *string `json:"content"`
+	}
+	if json.Unmarshal(input, &write) != nil || write.Content == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(*write.Content))
+	return hex.EncodeToString(sum[:])
+}
+
+func (a *asking) asked() asked { return asked{a.tag, a.key} }
+
+// missedTool says offline that the record does not know a call.
+func (g *Gateway) missedTool(h *hookCall) string {
+	g.count(func(s *Summary) {
+		if s.Divergence == nil {
+			s.Divergence = &Divergence{Request: s.ToolRequests, Path: "the agent", Tool: h.Name, Prompt: shorten(string(h.Input), maxText)}
+		}
+	})
+	return "the record does not have this call"
+}
+
+// notRun says why a use that is over was not permitted.
+func (g *Gateway) notRun(u *using, e *receipt.Entry) string {
+	select {
+	case <-u.permit:
+		return "" // a quick tool: it has ended already
+	default:
+	}
+	g.cfg.Tools.Take(u.tag)
+	_, reason, err := g.toolResultOf(e)
+	if err != nil {
+		reason = err.Error()
+	}
+	if e.State == receipt.StateDenied {
+		g.count(func(s *Summary) { s.Denied++ })
+		return "denied: " + reason
+	}
+	return "not permitted: " + cmp.Or(reason, string(e.State))
+}
+
+// errNobodyTells says that an agent has ended while it ran a tool.
+var errNobodyTells = errors.New("gateway: the agent ended before it said what came of the tool: it may have run, in part or whole")
+
+// perform permits a use, and waits for what the agent says that came of it.
+func (u *using) perform(ctx context.Context, _ *recorder.ToolRequest, _ string) (host.Result, error) {
+	close(u.permit)
+	select {
+	case r, told := <-u.results:
+		if !told {
+			return host.Result{}, errNobodyTells
+		}
+		payload, err := canon.Marshal(r)
+		out := host.Result{Status: receipt.StatusOK, Payload: payload, Exact: true}
+		if r.IsError {
+			out.Status = receipt.StatusError
+		}
+		return out, err
+	case <-ctx.Done():
+		return host.Result{}, context.Cause(ctx)
+	}
+}
+
+// after notes what came of a tool, and waits until that is durable.
+func (g *Gateway) after(ctx context.Context, h *hookCall) error {
+	answer := &recorder.ToolAnswer{Result: orNull(h.Response), IsError: h.Event == "PostToolUseFailure"}
+	if answer.IsError {
+		answer.Result, _ = json.Marshal(h.Error)
+	}
+	u := g.tell(h.ID, answer)
+	for u != nil {
+		e, news, err := g.standing(&u.asking)
+		if err != nil || over(&e) {
+			return err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// tell hands on what came of a use, and returns it; nil: nobody waits for that.
+func (g *Gateway) tell(id string, r *recorder.ToolAnswer) *using {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	u := g.hooks.using[id]
+	if u == nil || u.result == nil {
+		return nil
+	}
+	select {
+	case <-u.permit:
+	default:
+		return nil
+	}
+	u.result <- r
+	u.result = nil
+	g.summary.ToolCalls++
+	return u
+}
+
+// abandon has all uses that nobody has told a result of end: nobody will. Incarnations end with it.
+func (g *Gateway) abandon() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, u := range g.hooks.using { // order cannot show: all of them
+		if u.result != nil {
+			close(u.result)
+			u.result = nil
+			select {
+			case <-u.permit:
+				g.summary.InDoubt++
+			default:
+			}
+		}
+	}
+}
+
+// toolResultOf returns the recorded result of a tool's intent that is over; nil: it has none, and the reason says why.
+func (g *Gateway) toolResultOf(e *receipt.Entry) (*recorder.ToolAnswer, string, error) {
+	payload, reason, err := g.payloadOf(e)
+	r := new(recorder.ToolAnswer)
+	if err != nil || canon.UnmarshalTrusted(payload, r) != nil || len(r.Result) == 0 {
+		return nil, reason, err
+	}
+	return r, "", nil
+}

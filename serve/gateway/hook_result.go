@@ -1,0 +1,239 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// runsAgain reports whether a tool only looks, so that it may run again.
+func runsAgain(name string) bool {
+	return slices.Contains([]string{"Read", "Glob", "Grep", "LS", "TodoWrite", "ToolSearch", "WebSearch", "WebFetch"}, name)
+}
+
+// writes reports whether all that a tool does is to write one file, so that the file shows whether it has run.
+func writes(name string) bool { return name == "Write" || name == "Edit" || name == "NotebookEdit" }
+
+// unreadable stands for the digest of a file that cannot be read.
+const unreadable = "unreadable"
+
+// digestOf returns the SHA-256 of the file that a tool is about to write; empty: there is none, or the tool writes none.
+func digestOf(h *hookCall) string {
+	if !writes(h.Name) {
+		return ""
+	}
+	var input struct {
+		File     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+	}
+	_ = json.Unmarshal(h.Input, &input)
+	path := cmp.Or(input.File, input.Notebook)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(h.Dir, path)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return ""
+	case err != nil || !info.Mode().IsRegular() || info.Size() > maxImage:
+		return unreadable
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return unreadable
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// resultBlock is a result of a tool in a request of Messages.
+type resultBlock struct {
+	ID     string          `json:"tool_use_id"`
+	Failed bool            `json:"is_error"`
+	Text   json.RawMessage `json:"content"`
+}
+
+// results calls yield with each result of a tool in a request of Messages, and its bytes.
+func results(body []byte, yield func(b *resultBlock, raw json.RawMessage)) {
+	var request struct {
+		Messages []struct {
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	_ = json.Unmarshal(body, &request)
+	for _, m := range request.Messages {
+		var blocks []json.RawMessage
+		if json.Unmarshal(m.Content, &blocks) != nil {
+			continue
+		}
+		for _, raw := range blocks {
+			var b resultBlock
+			if json.Unmarshal(raw, &b) == nil && b.ID != "" {
+				yield(&b, raw)
+			}
+		}
+	}
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// settleTools notes results that no hook has told, and puts recorded results in the place of the denials that the
+// agent had from its hook.
+func (g *Gateway) settleTools(body []byte) ([]byte, error) {
+	g.mu.Lock()
+	idle := len(g.hooks.using)+len(g.hooks.given) == 0
+	g.mu.Unlock()
+	if idle {
+		return body, nil
+	}
+	var failed error
+	out := body
+	results(body, func(b *resultBlock, raw json.RawMessage) {
+		g.tell(b.ID, &recorder.ToolAnswer{Result: orNull(b.Text), IsError: b.Failed, Late: true})
+		g.mu.Lock()
+		of, given := g.hooks.given[b.ID]
+		g.mu.Unlock()
+		if given {
+			recorded, err := g.blockOf(b.ID, of)
+			failed = errors.Join(failed, err)
+			out = bytes.Replace(out, raw, recorded, 1)
+		}
+	})
+	return out, failed
+}
+
+// recallUses finds what tools of its own earlier incarnations have asked for.
+func (g *Gateway) recallUses() error {
+	x := &g.hooks
+	x.using, x.past, x.given, x.blocks = make(map[string]*using), make(map[string]asked), make(map[string]asked), make(map[string][]byte)
+	x.servers = make(map[string]bool)
+	var session recorder.Session
+	var failed error
+	uses := g.intentsOf(recorder.OwnTool, 0)
+	g.cfg.World.View(func(m *world.Moment) {
+		if c, ok := m.Cell(g.cell); ok {
+			session, failed = reducer.Decode[recorder.Session](c.State)
+		}
+	})
+	for i := range uses {
+		e := &uses[i]
+		of := asked{e.Intent.Tag, e.Intent.Key}
+		id, _, _ := strings.Cut(strings.TrimPrefix(of.tag, toolTag), " ")
+		x.past[id] = of                          // the last try
+		for alias, tag := range session.Joined { // order cannot show: each is another one
+			if tag == of.tag {
+				x.past[alias] = of
+			}
+		}
+		if t, ok := g.ticketOf(e); ok && e.State == receipt.StateParked {
+			x.tickets = append(x.tickets, t)
+		}
+	}
+	return failed
+}
+
+// intentsOf returns the session's intents of a kind, from a record on, in order.
+func (g *Gateway) intentsOf(kind string, from uint64) (all []receipt.Entry) {
+	g.cfg.World.View(func(m *world.Moment) {
+		all = slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool {
+			return e.Intent.Cell != g.cell.String() || e.Intent.Kind != kind || e.Abandoned || e.Emitted < from
+		})
+	})
+	slices.SortFunc(all, func(a, b receipt.Entry) int { return cmp.Compare(a.Emitted, b.Emitted) })
+	return all
+}
+
+// blockOf returns a recorded result as the model has seen it, or, where it never has, as an agent tells it.
+func (g *Gateway) blockOf(id string, of asked) ([]byte, error) {
+	g.mu.Lock()
+	found := g.hooks.blocks[id]
+	g.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	tool := g.entry(of.key)
+	later := g.intentsOf(recorder.Call, tool.Emitted)
+	for i := 0; i < len(later) && found == nil; i++ {
+		results(g.bodyOf(asked{later[i].Intent.Tag, later[i].Intent.Key}), func(b *resultBlock, raw json.RawMessage) {
+			if b.ID == id {
+				found = raw
+			}
+		})
+	}
+	if found == nil {
+		r, reason, err := g.toolResultOf(&tool)
+		if err == nil && r == nil {
+			err = errors.New(reason)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if found, err = toldBy(id, r); err != nil {
+			return nil, err
+		}
+	}
+	g.mu.Lock()
+	g.hooks.blocks[id] = found
+	g.mu.Unlock()
+	return found, nil
+}
+
+// toldBy returns a result as Claude Code tells it to the model.
+func toldBy(id string, r *recorder.ToolAnswer) ([]byte, error) {
+	response := r.Result
+	block := map[string]any{"type": "tool_result", "tool_use_id": id, "content": json.RawMessage(response)}
+	if r.IsError {
+		block["is_error"] = true
+	}
+	var of struct {
+		Stdout, Stderr *string
+		FilePath       *string `json:"filePath"`
+		Type           string
+		File           *struct {
+			Content   string
+			StartLine int `json:"startLine"`
+		}
+	}
+	if !r.Late && json.Unmarshal(response, &of) == nil {
+		switch {
+		case of.Stdout != nil && of.Stderr != nil:
+			block["content"] = strings.Trim(*of.Stdout+"\n"+*of.Stderr, "\n")
+		case of.File != nil:
+			block["content"] = numbered(of.File.Content, max(of.File.StartLine, 1))
+		case of.FilePath != nil && of.Type == "create":
+			block["content"] = "File created successfully at: " + *of.FilePath
+		case of.FilePath != nil:
+			block["content"] = "The file " + *of.FilePath + " has been updated successfully."
+		default:
+			block["content"] = string(response)
+		}
+	}
+	return json.Marshal(block)
+}
+
+// numbered returns lines with their numbers, as the tool Read tells them.
+func numbered(text string, from int) string {
+	var out strings.Builder
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		fmt.Fprintf(&out, "%d\t%s\n", from+i, line)
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}

@@ -1,0 +1,200 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/serve/gateway"
+)
+
+// hook asks as an agent's hook does, and returns why the tool is denied; empty: it is not.
+func (r *run) hook(event, id, name, more string, nonce ...string) string {
+	r.t.Helper()
+	body := `{"hook_event_name":"` + event + `","tool_use_id":"` + id + `","tool_name":"` + name + `","cwd":"/"` + more + `}`
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url(gateway.Hooks, ""), strings.NewReader(body))
+	require.NoError(r.t, err)
+	req.Header.Set("X-Nonce", strings.Join(nonce, ""))
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(r.t, err)
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	require.Equal(r.t, http.StatusOK, resp.StatusCode, string(text))
+	var answer struct {
+		Output struct {
+			Decision string `json:"permissionDecision"`
+			Reason   string `json:"permissionDecisionReason"`
+		} `json:"hookSpecificOutput"`
+	}
+	require.NoError(r.t, json.Unmarshal(text, &answer))
+	require.Equal(r.t, answer.Output.Reason != "", answer.Output.Decision == "deny")
+	return answer.Output.Reason
+}
+
+const (
+	list  = `,"tool_input":{"command":"ls"}`
+	files = `,"tool_response":{"stdout":"a\nb","stderr":"","interrupted":false,"isImage":false}`
+)
+
+// told is a request with results in it.
+func told(blocks string) string {
+	return `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"one",` +
+		`"name":"Bash","input":{}}]},{"role":"user","content":[` + blocks + `]}]}`
+}
+
+func resultOf(id, text string) string {
+	return `{"type": "tool_result", "tool_use_id":"` + id + `","content":"` + text + `"}`
+}
+
+// A tool that has run is not run again after a restart: its hook is denied, and the model sees the recorded result; whether the model
+// had seen it or not.
+func TestAToolThatRanIsNotRunAgain(t *testing.T) {
+	s := newStage(t)
+	s.answers(http.StatusOK, "application/json", `{"model":"m","content":[]}`)
+	r := s.start()
+	require.Empty(t, r.hook("PreToolUse", "one", "Bash", list, "n"))
+	require.Empty(t, r.hook("PreToolUse", "one", "Bash", list, "n"), "its answer was lost")
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list, "other"), "permitted already")
+	require.Empty(t, r.hook("PostToolUse", "one", "Bash", list+files))
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list, "n"), "permitted already")
+	seen := told(resultOf("one", "a\\nb"))
+	r.post(relay.Anthropic, messagesPath, seen)
+	require.Equal(t, seen, string(*s.body.Load()))
+	require.Empty(t, r.hook("PreToolUse", "two", "Bash", list))
+	require.Empty(t, r.hook("PostToolUse", "two", "Bash", list+files))
+	require.Equal(t, 2, r.stop().ToolCalls)
+	for range 2 {
+		r = s.start()
+		require.Contains(t, r.hook("PreToolUse", "one", "Bash", list), "recorded result")
+		require.Contains(t, r.hook("PreToolUse", "two", "Bash", list), "recorded result")
+		r.post(relay.Anthropic, messagesPath, told(resultOf("one", "denied")))
+		require.EqualValues(t, 1, s.paid.Load())
+		summary := r.stop()
+		require.Equal(t, 2, summary.ToolsServed)
+		require.Zero(t, summary.ToolCalls)
+	}
+	r = s.start()
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list), "recorded result")
+	require.Contains(t, r.hook("PreToolUse", "two", "Bash", list), "recorded result")
+	r.post(relay.Anthropic, messagesPath, seen)
+	r.post(relay.Anthropic, messagesPath, told(resultOf("one", "denied")+","+resultOf("two", "denied")))
+	require.Equal(t, told(resultOf("one", "a\\nb")+`,{"content":"a\nb","tool_use_id":"two","type":"tool_result"}`), string(*s.body.Load()))
+}
+
+// A tool that a policy denies does not run, and one that a person has to allow waits; the model that is told to ask again
+// asks by another id, also after a restart.
+func TestToolsAreJudged(t *testing.T) {
+	s := newStage(t, "'intent.kind == \"tool.call\"', decide: allow}", "'intent.kind == \"tool.call\"', decide: allow}\n"+
+		`  - {name: no rm, when: 'intent.kind == "tool.call" && intent.params.arguments.command.startsWith("rm")', decide: deny}`+"\n"+
+		`  - {name: pushes wait, when: 'intent.kind == "tool.call" && intent.params.arguments.command == "git push"', decide: require_approval}`)
+	r := s.start()
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", `,"tool_input":{"command":"rm -rf /"}`), "no rm")
+	push := `,"tool_input":{"command":"git push"}`
+	allowed := make(chan string)
+	go func() { allowed <- r.hook("PreToolUse", "two", "Bash", push) }()
+	r.approve()
+	require.Empty(t, <-allowed)
+	require.Empty(t, r.hook("PostToolUse", "two", "Bash", push+files))
+	require.Equal(t, 1, r.stop().Denied)
+
+	r = s.start()
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", `,"tool_input":{"command":"rm -rf /"}`), "no rm")
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.url(gateway.Hooks, ""), strings.NewReader(
+			`{"hook_event_name":"PreToolUse","tool_use_id":"three","tool_name":"Bash"`+push+`}`))
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	require.Eventually(t, func() bool { return r.states()[receipt.StateParked] == 1 }, time.Minute, time.Millisecond)
+	leave()
+	r.stop()
+
+	r = s.start()
+	go func() { allowed <- r.hook("PreToolUse", "four", "Bash", push) }()
+	r.approve()
+	require.Empty(t, <-allowed)
+	require.Empty(t, r.hook("PostToolUse", "four", "Bash", push+files))
+	r.stop()
+	r = s.start()
+	require.Contains(t, r.hook("PreToolUse", "three", "Bash", push), "recorded result")
+	require.Contains(t, r.hook("PreToolUse", "four", "Bash", push), "recorded result")
+}
+
+// A tool whose end nobody has told is in doubt: it does not run again by itself, but for one that only looks, and one whose file shows
+// that it has not run.
+func TestAToolThatNobodyToldOfIsInDoubt(t *testing.T) {
+	s := newStage(t)
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		return `,"tool_input":{"file_path":"` + filepath.Join(dir, name) + `","content":"` + content + `"}`
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "old"), []byte("old"), 0o600))
+	r := s.start()
+	require.Empty(t, r.hook("PreToolUse", "bash", "Bash", list))
+	require.Empty(t, r.hook("PreToolUse", "read", "Read", list))
+	require.Empty(t, r.hook("PreToolUse", "none", "Write", write("none", "new")))
+	require.Empty(t, r.hook("PreToolUse", "same", "Write", write("old", "new")))
+	require.Empty(t, r.hook("PreToolUse", "done", "Write", write("done", "new")))
+	require.Empty(t, r.hook("PreToolUse", "half", "Write", write("half", "new")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "done"), []byte("new"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "half"), []byte("ne"), 0o600))
+	require.Equal(t, 6, r.stop().InDoubt)
+	for range 2 {
+		r = s.start()
+		require.Contains(t, r.hook("PreToolUse", "bash", "Bash", list), "IN DOUBT")
+		require.Empty(t, r.hook("PreToolUse", "read", "Read", list))
+		require.Empty(t, r.hook("PreToolUse", "none", "Write", write("none", "new")))
+		require.Empty(t, r.hook("PreToolUse", "same", "Write", write("old", "new")))
+		require.Contains(t, r.hook("PreToolUse", "done", "Write", write("done", "new")), "took effect")
+		require.Contains(t, r.hook("PreToolUse", "half", "Write", write("half", "new")), "IN DOUBT")
+		r.stop()
+	}
+	r = s.start()
+	require.Empty(t, r.hook("PreToolUse", "read", "Read", list))
+	require.Empty(t, r.hook("PostToolUseFailure", "read", "Read", list+`,"error":"no such file"`))
+	r.stop()
+	r = s.start()
+	require.Contains(t, r.hook("PreToolUse", "read", "Read", list), "recorded result")
+}
+
+// What no hook has told, since the agent's own rules did not let the tool run, the next request tells.
+func TestWhatNoHookToldTheNextRequestTells(t *testing.T) {
+	s := newStage(t)
+	s.answers(http.StatusOK, "application/json", `{"model":"m","content":[]}`)
+	r := s.start()
+	require.Empty(t, r.hook("PreToolUse", "one", "Bash", list))
+	r.post(relay.Anthropic, messagesPath, told(resultOf("one", "not allowed")))
+	summary := r.stop()
+	require.Equal(t, 1, summary.ToolCalls)
+	require.Zero(t, summary.InDoubt)
+	r = s.start()
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list), "recorded result")
+}
+
+// Offline the record alone answers, and nothing is run.
+func TestOfflineNoToolRuns(t *testing.T) {
+	s := newStage(t)
+	r := s.start()
+	require.Empty(t, r.hook("PreToolUse", "one", "Bash", list))
+	require.Empty(t, r.hook("PostToolUse", "one", "Bash", list+files))
+	r.stop()
+	r = s.start(func(c *gateway.Config) { c.Offline = true })
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list), "recorded result")
+	require.Contains(t, r.hook("PreToolUse", "two", "Bash", list), "the record does not have this call")
+	summary := r.stop()
+	require.Equal(t, 1, summary.ToolsServed)
+	require.Equal(t, "Bash", summary.Divergence.Tool)
+}

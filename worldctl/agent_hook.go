@@ -1,0 +1,150 @@
+package worldctl
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/serve/gateway"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// hookVariable is where the gateway of an agent is told to its hooks.
+const hookVariable = "WORLDKERNEL_HOOK"
+
+// Times of hooks.
+const (
+	hookPatience = 5 * time.Second // how long a hook looks for its gateway
+	hookTimeout  = 2 * 60 * 60     // seconds that the agent gives a hook: longer than the gateway holds one
+)
+
+func newHookCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "hook",
+		Short: "Ask whether an agent may run a tool, for the agent's own hooks",
+		Long: `What Claude Code runs before and after each of its tools, when worldctl agent run has started it:
+the call is read from stdin, and the answer written to stdout, as Claude Code's hooks have them.
+Exit code 2 denies the tool where the gateway cannot be asked.`,
+		Example: `  worldctl agent run -- claude -p "fix the failing test"`,
+		Args:    args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answer, err := askHook(cmd.Context(), os.Getenv(hookVariable), c.stdin)
+			if err != nil {
+				return &fault{err: err, code: exitUsage}
+			}
+			_, err = c.stdout.Write(answer)
+			return err
+		},
+	}
+}
+
+// askHook asks the gateway at an address what an agent's hook asks. It tries again where the connection breaks.
+func askHook(ctx context.Context, url string, stdin io.Reader) ([]byte, error) {
+	if url == "" {
+		return nil, hinted(errors.New("no gateway is named, so the tool is denied"), "worldctl agent run -- COMMAND starts the agent with one")
+	}
+	call, err := io.ReadAll(io.LimitReader(stdin, gateway.MaxBody+1))
+	if err != nil {
+		return nil, err
+	}
+	nonce := rand.Text()
+	for begun := time.Now(); ; {
+		answer, status, err := postHook(ctx, url, nonce, call)
+		switch {
+		case err == nil && status == http.StatusOK:
+			return answer, nil
+		case err == nil:
+			return nil, fmt.Errorf("the gateway refuses the call: %s", bytes.TrimSpace(answer))
+		case time.Since(begun) > hookPatience || ctx.Err() != nil:
+			return nil, fmt.Errorf("the gateway cannot be reached, so the tool is denied: %w", err)
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func postHook(ctx context.Context, url, nonce string, call []byte) (answer []byte, status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(call))
+	if err != nil {
+		return nil, 0, err
+	}
+	req.Header.Set("X-Nonce", nonce)
+	direct := &http.Client{Transport: &http.Transport{}} // by no proxy
+	resp, err := direct.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, gateway.MaxBody))
+	return answer, resp.StatusCode, err
+}
+
+// gatesTools reports whether a world has rules for agents' own tools.
+func gatesTools(lw *local.World) (gates bool) {
+	lw.View(func(m *world.Moment) { _, gates = m.Manifest().Effects[recorder.OwnTool] })
+	return gates
+}
+
+// hooked returns the command line of Claude Code with hooks that ask worldctl, beside those of its user.
+func hooked(argv []string, program string) ([]string, error) {
+	if filepath.Base(argv[0]) != "claude" {
+		return argv, nil
+	}
+	settings, out := make(map[string]any), slices.Clone(argv[:1])
+	for rest := argv[1:]; len(rest) > 0; rest = rest[1:] {
+		value, given := strings.CutPrefix(rest[0], "--settings=")
+		switch {
+		case rest[0] == "--":
+			out, rest = append(out, rest...), rest[len(rest)-1:]
+			continue
+		case rest[0] == "--settings" && len(rest) > 1:
+			value, given, rest = rest[1], true, rest[1:]
+		}
+		if !given {
+			out = append(out, rest[0])
+			continue
+		}
+		text := []byte(value)
+		if !strings.HasPrefix(strings.TrimSpace(value), "{") {
+			var err error
+			if text, err = os.ReadFile(value); err != nil {
+				return nil, err
+			}
+		}
+		if err := json.Unmarshal(text, &settings); err != nil {
+			return nil, fmt.Errorf("--settings %s: %w", value, err)
+		}
+	}
+	hooks, _ := settings["hooks"].(map[string]any)
+	if hooks == nil {
+		hooks = make(map[string]any)
+	}
+	for _, event := range []string{"PreToolUse", "PostToolUse", "PostToolUseFailure"} {
+		of, _ := hooks[event].([]any)
+		hooks[event] = append(of, map[string]any{"matcher": "*", "hooks": []any{map[string]any{
+			"type": "command", "command": shellWord(program) + " hook", "timeout": hookTimeout, "onFailure": "block",
+		}}})
+	}
+	settings["hooks"] = hooks
+	text, err := json.Marshal(settings)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Insert(out, 1, "--settings", string(text)), nil
+}
