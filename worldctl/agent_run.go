@@ -212,6 +212,8 @@ func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error)
 			return -1, err
 		}
 	}
+	argv, clean := c.withTools(argv, g)
+	defer clean()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = g.Dir, c.stdin, os.Stdout, os.Stderr
 	cmd.Env = agentEnv(os.Environ(), g)

@@ -1,0 +1,274 @@
+package worldctl
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Clients of the Model Context Protocol have a list of servers. An agent gets a copy of the list in which worldctl mcp
+// stands before each: nobody edits anything.
+
+// toolServers are the servers of an agent's client.
+type toolServers struct {
+	before map[string]map[string]any // by name: those that get worldctl mcp before them, as the client has them
+	unseen []string                  // those that do not: they are reached over HTTP, say
+}
+
+func newToolServers() *toolServers { return &toolServers{before: make(map[string]map[string]any)} }
+
+// add adds servers, of which the last of one name counts.
+func (t *toolServers) add(servers map[string]map[string]any, may func(name string) bool) {
+	for name, s := range servers { // order cannot show: names differ
+		command, _ := s["command"].(string)
+		t.unseen = slices.DeleteFunc(t.unseen, func(n string) bool { return n == name })
+		delete(t.before, name)
+		switch {
+		case command == "" || !may(name):
+			t.unseen = append(t.unseen, name)
+		case strings.TrimSuffix(filepath.Base(command), ".exe") != ownName:
+			t.before[name] = s
+		}
+	}
+}
+
+func anyServer(string) bool { return true }
+
+// withTools returns the command line of an agent with its servers of tools behind the gateway, and what ends the files that it
+// reads.
+func (c *cli) withTools(argv []string, g *attached) (out []string, clean func()) {
+	out, clean = argv, func() {}
+	self, err := os.Executable()
+	servers := newToolServers()
+	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {
+	case "claude":
+		out, clean, err = servers.ofClaude(argv, g, self)
+	case "codex":
+		out, err = servers.ofCodex(argv, g, self)
+	}
+	if err != nil {
+		clean()
+		c.note("note: not seen by the gateway: tools of MCP servers: %s", err)
+		c.note("hint: worldctl mcp --name NAME -- COMMAND in the place of a server's COMMAND has them seen")
+		return argv, func() {}
+	}
+	if len(servers.before) > 0 {
+		c.note("note: MCP servers behind the gateway: %s", strings.Join(slices.Sorted(maps.Keys(servers.before)), ", "))
+	}
+	if len(servers.unseen) > 0 {
+		slices.Sort(servers.unseen)
+		c.note("note: not seen by the gateway: tools of %s", strings.Join(servers.unseen, ", "))
+	}
+	return out, clean
+}
+
+// behindGateway returns the arguments with which worldctl stands before a server.
+func behindGateway(name, command string, args []string) []string {
+	return append([]string{"mcp", "--name", name, "--", command}, args...)
+}
+
+// ofClaude adds a list of servers to a command line of Claude Code, which beats all others that it has.
+func (t *toolServers) ofClaude(argv []string, g *attached, self string) ([]string, func(), error) {
+	if err := t.readClaude(argv, g.Dir); err != nil {
+		return argv, func() {}, err
+	}
+	if len(t.before) == 0 {
+		return argv, func() {}, nil
+	}
+	list := make(map[string]map[string]any)
+	for name, s := range t.before { // order cannot show: a map is built from a map
+		s = maps.Clone(s)
+		command, _ := s["command"].(string)
+		env, _ := s["env"].(map[string]any)
+		env = maps.Clone(env)
+		if env == nil {
+			env = make(map[string]any)
+		}
+		env[toolsEnv] = g.Tools
+		s["command"], s["args"], s["env"] = self, behindGateway(name, command, texts(s["args"])), env
+		list[name] = s
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": list})
+	if err != nil {
+		return argv, func() {}, err
+	}
+	f, err := os.CreateTemp("", "worldctl-mcp-*.json") // of this user alone
+	if err != nil {
+		return argv, func() {}, err
+	}
+	clean := func() { _ = os.Remove(f.Name()) }
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return argv, clean, err
+	}
+	at := len(argv)
+	if i := slices.Index(argv, "--"); i >= 0 {
+		at = i
+	}
+	return slices.Insert(slices.Clone(argv), at, "--mcp-config="+f.Name()), clean, nil
+}
+
+// readClaude reads the servers that Claude Code starts with a command line, in the order in which a later one beats one of
+// the same name.
+func (t *toolServers) readClaude(argv []string, dir string) error {
+	type list map[string]map[string]any
+	type project struct {
+		Servers  list     `json:"mcpServers"`
+		Enabled  []string `json:"enabledMcpjsonServers"`
+		Disabled []string `json:"disabledMcpjsonServers"`
+	}
+	given, strict := claudeConfigs(argv)
+	if !strict {
+		var user struct {
+			Servers  list               `json:"mcpServers"`
+			Projects map[string]project `json:"projects"`
+		}
+		home := os.Getenv("CLAUDE_CONFIG_DIR")
+		if home == "" {
+			home, _ = os.UserHomeDir()
+		}
+		if err := readJSON(filepath.Join(home, ".claude.json"), &user); err != nil {
+			return err
+		}
+		here := user.Projects[dir]
+		prints := slices.ContainsFunc(argv, func(a string) bool { return a == "-p" || a == "--print" })
+		t.add(user.Servers, anyServer)
+		for _, in := range slices.Backward(parents(dir)) {
+			var shared project
+			if err := readJSON(filepath.Join(in, ".mcp.json"), &shared); err != nil {
+				return err
+			}
+			t.add(shared.Servers, func(name string) bool { // at a terminal Claude Code asks about others, and so it does
+				return !slices.Contains(here.Disabled, name) && (prints || slices.Contains(here.Enabled, name))
+			})
+		}
+		t.add(here.Servers, anyServer)
+	}
+	for _, text := range given {
+		var config project
+		var err error
+		if strings.HasPrefix(strings.TrimSpace(text), "{") {
+			err = json.Unmarshal([]byte(text), &config)
+		} else if filepath.IsAbs(text) {
+			err = readJSON(text, &config)
+		} else {
+			err = readJSON(filepath.Join(dir, text), &config)
+		}
+		if err != nil {
+			return err
+		}
+		t.add(config.Servers, anyServer)
+	}
+	return nil
+}
+
+// claudeConfigs returns the lists of servers that a command line names, and whether there are no others.
+func claudeConfigs(argv []string) (given []string, strict bool) {
+	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
+		switch value, is := strings.CutPrefix(argv[i], "--mcp-config="); {
+		case is:
+			given = append(given, value)
+		case argv[i] == "--strict-mcp-config":
+			strict = true
+		case argv[i] == "--mcp-config":
+			for ; i+1 < len(argv) && !strings.HasPrefix(argv[i+1], "-"); i++ {
+				given = append(given, argv[i+1])
+			}
+		}
+	}
+	return given, strict
+}
+
+// parents returns a directory and those that it is in.
+func parents(dir string) (out []string) {
+	for ; ; dir = filepath.Dir(dir) {
+		if out = append(out, dir); dir == filepath.Dir(dir) {
+			return out
+		}
+	}
+}
+
+// readJSON reads a file, if there is one.
+func readJSON(file string, v any) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		return &os.PathError{Op: "read", Path: file, Err: err}
+	}
+	return nil
+}
+
+// bareKey is a key of TOML that needs no quotes.
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+func texts(v any) (out []string) {
+	list, _ := v.([]any)
+	for _, item := range list {
+		if text, is := item.(string); is {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// ofCodex sets the servers of Codex on its command line. Codex itself says which there are.
+func (t *toolServers) ofCodex(argv []string, g *attached, self string) ([]string, error) {
+	ask := []string{"mcp", "list", "--json"}
+	for i := 1; i+1 < len(argv); i++ {
+		if argv[i] == "-c" || argv[i] == "--config" || argv[i] == "--profile" || argv[i] == "-p" {
+			ask = append(ask, argv[i], argv[i+1])
+		}
+	}
+	cmd := exec.Command(argv[0], ask...)
+	cmd.Dir = g.Dir
+	text, err := cmd.Output()
+	if err != nil {
+		return argv, err
+	}
+	var listed []struct {
+		Name      string         `json:"name"`
+		Enabled   bool           `json:"enabled"`
+		Transport map[string]any `json:"transport"`
+	}
+	if err := json.Unmarshal(text, &listed); err != nil {
+		return argv, err
+	}
+	out := []string{argv[0]}
+	for _, s := range listed {
+		if !s.Enabled {
+			continue
+		}
+		t.add(map[string]map[string]any{s.Name: s.Transport}, bareKey.MatchString)
+		if t.before[s.Name] == nil {
+			continue
+		}
+		command, _ := s.Transport["command"].(string)
+		for _, set := range []struct {
+			key   string
+			value any
+		}{
+			{"command", self},
+			{"args", behindGateway(s.Name, command, texts(s.Transport["args"]))},
+			{"env_vars", append(texts(s.Transport["env_vars"]), toolsEnv)}, // the address is a secret: it is in no command line
+		} {
+			value, err := json.Marshal(set.value) // as TOML has it, too
+			if err != nil {
+				return argv, err
+			}
+			out = append(out, "-c", "mcp_servers."+s.Name+"."+set.key+"="+string(value))
+		}
+	}
+	return append(out, argv[1:]...), nil
+}

@@ -1,0 +1,148 @@
+package worldctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rewritten returns the command line that an agent gets, the servers in the list that Claude Code reads last, and what was
+// said.
+func rewritten(t *testing.T, dir string, argv ...string) (out []string, servers map[string]map[string]any, said string) {
+	t.Helper()
+	var stderr bytes.Buffer
+	c := &cli{stderr: &stderr, rawErr: &stderr}
+	out, clean := c.withTools(argv, &attached{Dir: dir, Tools: "http://127.0.0.1:1/a/secret/mcp"})
+	for _, arg := range out {
+		file, is := strings.CutPrefix(arg, "--mcp-config=")
+		if !is {
+			continue
+		}
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, "the address is a secret")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var config struct {
+			Servers map[string]map[string]any `json:"mcpServers"`
+		}
+		require.NoError(t, json.Unmarshal(text, &config))
+		servers = config.Servers
+	}
+	clean()
+	for _, arg := range out {
+		if file, is := strings.CutPrefix(arg, "--mcp-config="); is {
+			require.NoFileExists(t, file)
+		}
+	}
+	return out, servers, stderr.String()
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+}
+
+// Claude Code gets a list in which worldctl stands before each server that it would have started, of all the places where it
+// looks, and nothing of the user's is other than before.
+func TestServersOfClaudeCodeComeBehindTheGateway(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("CLAUDE_CONFIG_DIR", home)
+	project := filepath.Join(home, "work", "project")
+	write(t, filepath.Join(home, ".claude.json"), `{"mcpServers":{"u":{"command":"user","env":{"A":"b"}},"s":{"command":"user"}},"projects":{`+
+		quoteJSON(project)+`:{"mcpServers":{"l":{"type":"stdio","command":"local"}},"enabledMcpjsonServers":["yes"],"disabledMcpjsonServers":["off"]}}}`)
+	mine := filepath.Join(project, ".mcp.json")
+	write(t, mine, `{"mcpServers":{"s":{"command":"shared","args":["a b"]},"yes":{"command":"yes"},"off":{"command":"off"},"web":{"type":"http","url":"http://h"}}}`)
+	before, err := os.ReadFile(mine)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+
+	out, servers, said := rewritten(t, project, "claude", "-p", "do it", "--", "x")
+	require.Equal(t, []string{"claude", "-p", "do it"}, out[:3])
+	require.True(t, strings.HasPrefix(out[3], "--mcp-config="), "%s", out)
+	require.Equal(t, []string{"--", "x"}, out[4:])
+	require.Len(t, servers, 4)
+	require.Equal(t, map[string]any{
+		"command": self, "args": []any{"mcp", "--name", "s", "--", "shared", "a b"}, "env": map[string]any{toolsEnv: "http://127.0.0.1:1/a/secret/mcp"},
+	}, servers["s"])
+	require.Equal(t, "b", servers["u"]["env"].(map[string]any)["A"])
+	require.NotNil(t, servers["l"])
+	require.Contains(t, said, "behind the gateway: l, s, u, yes")
+	require.Contains(t, said, "not seen by the gateway: tools of off, web")
+
+	_, servers, said = rewritten(t, project, "claude")
+	require.Len(t, servers, 3, "at a terminal it asks about what nobody has enabled")
+	require.Contains(t, said, "not seen by the gateway: tools of off, s, web")
+
+	write(t, filepath.Join(project, "other.json"), `{"mcpServers":{"o":{"command":"other"}}}`)
+	_, servers, _ = rewritten(t, project, "claude", "--strict-mcp-config", "--mcp-config", "other.json", `{"mcpServers":{"j":{"command":"json"}}}`, "-p", "x")
+	require.Len(t, servers, 2)
+	require.Equal(t, []any{"mcp", "--name", "j", "--", "json"}, servers["j"]["args"])
+
+	write(t, mine, `{"mcpServers":`)
+	out, servers, said = rewritten(t, project, "claude", "-p", "x")
+	require.Equal(t, []string{"claude", "-p", "x"}, out)
+	require.Nil(t, servers)
+	require.Contains(t, said, "not seen by the gateway: tools of MCP servers")
+	write(t, mine, string(before))
+
+	out, _, said = rewritten(t, project, "python", "agent.py")
+	require.Equal(t, []string{"python", "agent.py"}, out)
+	require.Empty(t, said)
+}
+
+func quoteJSON(text string) string {
+	out, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
+}
+
+// Codex says itself which servers it has; its command line sets them anew.
+func TestServersOfCodexComeBehindTheGateway(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "codex")
+	write(t, program, `#!/bin/sh
+echo "$@" > `+filepath.Join(dir, "asked")+`
+cat <<'END'
+[{"name":"files","enabled":true,"transport":{"type":"stdio","command":"npx","args":["-y","a \"b"],"env":{"S":"t"},"env_vars":["O"]}},
+ {"name":"off","enabled":false,"transport":{"type":"stdio","command":"x"}},
+ {"name":"a.b","enabled":true,"transport":{"type":"stdio","command":"x"}},
+ {"name":"web","enabled":true,"transport":{"type":"streamable_http","url":"http://h"}}]
+END
+`)
+	require.NoError(t, os.Chmod(program, 0o700))
+	out, _, said := rewritten(t, dir, program, "exec", "-c", "k=v", "do it")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		program, "-c", "mcp_servers.files.command=" + quoteJSON(self), "-c", `mcp_servers.files.args=["mcp","--name","files","--","npx","-y","a \"b"]`,
+		"-c", `mcp_servers.files.env_vars=["O","` + toolsEnv + `"]`, "exec", "-c", "k=v", "do it",
+	}, out)
+	require.Contains(t, said, "not seen by the gateway: tools of a.b, web")
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	require.NoError(t, err)
+	require.Equal(t, "mcp list --json -c k=v\n", string(asked))
+}
+
+// A server gets a name of its command where nobody gives it one.
+func TestServersHaveNames(t *testing.T) {
+	for command, name := range map[string]string{
+		"npx -y @modelcontextprotocol/server-filesystem@1 /work": "server-filesystem",
+		"node /opt/files/index.js":                               "index",
+		"uvx --from x mcp-server-git":                            "x",
+		"/usr/bin/github-mcp-server stdio":                       "github-mcp-server",
+		"docker run -i ghcr.io/github/github-mcp-server":         "github-mcp-server",
+		"npx": "npx",
+	} {
+		require.Equal(t, name, serverName(strings.Fields(command)), command)
+	}
+}
