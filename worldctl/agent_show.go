@@ -1,0 +1,168 @@
+package worldctl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/show/view"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newAgentShowCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [NAME]",
+		Short: "Show a session as a conversation: who said what, which tools ran, who allowed it",
+		Long: `Show a session as a conversation, in its order: what the user said, what the model answered and
+what it used, each tool that was to run with its arguments, which policies decided about it, and what
+came of it. The number before a line is that of its record: worldctl why NUMBER has its causes.`,
+		Example: `  worldctl agent show
+  worldctl agent show triage -o jsonl`,
+		Args:    args(0, 1),
+		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			s, err := findSession(lw, args)
+			if err != nil {
+				return err
+			}
+			return list(c, "agent-turns", "turns", conversation(recordsOf(lw), recorder.Name+"/"+s.Name), columns[*agentTurn]{
+				line: (*agentTurn).line,
+				none: "the session has made no call yet",
+			})
+		}),
+	}
+}
+
+// agentTurn is something that was said or done in a session.
+type agentTurn struct {
+	Record journal.Seq   `json:"record"`
+	Key    receipt.Key   `json:"key"`
+	Who    string        `json:"who"`  // user, the model, or the tool: SERVER/TOOL of a server
+	Says   string        `json:"says"` // the text; of a tool its arguments, as JSON
+	Calls  []agentUse    `json:"calls"`
+	State  receipt.State `json:"state"`
+	Result string        `json:"result"` // of a tool
+	By     []string      `json:"by"`     // the policies and the people who decided
+	Reason string        `json:"reason"`
+	Tokens uint64        `json:"tokens"`
+	Micros uint64        `json:"micros"`
+}
+
+// agentUse is a tool that a model asks for.
+type agentUse struct {
+	Name  string `json:"name"`
+	Input string `json:"input"`
+}
+
+// conversation yields what was said and done in a session's cell. What the user says is in each request, and is told once.
+func conversation(j view.Journal, cell string) func(yield func(*agentTurn, error) bool) {
+	return func(yield func(*agentTurn, error) bool) {
+		last := ""
+		for _, e := range j.Ledger() {
+			if e.Intent.Cell != cell {
+				continue
+			}
+			turns, err := turnsOf(j, &e, &last)
+			for i := range turns {
+				if !yield(&turns[i], nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// turnsOf returns what an intent of a session is in a conversation; last is what the user said before it.
+func turnsOf(j view.Journal, e *receipt.Entry, last *string) (out []agentTurn, err error) {
+	in, err := j.Intent(e)
+	if err != nil {
+		return nil, err
+	}
+	found, err := j.AnswerTo(e, 0)
+	if err != nil {
+		return nil, err
+	}
+	t := agentTurn{Record: journal.Seq(e.Emitted), Key: in.Key, State: in.State, By: in.Rules, Reason: in.Reason, Calls: []agentUse{}}
+	for _, d := range in.Decisions {
+		t.By = append(t.By, d.How+" by "+d.Actor)
+	}
+	var payload canon.Raw
+	if found != nil {
+		payload, t.Micros = found.Payload, found.Cost.Micros
+	}
+	if e.Intent.Kind != recorder.Call {
+		var asked recorder.ToolRequest
+		if canon.UnmarshalTrusted(in.Params, &asked) != nil {
+			return nil, nil // another program's
+		}
+		t.Who = strings.TrimPrefix(asked.Server+"/"+asked.Tool, "/")
+		text, err := canon.ToJSON(asked.Arguments)
+		t.Says = string(text)
+		var answer recorder.ToolAnswer
+		if canon.UnmarshalTrusted(payload, &answer) == nil {
+			if t.Result = answer.Text; t.Result == "" {
+				t.Result = string(answer.Result) + string(answer.Error)
+			}
+		}
+		return []agentTurn{t}, err
+	}
+	var asked recorder.Request
+	var answer recorder.Answer
+	if canon.UnmarshalTrusted(in.Params, &asked) != nil || asked.Model == "" {
+		return nil, nil // it asks no model
+	}
+	if asked.Prompt != *last {
+		*last = asked.Prompt
+		out = append(out, agentTurn{Record: t.Record, Key: t.Key, Who: "user", Says: asked.Prompt, Calls: []agentUse{}, By: []string{}})
+	}
+	t.Who = asked.Model
+	if canon.UnmarshalTrusted(payload, &answer) == nil {
+		t.Says, t.Tokens = answer.Text, answer.Usage.Believable()
+		for _, use := range answer.Calls {
+			t.Calls = append(t.Calls, agentUse{use.Name, use.Input})
+		}
+	}
+	return append(out, t), nil
+}
+
+// line is a turn as people read it.
+func (t *agentTurn) line() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "#%d %s", t.Record, t.Who)
+	switch {
+	case t.State == "":
+	case t.State != receipt.StateCommitted:
+		fmt.Fprintf(&out, " [%s: %s]", t.State, t.Reason)
+	case t.Tokens > 0:
+		fmt.Fprintf(&out, " [%s, %d micros; %s]", view.Number(t.Tokens, "token"), t.Micros, strings.Join(t.By, ", "))
+	default:
+		fmt.Fprintf(&out, " [%s]", strings.Join(t.By, ", "))
+	}
+	fmt.Fprintf(&out, ": %s", brief(t.Says))
+	for _, use := range t.Calls {
+		fmt.Fprintf(&out, "\n    → %s %s", use.Name, brief(use.Input))
+	}
+	if t.Result != "" {
+		fmt.Fprintf(&out, "\n    = %s", brief(t.Result))
+	}
+	return out.String()
+}
+
+// brief cuts a text for a line of a conversation.
+func brief(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > 200 {
+		text = string(runes[:199]) + "…"
+	}
+	return text
+}
