@@ -148,7 +148,6 @@ func newAgentAttachCommand(c *cli) *cobra.Command {
 		Short:   "Serve an agent of another process, for agent run",
 		Example: `  worldctl agent run -- claude -p "fix the failing test"`,
 		Hidden:  true,
-		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var x agentRun
 			if err := json.Unmarshal([]byte(args[0]), &x); err != nil || c.owned == nil {

@@ -20,7 +20,6 @@ func newAgentListCommand(c *cli) *cobra.Command {
 		Use:     "list",
 		Short:   "List the sessions of agents",
 		Example: `  worldctl agent list`,
-		Args:    args(0, 0),
 		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			all, err := sessions(lw)
@@ -61,7 +60,6 @@ func newAgentCallsCommand(c *cli) *cobra.Command {
 		Short: "List the model calls of a session, and what each came to",
 		Example: `  worldctl agent calls
   worldctl agent calls triage -o jsonl`,
-		Args:    args(0, 1),
 		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			s, err := findSession(lw, args)

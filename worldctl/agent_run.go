@@ -88,7 +88,6 @@ got. From there on its calls go to the provider.
 A call that it has never made, while recorded answers are left, stops it: --diverge has it made.`,
 		Example: `  worldctl agent resume
   worldctl agent resume triage --diverge`,
-		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.Name = strings.Join(args, "")
 			return c.runAgent(cmd.Context(), &x)
@@ -110,6 +109,7 @@ provider is asked, and the world stays as it is. Its tools run as they do.
 Exit code 0 if the agent asks what it has asked, 3 if it asks anything else, with the call.`,
 		Example: `  worldctl agent replay
   worldctl agent replay triage -- python agent_v2.py`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				args, x.Command = args[:at], args[at:]

@@ -33,7 +33,6 @@ than the one that it was made of, effects are under way of a kind that goes, or 
 migration fails. Then nothing has changed.`,
 		Example: `  worldctl apply p1 --dry-run
   worldctl apply p1`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := c.actor(as)
 			if err != nil {

@@ -36,7 +36,6 @@ Exit code 4 if the approval does not count: the key is not listed, has approved 
 or is the author's where four_eyes is on; or if nothing was shadowed yet.`,
 		Example: `  worldctl approve p1 --key ~/.ssh/id_ed25519
   worldctl approve p1 --key ~/.ssh/alice -m "checked with the desk"`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if key == "" {
 				return usagef(fmt.Sprintf("worldctl approve %s --key FILE: FILE is an SSH key of type ed25519, worldctl keys new --approver FILE makes one", shellWord(args[0])),

@@ -73,7 +73,6 @@ func newGCCommand(c *cli) *cobra.Command {
 versions that no snapshot needs, and what killed processes have left. All records
 must be readable, those in archives too; else nothing is deleted.`,
 		Example: "  worldctl gc",
-		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := c.dir()
 			if err != nil {

@@ -29,7 +29,6 @@ and the answers to it: see why.`,
   worldctl audit --kind 'manifest.*'
   worldctl audit --caused-by 20
   worldctl audit --kind intent.resolved --save decisions.jsonl`,
-		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.with(func(lw *local.World) error {
 				want, err := s.in(recordsOf(lw))

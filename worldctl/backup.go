@@ -26,7 +26,6 @@ The copy is a world with the same id and keys. Do not run it beside this one: ma
 another world with fork, or restore it in the place of a lost one.`,
 		Example: `  worldctl -w town backup /mnt/backups/town-monday
   worldctl restore /mnt/backups/town-monday -w town`,
-		Args: args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			done, err := lw.Backup(c.path(args[0]))
 			if err != nil {
@@ -70,7 +69,6 @@ that id, and none that was moved out of it.`,
 		Example: `  mv town town.old
   worldctl restore /mnt/backups/town-monday -w town
   worldctl -w town run --effects recorded:town.old`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.storeURL() != "" {
 				return c.restoreStored(cmd.Context(), args[0])

@@ -31,7 +31,6 @@ cost nobody knows; the rest is left. Others wait for what is held. What is spent
 there again when the budget renews.`,
 		Example: `  worldctl budget list
   worldctl budget list -o jsonl`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			all := recordsOf(lw).Budgets()
 			if c.output != formTable {
@@ -94,7 +93,6 @@ one, by model; attempts in parts that rollbacks left are in it.`,
 		Example: `  worldctl budget show world
   worldctl budget show research
   worldctl budget show agent/ada`,
-		Args: args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			b, err := recordsOf(lw).Budget(args[0])
 			if errors.Is(err, view.ErrNoBudget) {

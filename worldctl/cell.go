@@ -38,7 +38,6 @@ as data.`,
 		Example: `  worldctl cell list
   worldctl cell list 'agent/*' --at t5
   worldctl cell list 'agent/*' --state -o jsonl --at t5`,
-		Args: args(0, math.MaxInt),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			for _, name := range args {
 				if _, err := parseCell(name); err != nil && !strings.HasSuffix(name, "*") {
@@ -92,7 +91,6 @@ that was written at once with its last record. Of a parked cell it tells the ste
 failed, its error, and how the cell goes on.`,
 		Example: `  worldctl cell show agent/ada
   worldctl cell show agent/ada --at t5 -o json`,
-		Args: args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			return answer(c, "cell", func(a view.Cell) {
 				c.showCell(lw, &a)
@@ -173,7 +171,6 @@ func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cob
 		Short:   short,
 		Long:    short + ".\n\nExit code 5 if the cell is not parked.",
 		Example: "  worldctl cell " + verb + " agent/ada --reason \"its schema is mended\"",
-		Args:    args(1, 1),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			return c.resume(ctx, lw, args[0], how, as, reason)
 		}),

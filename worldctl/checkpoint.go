@@ -31,7 +31,6 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
   worldctl checkpoint town.checkpoint
   worldctl checkpoint --key ~/.ssh/id_ed25519
   worldctl checkpoint --list`,
-		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if listed && (len(args) > 0 || keyFile != "") {
 				return usagef("leave --list out, or everything else", "--list signs nothing, and writes no file")

@@ -60,7 +60,6 @@ file to try.`,
 		Example: `  worldctl dev
   worldctl -w town dev stricter.yaml
   worldctl dev --live model.ask`,
-		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkDecisions(decisions); err != nil {
 				return err

@@ -33,7 +33,6 @@ Exit code 4 if it is denied or waits for approval, 6 if it is in doubt, 1 if it
 failed.`,
 		Example: `  worldctl effect tool.refund '{"amount": 20}' --cap tools --reason "ticket 7"
   worldctl effect mail.send @mail.json --cap mail --reason "monthly report" --as ada`,
-		Args: args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.Kind = args[0]
 			return c.using(c.options(), func(lw *local.World) error { return c.effect(cmd.Context(), lw, b, args[1:]) })

@@ -38,7 +38,6 @@ func newExportCommand(c *cli) *cobra.Command {
   worldctl export traces.jsonl --format otlp
   worldctl export march.bundle --from march --redact '#1204'
   worldctl export town.html --format html`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" && c.origin.Width > 0 && format == formatBundle {
 				return usagef("worldctl export FILE --format "+format, "stdout is a terminal, and %s is no text", format)

@@ -58,7 +58,6 @@ func newForkCommand(c *cli) *cobra.Command {
   worldctl fork try --at before-import --effects recorded
   worldctl fork dice --at t5 --seed 7 --patch stricter.yaml
   worldctl -w town fork --id town-2 --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'`,
-		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := c.forkDir(args, f.ID)
 			if err != nil {

@@ -32,7 +32,6 @@ of why. Without RECORD it is the last event that was submitted or, where the las
 		Example: `  worldctl graph 20
   worldctl graph --format dot | dot -Tsvg > graph.svg
   worldctl graph '#20' --depth 3 -o json`,
-		Args:        args(0, 1),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != formatMermaid && format != formatDOT {

@@ -40,7 +40,6 @@ Without the keyring of the world that wrote it, it can be read and verified, not
 run. Its rules run with what --max-gas, --max-memory, --max-time and --max-size allow,
 whatever they allow themselves.`,
 		Example: "  worldctl -w copy import journal town.bundle --keyring town/.world/keyring",
-		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var keys []byte
 			if keyring != "" {

@@ -22,8 +22,7 @@ type importChatAnswer struct {
 func newImportChatCommand(c *cli) *cobra.Command {
 	var flags birthFlags
 	cmd := &cobra.Command{
-		Use:   "chat FILE",
-		Short: "Make a world of recorded runs of agents that use tools",
+		Use: "chat FILE",
 		Long: `Make a world of recorded runs of agents that use tools.
 
 FILE is a JSON array, or JSON lines, of runs. A run holds its messages under
@@ -36,7 +35,6 @@ With the same --id, --seed and --keyring the same recording gives the same
 journal.`,
 		Example: `  worldctl import chat runs.json -w airline
   worldctl -w airline run --until-idle`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.world == "" {
 				return usagef("worldctl import chat "+args[0]+" -w DIR", "import chat needs the directory of the new world")

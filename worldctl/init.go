@@ -70,7 +70,6 @@ With the same --id, --seed and --keyring the same inputs give the same journal.`
 		Example: `  worldctl init town --template town
   worldctl init --list
   worldctl init town --template town --store postgres:///worlds --passphrase-file FILE`,
-		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if listed {
 				return c.listTemplates()

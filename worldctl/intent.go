@@ -23,8 +23,7 @@ func newIntentListCommand(c *cli) *cobra.Command {
 	var f view.IntentFilter
 	var limit uint64
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List intents in the order in which they were made",
+		Use: "list",
 		Long: `List intents in the order in which they were made. A parked one waits for intent
 approve or intent deny, or, where its attempt asks a person, for intent answer; one in
 doubt for intent resolve or intent retry unless its verifier is being asked.`,
@@ -32,7 +31,6 @@ doubt for intent resolve or intent retry unless its verifier is being asked.`,
   worldctl intent list --state parked
   worldctl intent list --state denied -o jsonl
   worldctl intent list --state parked --kind 'bank.*' --since t5`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			f.State = receipt.State(state)
 			entries, err := recordsOf(lw).Selected(f)

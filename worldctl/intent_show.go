@@ -21,7 +21,6 @@ func newIntentShowCommand(c *cli) *cobra.Command {
 		Long: `Show an intent: what was asked, what the gate decided, who decided what about it, where
 it stands and every attempt. KEY may be cut short, to no less than 8 digits.`,
 		Example: "  worldctl intent show 9f86d081884c",
-		Args:    args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			e, err := recordsOf(lw).FindIntent(args[0])
 			if err != nil {

@@ -35,7 +35,6 @@ func newKeysListCommand(c *cli) *cobra.Command {
 one for each epoch, derived from its secret. The last one signs. --signers prints these
 alone, a line each: whoever verifies what you show keeps them in a file, for --trust.`,
 		Example: "  worldctl keys list\n  worldctl keys list --signers > town.pub",
-		Args:    args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			if signers {
 				return c.listSigners(lw.Keys())
@@ -105,7 +104,6 @@ Checkpoints are signed with another key from then on, too: tell it to whoever
 verifies what you show.`,
 		Example: `  worldctl keys rotate
   worldctl keys rotate --revoke 1`,
-		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.onKeyring(func(dir string) error {
 				var epochs []uint64
@@ -146,8 +144,7 @@ type sealAnswer struct {
 
 func newKeysSealCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "seal",
-		Short: "Make the keys open with a passphrase only",
+		Use: "seal",
 		Long: `Make the keys open with a passphrase only: it is typed twice on the terminal, or
 comes from --passphrase-file or ` + passphraseEnv + `. Every verb asks for it from
 then on, and without it the world is neither run nor verified. What the file was
@@ -155,7 +152,6 @@ before may be found on the disk until that is overwritten; keys rotate --revoke
 makes what it signs worthless.`,
 		Example: `  worldctl keys seal
   worldctl keys seal --passphrase-file FILE`,
-		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.onKeyring(func(dir string) error {
 				opts := c.in(dir, c.options())
@@ -178,8 +174,7 @@ makes what it signs worthless.`,
 func newKeysResealCommand(c *cli) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use:   "reseal",
-		Short: "Change the passphrase that the keys open with",
+		Use: "reseal",
 		Long: `Change the passphrase that the keys open with: the one of before comes as for every
 verb, and the new one is typed twice on the terminal, or comes from
 --new-passphrase-file. Copies of the keyring from before, in backups of the world or
@@ -187,7 +182,6 @@ of its database, open with the one of before: if somebody has that who should no
 keys rotate --revoke makes what they sign worthless.`,
 		Example: `  worldctl keys reseal
   worldctl keys reseal --passphrase-file OLD --new-passphrase-file NEW`,
-		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.onKeyring(func(dir string) error {
 				if err := local.Reseal(dir, c.in(dir, c.options()), func() ([]byte, error) { return c.askAnother(file) }); err != nil {
@@ -208,7 +202,6 @@ func newKeysUnsealCommand(c *cli) *cobra.Command {
 		Use:     "unseal",
 		Short:   "Make the keys open without a passphrase again",
 		Example: "  worldctl keys unseal --passphrase-file FILE",
-		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.onKeyring(func(dir string) error {
 				if err := local.Unseal(dir, c.in(dir, c.options())); err != nil {

@@ -35,7 +35,6 @@ ssh-keygen -t ed25519 is as good. No world is needed for it, and a world's direc
 no place for FILE: forks and backups copy what is there.`,
 		Example: `  worldctl keys new --approver ~/.ssh/alice
   worldctl keys new --approver ~/.ssh/approver --encrypt --comment alice`,
-		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.newApprover(file, cmp.Or(comment, c.actorOf("")), encrypt)
 		},

@@ -18,13 +18,11 @@ var errConflicts = errors.New("the patches conflict: nothing is merged")
 
 func newManifestPatchCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "patch BASE PATCH",
-		Short: "Print what a patch makes of a manifest, as JSON with its hash",
+		Use: "patch BASE PATCH",
 		Long: `Print what a patch makes of a manifest, as JSON with its hash. BASE is a world.yaml, a
 moment of the world such as head, or the hash of a manifest that the world has. PATCH is
 a file as worldctl diff --patch prints it. Nothing is changed.`,
 		Example:     `  worldctl manifest patch head stricter.json`,
-		Args:        args(2, 2),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.onBase(args[0], args[1:], func(base *view.Edition, patches []manifest.Patch) error {
@@ -48,7 +46,6 @@ conflict nothing is merged, and the exit code is 5. Nothing is changed.
 
 BASE and PATCH are as for worldctl manifest patch. All patches need this base.`,
 		Example:     `  worldctl manifest merge head limits.json tools.json`,
-		Args:        args(2, manifest.MaxMergePatches+1),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.onBase(args[0], args[1:], func(base *view.Edition, patches []manifest.Patch) error {

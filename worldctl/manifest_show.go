@@ -28,7 +28,6 @@ func newManifestShowCommand(c *cli) *cobra.Command {
 		Short: "Show the manifest in force: what the world runs, and what it may do",
 		Example: `  worldctl manifest show
   worldctl manifest show --at t5 -o json`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			e, err := recordsOf(lw).InForce(at)
 			if err != nil {
@@ -47,7 +46,6 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 		Short: "Print the hash of the manifest in force, or of the one that a world.yaml makes",
 		Example: `  worldctl manifest hash
   worldctl manifest hash stricter.yaml`,
-		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return c.hashOf(args[0])

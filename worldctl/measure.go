@@ -52,7 +52,6 @@ The keys of measures are in docs/measures.md.`,
 		Example: `  worldctl measure --expr 'agents: {cells: agent}'
   worldctl measure measures.yaml --every 10 -o csv > past.csv
   worldctl measure measures.yaml --expr 'poor: {cells: agent, where: state.coins < 1}' --at t5,t50,head`,
-		Args: args(0, 1),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			m, err := c.measuring(lw, args, &f)
 			if err != nil {

@@ -47,7 +47,6 @@ Where it is lost, --lost with the word after "copy" in store status has DIR take
 as it is: what was done there since is not known to it, and may be done again.`,
 		Example: `  worldctl -w town keys seal
   worldctl move in town --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.storeURL() == "" {
 				return errWhichStore()
@@ -120,7 +119,6 @@ DIR has no world.yaml, which the world does not need: the manifest and its sourc
 the journal. Bring that and other files from where they are kept. What was permitted and
 has no result may have been done.`,
 		Example: "  worldctl -w town move out town-home --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
-		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.storeURL() == "" {
 				return errWhichStore()
@@ -156,7 +154,6 @@ under way have ended, and opens it from there if it has both stores.
 
 The passphrase opens the keyring, and is the same there.`,
 		Example: "  worldctl -w town move to --store 'postgres://kernel@db1/worlds?sslmode=verify-full' --to-store 'postgres://kernel@db2/worlds?sslmode=verify-full'",
-		Args:    args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			to := cmp.Or(to, os.Getenv(toStoreEnv))
 			if c.storeURL() == "" || to == "" {

@@ -28,7 +28,6 @@ func newNodeGiveCommand(c *cli) *cobra.Command {
 has it gives it up when effects under way have ended, and NODE opens it within seconds. To
 have a node give up all its worlds, end it with SIGTERM.`,
 		Example: "  worldctl -w town node give two --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
-		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.storeURL() == "" {
 				return errWhichStore()

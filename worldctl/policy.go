@@ -35,7 +35,6 @@ The history is what came since the manifest in force was applied; --history make
 all there is.`,
 		Example: `  worldctl policy eval
   worldctl policy eval --file stricter.yaml --history -o jsonl`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
 			if file == "" {
 				file = filepath.Join(lw.Dir(), local.ManifestFile)

@@ -24,7 +24,6 @@ func newProposalListCommand(c *cli) *cobra.Command {
 		Short: "List the proposals that are open, from the oldest",
 		Example: `  worldctl proposal list
   worldctl proposal list --all -o jsonl`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			return list(c, "proposals", "proposals", all(recordsOf(lw).Proposals(closed)), columns[view.ProposalLine]{
 				header: table.Row{"proposal", "stage", "author", "record", "candidate", "approvals", "reason"},

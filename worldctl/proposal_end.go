@@ -15,7 +15,6 @@ import (
 func newRejectCommand(c *cli) *cobra.Command {
 	return c.ending((*world.World).Reject, &cobra.Command{
 		Use:     "reject PROPOSAL -m TEXT",
-		Short:   "Reject a proposed change of the rules, for good",
 		Long:    "Reject a proposed change of the rules, for good: what is to be better about it is\nproposed anew. PROPOSAL is p1 or 1.",
 		Example: `  worldctl reject p1 -m "refunds are not to be automatic"`,
 	})
@@ -23,9 +22,8 @@ func newRejectCommand(c *cli) *cobra.Command {
 
 func newWithdrawCommand(c *cli) *cobra.Command {
 	return c.ending((*world.World).Withdraw, &cobra.Command{
-		Use:   "withdraw PROPOSAL [-m TEXT]",
-		Short: "Take back a proposed change of the rules, for good",
-		Long:  "Take back a proposed change of the rules, for good. PROPOSAL is p1 or 1.",
+		Use:  "withdraw PROPOSAL [-m TEXT]",
+		Long: "Take back a proposed change of the rules, for good. PROPOSAL is p1 or 1.",
 		Example: `  worldctl withdraw p1
   worldctl withdraw p1 -m "p2 says the same on the manifest in force"`,
 	})
@@ -34,7 +32,6 @@ func newWithdrawCommand(c *cli) *cobra.Command {
 // ending makes cmd the verb that ends a proposal as end does.
 func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, actor, reason string) (journal.Seq, error), cmd *cobra.Command) *cobra.Command {
 	var reason, as string
-	cmd.Args = args(1, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		by, err := c.actor(as)
 		if err != nil {

@@ -21,7 +21,6 @@ have done, who has approved that, what is missing, and what apply would come to 
 PROPOSAL is p1 or 1.`,
 		Example: `  worldctl proposal show p1
   worldctl proposal show 1 -o json`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onProposal(args[0], func(lw *local.World, n uint64) error {
 				return answer(c, "proposal", c.showProposal)(recordsOf(lw).Proposal(cmd.Context(), n))

@@ -49,7 +49,6 @@ an open proposal asks for the same.`,
   worldctl propose stricter.yaml --key ~/.ssh/id_ed25519
   worldctl propose --patch stricter.json -m "after the audit"
   worldctl propose before-lunch -m "back to the old policies"`,
-		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if x.name = args[0]; x.patch != "" {

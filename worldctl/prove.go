@@ -56,7 +56,6 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 func newProveReceiptCommand(c *cli) *cobra.Command {
 	return c.newProof(&cobra.Command{
 		Use:     "receipt KEY",
-		Short:   "Prove what the outside answered to an intent",
 		Long:    "Prove what the outside answered to an intent. KEY is what its key begins with, 8\ndigits at least.",
 		Example: "  worldctl prove receipt 4f1c29a0 --to refund.proof",
 	}, func(lw *local.World, key string) (*verify.Proof, error) {
@@ -108,8 +107,7 @@ func newProveCellCommand(c *cli) *cobra.Command {
 
 func newProveCheckpointCommand(c *cli) *cobra.Command {
 	return c.newProof(&cobra.Command{
-		Use:   "checkpoint FILE",
-		Short: "Prove that a checkpoint that was kept is of this history",
+		Use: "checkpoint FILE",
 		Long: `Prove that a checkpoint that was kept is of this history: that nothing before it
 was changed since.`,
 		Example: "  worldctl prove checkpoint monday.checkpoint --to since-monday.proof",

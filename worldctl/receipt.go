@@ -21,15 +21,13 @@ func newReceiptCommand(c *cli) *cobra.Command {
 func newReceiptListCommand(c *cli) *cobra.Command {
 	var limit uint64
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List receipts in the order of their intents",
+		Use: "list",
 		Long: `List receipts in the order of their intents: one for every attempt that the
 outside answered, and those that the kernel made for intents that it denied or
 ended itself. A late one answers an attempt that had been given up, and changed
 nothing.`,
 		Example: `  worldctl receipt list
   worldctl receipt list -o jsonl`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			return list(c, "receipt-list", "receipts", first(d.AnswersByIntent(), limit), columns[view.ReceiptLine]{
@@ -74,7 +72,6 @@ denied or ended the intent itself, has no signature and no such bytes.`,
 		Example: `  worldctl receipt show 9f86d081884c
   worldctl receipt show 9f86d081884c -o json > receipt.json
   worldctl receipt show 9f86d081884c --attempt 1`,
-		Args: args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			e, err := recordsOf(lw).FindIntent(args[0])
 			if err != nil {

@@ -25,7 +25,6 @@ Those in FILE must also be the ones that the journal has.
 Exit code 3 if one is forged, altered, foreign, unknown or a duplicate.`,
 		Example: `  worldctl receipt verify
   worldctl receipt show 9f86d081884c -o json | worldctl receipt verify -`,
-		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return c.verifyReceipts(view.Journal.CheckReceipts)

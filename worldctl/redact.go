@@ -26,7 +26,6 @@ What is not reached: states that cells made of it, mailboxes that still hold it,
 snapshots from before, and copies: exports, backups, forks.`,
 		Example: `  worldctl redact '#1204' --reason "a customer asked for it"
   worldctl redact 9f86d081884c --reason "a key was in there"`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := parsePayload(args[0])
 			if err != nil {

@@ -25,7 +25,6 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 		Example: `  worldctl replay
   worldctl replay --from before-lunch --to t50
   worldctl replay --to 1000 -o json`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
 			first, last, err := c.replaySpan(lw, from, to)
 			if err != nil {

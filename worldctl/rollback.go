@@ -53,7 +53,6 @@ func newRollbackCommand(c *cli) *cobra.Command {
 		Long:  "Return cells, mailboxes and timers to what they were at a snapshot, if its state root\nis that of the journal.\n" + rollbackHelp,
 		Example: `  worldctl rollback before-lunch --reason "the agent went astray" --dry-run
   worldctl rollback before-lunch --reason "the agent went astray" --ack`,
-		Args: args(1, 1),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			s, err := recordsOf(lw).Snapshot(args[0])
 			if errors.Is(err, snapshot.ErrNoSnapshot) {

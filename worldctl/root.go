@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -143,6 +144,7 @@ world locked, 6 effects in doubt need a decision, 130 interrupted.`,
 		}
 	}
 	root.AddCommand(newVersionCommand(c))
+	complete(root)
 	if root.Use != ownName {
 		c.rename(root)
 	}
@@ -230,6 +232,39 @@ func verbsOf(cmd *cobra.Command) string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// complete gives each verb what its texts say, where it says nothing else: how many arguments it takes, and
+// its short text, which is the first sentence of the long one.
+func complete(parent *cobra.Command) {
+	for _, cmd := range parent.Commands() {
+		complete(cmd)
+		if cmd.Args == nil {
+			cmd.Args = argsOf(cmd.Use)
+		}
+		if cmd.Short == "" {
+			sentence, _, _ := strings.Cut(strings.ReplaceAll(cmd.Long, "\n", " "), ". ")
+			sentence, _, _ = strings.Cut(sentence, ": ")
+			cmd.Short = strings.TrimSuffix(sentence, ".")
+		}
+	}
+}
+
+// argsOf bounds the number of a verb's arguments by how its help shows them: NAME, [NAME] and NAME...
+func argsOf(use string) cobra.PositionalArgs {
+	least, most := 0, 0
+	for _, word := range strings.Fields(use)[1:] {
+		if strings.HasPrefix(strings.TrimPrefix(word, "["), "-") {
+			break
+		}
+		if most++; strings.Contains(word, "...") {
+			most = math.MaxInt
+		}
+		if !strings.HasPrefix(word, "[") {
+			least++
+		}
+	}
+	return args(least, most)
 }
 
 // args bounds the number of a verb's arguments.

@@ -31,7 +31,6 @@ come by themselves: worldctl run. Ctrl-C ends it as it ends a run.
 Exit code 6 when effects in doubt need a decision, 1 when cells are parked.`,
 		Example: `  worldctl step
   worldctl step -n 10`,
-		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n == 0 {
 				return usagef("worldctl step -n 1", "0 is no number of ticks to run")
@@ -56,8 +55,7 @@ func newRunCommand(c *cli) *cobra.Command {
 	var span time.Duration
 	var effects string
 	cmd := &cobra.Command{
-		Use:   "run",
-		Short: "Run ticks until the world is idle",
+		Use: "run",
 		Long: `Run ticks until the world is idle: no event, no timer and no effect is left. Ticks
 in which nothing can happen are jumped over. A world whose clock is real runs a tick
 when the wall clock has reached it, first of all those that have fallen due since it was
@@ -77,7 +75,6 @@ when cells are parked: a step of theirs failed, and a person says how they go on
   worldctl run --ticks 100
   worldctl run --for 10s
   worldctl run --effects recorded:../yesterday`,
-		Args: args(0, 0),
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			if err := checkWorkers("run", c.workers); err != nil {
 				return err

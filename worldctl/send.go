@@ -49,7 +49,6 @@ that was refused, and send the rest under another.`,
   worldctl send market.closes --at 2026-12-24T18:00Z
   worldctl send ticket.remind @ticket.json --in 2h
   zcat events.jsonl.gz | worldctl send -`,
-		Args: args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" && len(args) > 1 {
 				return usagef("worldctl send - < FILE", "send - takes no data: names and data are on its lines")

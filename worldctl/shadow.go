@@ -35,8 +35,7 @@ type shadowing struct {
 func newShadowCommand(c *cli) *cobra.Command {
 	var s shadowing
 	cmd := &cobra.Command{
-		Use:   "shadow PROPOSAL|FILE",
-		Short: "Run other rules on what really happened, and show what would have been different",
+		Use: "shadow PROPOSAL|FILE",
 		Long: `Run other rules on what really happened, and show what would have been different:
 decisions, cells, effects asked for, events, steps that fail, and what apply would make
 now of the states of cells, where the code migrates them, and of the intents that are not

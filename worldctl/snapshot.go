@@ -22,6 +22,21 @@ func newSnapshotCommand(c *cli) *cobra.Command {
 		newSnapshotSaveCommand(c), newSnapshotRestoreCommand(c))
 }
 
+// acting makes cmd a verb that does something with the world that is meant, for the journal by somebody who is
+// given by a flag.
+func (c *cli) acting(cmd *cobra.Command, do func(ctx context.Context, lw *local.World, args []string, by string) error) *cobra.Command {
+	var as string
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		by, err := c.actor(as)
+		if err != nil {
+			return err
+		}
+		return c.with(func(lw *local.World) error { return do(cmd.Context(), lw, args, by) })
+	}
+	addActor(cmd, &as)
+	return cmd
+}
+
 // addActor adds the flag that says who does it, for the journal.
 func addActor(cmd *cobra.Command, as *string) {
 	cmd.Flags().StringVar(as, "as", "", "who does it: `NAME`; your login if not given")
@@ -30,13 +45,11 @@ func addActor(cmd *cobra.Command, as *string) {
 func newSnapshotCreateCommand(c *cli) *cobra.Command {
 	var label, as string
 	cmd := &cobra.Command{
-		Use:   "create [NAME]",
-		Short: "Make a snapshot of the world as it is",
+		Use: "create [NAME]",
 		Long: `Make a snapshot of the world as it is. It costs what changed since the last one.
 Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 		Example: `  worldctl snapshot create before-lunch -m "all tickets answered"
   worldctl snapshot create -o json`,
-		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := strings.Join(args, "")
 			switch {
@@ -69,7 +82,6 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 		Short: "List the snapshots that are kept, from the oldest",
 		Example: `  worldctl snapshot list
   worldctl snapshot list -o jsonl`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			var kept []snapshot.Snapshot
 			lw.View(func(w *world.Moment) { kept = w.Snapshots() })
@@ -91,106 +103,68 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 }
 
 func newSnapshotPruneCommand(c *cli) *cobra.Command {
-	var as string
-	cmd := &cobra.Command{
+	return c.acting(&cobra.Command{
 		Use:     "prune NAME",
-		Short:   "Delete a snapshot, with what only it needs",
 		Long:    "Delete a snapshot, with what only it needs: no rollback returns to it any more. The\nlast one stays, and so does one that is pinned.",
 		Example: "  worldctl snapshot prune before-lunch",
-		Args:    args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := c.actor(as)
-			if err != nil {
-				return err
-			}
-			return c.with(func(lw *local.World) error {
-				return answer(c, "snapshot-pruned", func(done view.Cataloged) {
-					fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, done.Name)
-				})(recordsOf(lw).Prune(cmd.Context(), args[0], by))
-			})
-		},
-	}
-	addActor(cmd, &as)
-	return cmd
+	}, func(ctx context.Context, lw *local.World, args []string, by string) error {
+		return answer(c, "snapshot-pruned", func(done view.Cataloged) {
+			fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, done.Name)
+		})(recordsOf(lw).Prune(ctx, args[0], by))
+	})
 }
 
 func newSnapshotPinCommand(c *cli) *cobra.Command {
-	var as string
 	var off bool
-	cmd := &cobra.Command{
+	cmd := c.acting(&cobra.Command{
 		Use:   "pin NAME",
 		Short: "Keep a snapshot whatever the retention says",
 		Example: `  worldctl snapshot pin before-lunch
   worldctl snapshot pin before-lunch --off`,
-		Args: args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := c.actor(as)
-			if err != nil {
-				return err
-			}
-			return c.with(func(lw *local.World) error {
-				return answer(c, "snapshot-pinned", func(done view.Pinned) {
-					fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, done.Name, done.Pinned)
-				})(recordsOf(lw).Pin(cmd.Context(), args[0], !off, by))
-			})
-		},
-	}
+	}, func(ctx context.Context, lw *local.World, args []string, by string) error {
+		return answer(c, "snapshot-pinned", func(done view.Pinned) {
+			fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, done.Name, done.Pinned)
+		})(recordsOf(lw).Pin(ctx, args[0], !off, by))
+	})
 	cmd.Flags().BoolVar(&off, "off", false, "let the retention decide again")
-	addActor(cmd, &as)
 	return cmd
 }
 
 func newSnapshotRetentionCommand(c *cli) *cobra.Command {
-	var as string
 	var most uint64
-	cmd := &cobra.Command{
-		Use:   "retention --max N",
-		Short: "Say how many snapshots are kept, in the place of what the manifest says",
+	cmd := c.acting(&cobra.Command{
+		Use: "retention --max N",
 		Long: `Say how many snapshots are kept, in the place of what the manifest says: while there
 are more, the oldest goes that is neither pinned nor the last.`,
 		Example: "  worldctl snapshot retention --max 50",
-		Args:    args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			by, err := c.actor(as)
-			if err != nil {
-				return err
+	}, func(ctx context.Context, lw *local.World, _ []string, by string) error {
+		done := struct {
+			Max    uint64      `json:"max"`
+			Record journal.Seq `json:"record"`
+			Pruned []string    `json:"pruned"`
+		}{Max: most}
+		err := lw.Update(func(w *world.World) (err error) {
+			done.Record, done.Pruned, err = w.Retain(ctx, journal.SnapshotRetention{Max: most, Actor: by})
+			return err
+		})
+		return answer(c, "snapshot-retention", func(any) {
+			fmt.Fprintf(c.stdout, "#%d at most %d snapshots are kept\n", done.Record, most)
+			if len(done.Pruned) > 0 {
+				fmt.Fprintf(c.stdout, "gone: %s\n", strings.Join(done.Pruned, ", "))
 			}
-			return c.with(func(lw *local.World) error {
-				done := struct {
-					Max    uint64      `json:"max"`
-					Record journal.Seq `json:"record"`
-					Pruned []string    `json:"pruned"`
-				}{Max: most}
-				err := lw.Update(func(w *world.World) (err error) {
-					done.Record, done.Pruned, err = w.Retain(cmd.Context(), journal.SnapshotRetention{Max: most, Actor: by})
-					return err
-				})
-				if err != nil {
-					return err
-				}
-				return c.object("snapshot-retention", done, func() {
-					fmt.Fprintf(c.stdout, "#%d at most %d snapshots are kept\n", done.Record, most)
-					if len(done.Pruned) > 0 {
-						fmt.Fprintf(c.stdout, "gone: %s\n", strings.Join(done.Pruned, ", "))
-					}
-				})
-			})
-		},
-	}
+		})(done, err)
+	})
 	cmd.Flags().Uint64Var(&most, "max", 0, "keep at most `N`")
-	addActor(cmd, &as)
 	return cmd
 }
 
 func newSnapshotShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a snapshot",
+		Use: "show NAME",
 		Long: `Show a snapshot: its record, the one before it (at), the tick, both roots and what
 it is for. NAME is its name, or 6 digits of its hash or more. What a cell was in it is
 proved by worldctl prove cell.`,
 		Example: `  worldctl snapshot show before-lunch`,
-		Args:    args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			return answer(c, "snapshot", c.showSnapshot)(recordsOf(lw).Snapshot(args[0]))
 		}),

@@ -26,7 +26,6 @@ func newSnapshotSaveCommand(c *cli) *cobra.Command {
 journal up to it, from which verify proves its cells, mailboxes and timers. A file that
 is there already is written over with --force only.`,
 		Example: "  worldctl snapshot save before-lunch /mnt/backup",
-		Args:    args(2, 2),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			return c.saveSnapshot(ctx, lw, to, args[0], args[1])
 		}),
@@ -68,7 +67,6 @@ func newSnapshotRestoreCommand(c *cli) *cobra.Command {
 directory: if the file is whole and its records are those of this world.
 ` + rollbackHelp,
 		Example: `  worldctl snapshot restore /mnt/backup/before-lunch.snapshot --reason "as we agreed" --ack`,
-		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := savedIn(c.path(args[0]))
 			if err != nil {

@@ -23,7 +23,6 @@ func newStatusCommand(c *cli) *cobra.Command {
 		Short: "Show where the world stands, or stood",
 		Example: `  worldctl status -o json
   worldctl status --at t5`,
-		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			return c.status(lw, at)
 		}),

@@ -50,7 +50,6 @@ Exit code 1 if runs have failed, each with its run, seed and tick; 6 if effects 
 		Example: `  worldctl sweep sir.yaml
   worldctl sweep report
   worldctl sweep run 40 --keep ../run40`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := c.sweep(cmd.Context(), args[0], effects, live, o)
 			if like := suggested(cmd, args[0]); len(like) > 0 && errors.Is(err, fs.ErrNotExist) {

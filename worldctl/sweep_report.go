@@ -29,7 +29,6 @@ The same is in a page with plots, one file that needs no network: lines over tic
 distributions, and of two varied params a heat map.`,
 		Example: `  worldctl sweep report
   worldctl sweep report --out results -o json`,
-		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error { return c.sweepReport(out, html) },
 	}
 	cmd.Flags().StringVar(&out, "out", defaultResults, "the `DIR` of results")

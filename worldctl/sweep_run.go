@@ -25,7 +25,6 @@ performed. From then on it is a world like others: stepped on, it performs its l
 under the budgets of its own manifest.`,
 		Example: `  worldctl sweep run 40 --keep ../run40
   worldctl -w ../run40 verify`,
-		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.ParseUint(args[0], 10, 64)
 			switch {

@@ -62,7 +62,6 @@ and it ends at once.`,
   worldctl tail -f --last 10
   worldctl tail --cell agent/ada --kind cell.failed
   worldctl tail --from t100 --to t200 -o jsonl`,
-		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if follow && c.output == formJSON {
 				return usagef("worldctl tail -f -o jsonl", "-o json is one object, and what is followed has no end")

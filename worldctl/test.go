@@ -60,7 +60,6 @@ JUnit XML.`,
 		Example: `  worldctl test
   worldctl test tests/refunds.yaml --run 'big refund'
   worldctl test -o junit > report.xml`,
-		Args: args(0, maxArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			only, err := regexp.Compile(run)
 			if err != nil {

@@ -28,7 +28,6 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
   worldctl timeline agent/ada --from t100 --to t200
   worldctl timeline operator/ada
   worldctl timeline agent/ada -o jsonl`,
-		Args: args(1, 1),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			var err error

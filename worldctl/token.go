@@ -58,7 +58,6 @@ Without --file the line for a token file goes to stderr.`,
   worldctl token new prometheus --scope read --file tokens
   worldctl token new worker-1 --scope work --world-id 5f2c7d10a9b34e68 --file tokens
   worldctl token new calendar --scope submit --ahead 720h --file tokens`,
-		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			line.Name = args[0]
 			for _, s := range scopes {
@@ -115,7 +114,6 @@ func newTokenListCommand(c *cli) *cobra.Command {
 		Use:     "list --file FILE",
 		Short:   "List the names, scopes and worlds of a token file",
 		Example: "  worldctl token list --file tokens",
-		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			tokens, err := c.tokensIn(file)
 			if err != nil {
@@ -138,10 +136,8 @@ func newTokenRevokeCommand(c *cli) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:     "revoke NAME --file FILE",
-		Short:   "Take a token out of its file",
 		Long:    "Take a token out of its file. A server that is running takes it until SIGHUP.",
 		Example: "  worldctl token revoke ada --file tokens && kill -HUP PID",
-		Args:    args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := args[0]
 			if _, err := c.tokensIn(file); err != nil {

@@ -28,8 +28,7 @@ func newUICommand(c *cli) *cobra.Command {
 	var scopes []string
 	var look looker
 	cmd := &cobra.Command{
-		Use:   "ui [DIR...]",
-		Short: "Look at worlds in a browser",
+		Use: "ui [DIR...]",
 		Long: `Look at worlds in a browser: serve them on this machine, as worldctl serve does, and open
 the page, until Ctrl-C. Everything that the page shows and does goes through the API, and
 says which command does the same.

@@ -42,7 +42,6 @@ suffice, which is no verdict.`,
   worldctl verify town.bundle
   worldctl verify town.bundle --trust town.pub --checkpoint monday.checkpoint
   worldctl verify refund.proof`,
-		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			how, err := c.believed(trust, kept)
 			if err != nil {

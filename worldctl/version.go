@@ -45,10 +45,8 @@ func version() versions {
 func newVersionCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of this program and of its engines",
 		Long:    "Print the versions of this program and of its engines. A world\nreplays under the engines that its manifest names.",
 		Example: "  worldctl version -o json",
-		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
 			return c.object("version", v, func() {

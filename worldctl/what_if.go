@@ -71,7 +71,6 @@ func newWhatIfCommand(c *cli) *cobra.Command {
   worldctl what-if --at before-lunch --patch stricter.yaml
   echo '{"event": "ticket.opened", "data": {"customer": "ada", "amount": 9}}' |
       worldctl what-if --at -20 --send - --only --keep ../fork`,
-		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := c.timed(cmd.Context())
 			defer cancel()

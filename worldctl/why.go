@@ -27,7 +27,6 @@ what their reducers print is shown. Where a payload that this needs was redacted
 		Example: `  worldctl why 20
   worldctl why head -v
   worldctl why '#20' -o json`,
-		Args:        args(1, 1),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}

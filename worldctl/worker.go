@@ -58,7 +58,6 @@ func newWorkerCommand(c *cli) *cobra.Command {
   worldctl worker --server http://127.0.0.1:8080 --token-file hand-1.token --dir hand-1
   worldctl worker --server https://worlds.example --token-file hand-2.token --dir hand-2 --trust hand-2.trust
   WORLDCTL_TOKEN=wk_... worldctl worker --server https://worlds.example --world-id town --workers 4`,
-		Args: args(0, 0),
 		PreRunE: func(*cobra.Command, []string) error {
 			switch {
 			case cfg.Server == "":
