@@ -78,8 +78,7 @@ func reuses(how journal.Resolution, asked bool) (journal.Resolution, error) {
 
 func resolveIntents(c *call) error {
 	var req ResolveAllRequest
-	m, _ := c.world.Local.InForce()
-	if err := c.decodeWithin(c.bytesWith(m.Limits.Receipt), &req); err != nil {
+	if err := c.decodeReceipt(&req); err != nil {
 		return err
 	}
 	how, payload, err := happened(req.Executed, req.Payload)
