@@ -130,16 +130,6 @@ func ascending[T any](list []T, compare func(a, b T) int) bool {
 	return true
 }
 
-// unseen returns the payloads that the header says were withheld, of none of which a
-// record has been seen yet.
-func (h *Header) unseen() map[journal.Hash]bool {
-	seen := make(map[journal.Hash]bool, len(h.Withheld))
-	for _, name := range h.Withheld {
-		seen[name] = false
-	}
-	return seen
-}
-
 // overLimit returns an ErrLimit where a list is too long.
 func (h *Header) overLimit() error {
 	switch {

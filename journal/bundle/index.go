@@ -2,13 +2,11 @@ package bundle
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 
-	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 )
@@ -59,22 +57,18 @@ func (r *Reader) read(from io.Reader, most int64) error {
 // indexer walks the items behind the header and judges what each is and where it
 // stands.
 type indexer struct {
-	r       *Reader
-	items   *items
-	item    []byte // at hand
-	at      int64  // where it begins
-	records uint64
-	last    journal.Seq // id of the last record
-	signed  journal.Seq // the record of the last checkpoint
-	ends    bool        // the item at hand is a checkpoint of the last record
+	course
 
-	fresh    []pendingPiece               // since the last blob
-	stood    uint64                       // bytes that the blobs in pieces stand for
-	most     int64                        // of them
-	pending  []pendingBlob                // since the last record
-	absent   map[journal.Hash]journal.Seq // blobs that were not there when a record needed them: redacted, withheld or missing
-	withheld map[journal.Hash]bool        // true: a record has it
-	unused   []ed25519.PublicKey          // keys that have signed nothing yet
+	r     *Reader
+	items *items
+	item  []byte // at hand
+	at    int64  // where it begins
+
+	fresh   []pendingPiece               // since the last blob
+	stood   uint64                       // bytes that the blobs in pieces stand for
+	most    int64                        // of them
+	pending []pendingBlob                // since the last record
+	absent  map[journal.Hash]journal.Seq // blobs that were not there when a record needed them: redacted, withheld or missing
 }
 
 // pendingBlob is a blob that some record has to need.
@@ -85,10 +79,7 @@ type pendingBlob struct {
 }
 
 func newIndexer(r *Reader, x *items) *indexer {
-	return &indexer{
-		r: r, items: x, last: r.header.First - 1, absent: make(map[journal.Hash]journal.Seq),
-		withheld: r.header.unseen(), unused: r.header.Keys,
-	}
+	return &indexer{course: newCourse(&r.header), r: r, items: x, absent: make(map[journal.Hash]journal.Seq)}
 }
 
 // next takes the next item. An error ends the reading.
@@ -176,11 +167,7 @@ func (k *indexer) record() {
 	if k.records%placeEvery == 0 {
 		k.r.places = append(k.r.places, place{s.ID, k.at})
 	}
-	k.records++
-	k.last = s.ID
-	if _, withheld := k.withheld[s.Record.Blob]; withheld {
-		k.withheld[s.Record.Blob] = true
-	}
+	k.course.record(s.ID, s.Record.Blob)
 	if s.Err != nil {
 		k.pending = nil // by what cannot be decoded, nothing is known of its needs
 		return
@@ -206,32 +193,14 @@ func (k *indexer) note() error {
 		k.fault("a checkpoint: %w", err)
 		return nil
 	}
-	c, err := checkpoint.Parse(note)
-	if err != nil {
+	switch err := k.checkpoint(note, len(k.pending)+len(k.fresh) > 0); {
+	case errors.Is(err, ErrLimit):
+		return err
+	case err != nil:
 		k.fault("%w", err)
 		return nil
 	}
-	switch id := journal.Seq(c.Size); {
-	case c.World != k.r.header.World:
-		k.fault("a checkpoint of world %s in a bundle of world %s", c.World, k.r.header.World)
-		return nil
-	case id != k.last || k.records == 0:
-		k.fault("a checkpoint at %d stands behind record #%d", c.Size, k.last)
-		return nil
-	case len(k.pending)+len(k.fresh) > 0:
-		k.fault("a checkpoint at %d stands between a blob and its record", c.Size)
-		return nil
-	case id <= k.signed:
-		k.fault("a checkpoint at %d, and there is one already", c.Size)
-		return nil
-	case len(k.r.notes) >= maxCheckpoints:
-		return fmt.Errorf("%w: more than %d checkpoints", ErrLimit, maxCheckpoints)
-	}
-	k.signed, k.ends = k.last, true
 	k.r.notes = append(k.r.notes, span{at: k.at + int64(len(k.item)-len(note)), bytes: len(note)})
-	if s, err := checkpoint.Open(note, k.unused...); err == nil && len(s.By) > 0 {
-		k.unused = without(k.unused, s.By)
-	}
 	return nil
 }
 
@@ -244,17 +213,8 @@ func (k *indexer) close(u *unpacker, err error) {
 	for _, b := range k.pending {
 		k.r.damaged(b.item, b.at, "blob %s is not needed by any record after it", b.name)
 	}
-	h := k.r.header
-	if !k.ends || k.last != h.Last {
-		k.r.damaged(0, 0, "it ends behind record #%d, and not with a checkpoint of record #%d, the last one by its header", k.last, h.Last)
-	}
-	for _, name := range h.Withheld {
-		if !k.withheld[name] {
-			k.r.damaged(1, 0, "header: blob %s is withheld, and no record has it as payload", name)
-		}
-	}
-	for _, key := range k.unused {
-		k.r.damaged(1, 0, "header: key %x has signed no checkpoint", []byte(key))
+	for _, d := range k.course.close() {
+		k.r.damaged(d.Item, 0, "%w", d.Err)
 	}
 	if !errors.Is(err, io.EOF) { // what follows the packed items
 		k.r.damaged(0, 0, "%w", err)

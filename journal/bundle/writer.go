@@ -1,8 +1,6 @@
 package bundle
 
 import (
-	"bytes"
-	"crypto/ed25519"
 	"fmt"
 	"io"
 	"slices"
@@ -18,21 +16,15 @@ import (
 // After an error it writes nothing more, and what was written is no bundle. Equal
 // calls write equal bytes. It is not safe for concurrent use.
 type Writer struct {
-	header Header
+	course course
 	to     *packer
 	n      int64 // bytes before they are packed
 	chain  *canon.Chain
 	tree   *checkpoint.Tree
-	last   journal.Seq // record
-	signed journal.Seq // record of the last checkpoint; 0: none
-	ends   bool        // the last item is a checkpoint
 
-	written  map[journal.Hash]bool
-	pieces   pieceWriter
-	pending  journal.BlobList      // since the last record
-	withheld map[journal.Hash]bool // true: a record has it
-	unused   []ed25519.PublicKey   // keys that have signed nothing yet
-	notes    int
+	written map[journal.Hash]bool
+	pieces  pieceWriter
+	pending journal.BlobList // since the last record
 
 	buf []byte
 	err error
@@ -52,9 +44,8 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	x := &Writer{
-		header: h, to: newPacker(w), chain: canon.ResumeChain(h.Root), tree: tree, last: h.First - 1,
-		pieces:  pieceWriter{number: make(map[chunk.Sum]uint64)},
-		written: make(map[journal.Hash]bool), withheld: h.unseen(), unused: h.Keys,
+		course: newCourse(&h), to: newPacker(w), chain: canon.ResumeChain(h.Root), tree: tree,
+		pieces: pieceWriter{number: make(map[chunk.Sum]uint64)}, written: make(map[journal.Hash]bool),
 	}
 	x.item(h.append(nil))
 	return x, x.err
@@ -64,7 +55,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 // or is withheld. The Writer keeps it until that record.
 func (x *Writer) Blob(content []byte) error {
 	name := canon.Sum(content)
-	if _, withheld := x.withheld[name]; x.err != nil || withheld || x.written[name] {
+	if _, withheld := x.course.withheld[name]; x.err != nil || withheld || x.written[name] {
 		return x.err
 	}
 	if len(x.written) >= maxBlobs {
@@ -72,7 +63,7 @@ func (x *Writer) Blob(content []byte) error {
 	}
 	x.written[name] = true
 	x.pending = append(x.pending, journal.Blob{Hash: name, Bytes: content})
-	x.ends = false
+	x.course.ends = false
 	if len(content) < piecesFrom || len(x.pieces.number)+len(content)/256 > maxPieces {
 		x.item(canon.AppendBytes(x.buf[:0], content))
 	} else {
@@ -89,15 +80,12 @@ func (x *Writer) Record(s journal.Scanned) error {
 		return x.err
 	case s.Err != nil:
 		return x.fail(s.Err)
-	case rec.ID != x.last+1 || rec.ID > x.header.Last:
-		return x.invalid("record #%d is not the next of #%d to #%d", rec.ID, x.last+1, x.header.Last)
+	case rec.ID != x.course.last+1 || rec.ID > x.course.header.Last:
+		return x.invalid("record #%d is not the next of #%d to #%d", rec.ID, x.course.last+1, x.course.header.Last)
 	}
 	root := x.chain.Add(uint64(rec.ID), string(rec.Kind), s.Bytes)
 	if [journal.LinkBytes]byte(root[:]) != s.Link {
 		return x.invalid("record #%d has another chain root than its link says", rec.ID)
-	}
-	if _, withheld := x.withheld[rec.Blob]; withheld {
-		x.withheld[rec.Blob] = true
 	}
 	if len(x.pending) > 0 {
 		names := needs(rec, x.pending, 0)
@@ -109,7 +97,7 @@ func (x *Writer) Record(s journal.Scanned) error {
 		x.pending = nil
 	}
 	x.tree.Add(s.Bytes)
-	x.last, x.ends = rec.ID, false
+	x.course.record(rec.ID, rec.Blob)
 	x.item(canon.AppendBytes(append(append(x.buf[:0], headOfPair), s.Bytes...), s.Link[:]))
 	return x.err
 }
@@ -120,42 +108,29 @@ func (x *Writer) Checkpoint(note []byte) error {
 	if x.err != nil {
 		return x.err
 	}
-	signed, err := checkpoint.Open(note, x.header.Keys...)
+	signed, err := checkpoint.Open(note, x.course.header.Keys...)
+	if err == nil {
+		err = x.course.checkpoint(note, len(x.pending) > 0)
+	}
 	switch {
 	case err != nil:
-		return x.fail(fmt.Errorf("%w: after record #%d: %w", ErrInvalid, x.last, err))
-	case signed.World != x.header.World || signed.Size != uint64(x.last) || x.last < x.header.First || signed.Root != x.tree.Root():
-		return x.invalid("the checkpoint of world %s at %d is not one of the records up to #%d of world %s", signed.World, signed.Size, x.last, x.header.World)
+		return x.invalid("after record #%d: %w", x.course.last, err)
+	case signed.Root != x.tree.Root():
+		return x.invalid("the checkpoint at %d is not one of these records", signed.Size)
 	case len(signed.By) == 0:
 		return x.invalid("none of the header's keys has signed the checkpoint at %d", signed.Size)
-	case len(x.pending) > 0:
-		return x.invalid("a blob was written since record #%d, and its record was not", x.last)
-	case x.signed == x.last:
-		return x.invalid("there is a checkpoint at %d already", signed.Size)
-	case x.notes >= maxCheckpoints:
-		return x.fail(fmt.Errorf("%w: more than %d checkpoints", ErrLimit, maxCheckpoints))
 	}
-	x.unused = without(x.unused, signed.By)
-	x.notes++
-	x.signed, x.ends = x.last, true
 	x.item(canon.AppendText(x.buf[:0], string(note)))
 	return x.err
 }
 
 // Close ends the bundle. It does not close the writer below.
 func (x *Writer) Close() error {
-	switch {
-	case x.err != nil:
+	if x.err != nil {
 		return x.err
-	case !x.ends || x.signed != x.header.Last:
-		return x.invalid("it does not end with a checkpoint of record #%d", x.header.Last)
-	case len(x.unused) > 0:
-		return x.invalid("key %x has signed no checkpoint", []byte(x.unused[0]))
 	}
-	for _, name := range x.header.Withheld {
-		if !x.withheld[name] {
-			return x.invalid("blob %s is withheld, and no record has it as payload", name)
-		}
+	if faults := x.course.close(); len(faults) > 0 {
+		return x.invalid("%w", faults[0].Err)
 	}
 	if err := x.to.Close(); err != nil {
 		return x.fail(fmt.Errorf("bundle: %w", err))
@@ -191,11 +166,4 @@ func (x *Writer) item(b []byte) {
 			x.err = fmt.Errorf("bundle: %w", err)
 		}
 	}
-}
-
-// without returns the keys that are not among others.
-func without(keys, others []ed25519.PublicKey) []ed25519.PublicKey {
-	return slices.DeleteFunc(slices.Clone(keys), func(key ed25519.PublicKey) bool {
-		return slices.ContainsFunc(others, func(o ed25519.PublicKey) bool { return bytes.Equal(o, key) })
-	})
 }
