@@ -69,20 +69,12 @@ type Accounts struct{ Cap, Cell, World *Account }
 
 // Reserve sets aside what Gate.Room says.
 func (a Accounts) Reserve(c receipt.Cost) {
-	a.each(func(a *Account) {
-		for u := range unitCount {
-			*u.Of(&a.Reserved) = satAdd(*u.Of(&a.Reserved), *u.Of(&c))
-		}
-	})
+	a.each(func(a *Account) { a.Reserved = Sum(a.Reserved, c) })
 }
 
 // Release gives back what was reserved.
 func (a Accounts) Release(c receipt.Cost) {
-	a.each(func(a *Account) {
-		for u := range unitCount {
-			*u.Of(&a.Reserved) = satSub(*u.Of(&a.Reserved), *u.Of(&c))
-		}
-	})
+	a.each(func(a *Account) { a.Reserved = Rest(a.Reserved, c) })
 }
 
 func (a Accounts) each(f func(*Account)) {

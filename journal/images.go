@@ -175,22 +175,12 @@ func (x *Images) Part(at Seq, cells []string) (*Image, error) {
 
 // CellVersion is Versions.CellVersion.
 func (x *Images) CellVersion(cell string, at Seq) (*CellVersion, error) {
-	for v, err := range x.CellVersions("", at) {
-		if err != nil || v.Cell == cell {
-			return &v, err
-		}
-	}
-	return nil, nil
+	return firstOf(x.CellVersions("", at), func(v *CellVersion) bool { return v.Cell == cell })
 }
 
 // IntentVersion is Versions.IntentVersion.
 func (x *Images) IntentVersion(key Hash, at Seq) (*IntentVersion, error) {
-	for v, err := range x.IntentVersions(at) {
-		if err != nil || v.Key == key {
-			return &v, err
-		}
-	}
-	return nil, nil
+	return firstOf(x.IntentVersions(at), func(v *IntentVersion) bool { return v.Key == key })
 }
 
 // Core is Versions.Core.
@@ -204,49 +194,44 @@ func (x *Images) Core(at Seq) (*Image, error) {
 
 // CellVersions is Versions.CellVersions.
 func (x *Images) CellVersions(prefix string, at Seq) iter.Seq2[CellVersion, error] {
-	return func(yield func(CellVersion, error) bool) {
-		if img := x.at(at); img != nil {
-			for _, v := range img.Cells {
-				if strings.HasPrefix(v.Cell, prefix) && !yield(v, nil) {
-					return
-				}
-			}
-		}
-	}
+	return versions(x.at(at), func(img *Image) []CellVersion { return img.Cells }, func(v *CellVersion) bool { return strings.HasPrefix(v.Cell, prefix) })
 }
 
 // IntentVersions is Versions.IntentVersions.
 func (x *Images) IntentVersions(at Seq) iter.Seq2[IntentVersion, error] {
-	return func(yield func(IntentVersion, error) bool) {
-		if img := x.at(at); img != nil {
-			for _, v := range img.Intents {
-				if !yield(v, nil) {
-					return
-				}
-			}
-		}
-	}
+	return versions(x.at(at), func(img *Image) []IntentVersion { return img.Intents }, func(*IntentVersion) bool { return true })
 }
 
 // CountVersion is Versions.CountVersion.
 func (x *Images) CountVersion(key CountKey, at Seq) (*CountVersion, error) {
-	for v, err := range x.CountVersions(at) {
-		if err != nil || v.CountKey == key {
-			return &v, err
-		}
-	}
-	return nil, nil
+	return firstOf(x.CountVersions(at), func(v *CountVersion) bool { return v.CountKey == key })
 }
 
 // CountVersions is Versions.CountVersions.
 func (x *Images) CountVersions(at Seq) iter.Seq2[CountVersion, error] {
-	return func(yield func(CountVersion, error) bool) {
-		if img := x.at(at); img != nil {
-			for _, v := range img.Counts {
-				if !yield(v, nil) {
-					return
-				}
+	return versions(x.at(at), func(img *Image) []CountVersion { return img.Counts }, func(*CountVersion) bool { return true })
+}
+
+// versions yields those of a part of an image that fit; of no image none.
+func versions[V any](img *Image, part func(*Image) []V, fits func(*V) bool) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		if img == nil {
+			return
+		}
+		for _, v := range part(img) {
+			if fits(&v) && !yield(v, nil) {
+				return
 			}
 		}
 	}
+}
+
+// firstOf returns the first version that is meant; nil: there is none.
+func firstOf[V any](all iter.Seq2[V, error], meant func(*V) bool) (*V, error) {
+	for v, err := range all {
+		if err != nil || meant(&v) {
+			return &v, err
+		}
+	}
+	return nil, nil
 }

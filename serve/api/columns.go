@@ -106,21 +106,24 @@ type Density struct {
 	Buckets []columns.Bucket `json:"buckets"`
 }
 
-// The buckets of a density: as many as a caller gets who names no number, and at most.
-const (
-	usualBuckets = 1000
-	maxBuckets   = 10_000
-)
-
-func showDensity(c *call) error {
+// buckets returns how many a caller asks for; usual: who names no number.
+func (c *call) buckets(usual, most uint64) (uint64, error) {
 	n, err := c.number("buckets")
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case c.param("buckets") == "":
-		n = usualBuckets
-	case n == 0 || n > maxBuckets:
-		return badRequest("buckets", "it has to be from 1 to "+strconv.Itoa(maxBuckets))
+		return usual, nil
+	case n == 0 || n > most:
+		return 0, badRequest("buckets", "it has to be from 1 to "+strconv.FormatUint(most, 10))
+	}
+	return n, nil
+}
+
+func showDensity(c *call) error {
+	n, err := c.buckets(1000, 10_000)
+	if err != nil {
+		return err
 	}
 	if err := c.world.Index.Extend(c.Context(), c.world.End()); err != nil {
 		return err

@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -73,15 +72,9 @@ type Series struct {
 }
 
 func showSeries(c *call) error {
-	const usual, most = 100, 1000
-	stretches, err := c.number("buckets")
-	switch {
-	case err != nil:
+	stretches, err := c.buckets(100, 1000)
+	if err != nil {
 		return err
-	case c.param("buckets") == "":
-		stretches = usual
-	case stretches == 0 || stretches > most:
-		return badRequest("buckets", "it has to be from 1 to "+strconv.Itoa(most))
 	}
 	limit, err := c.limit()
 	if err != nil {

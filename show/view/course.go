@@ -96,21 +96,21 @@ func (j Journal) Course(d *local.Driven) (Course, error) {
 }
 
 func (c *Course) expired(at manifest.Tick) {
-	i := slices.IndexFunc(c.Expired, func(x Expired) bool { return x.Time == at })
-	if i < 0 {
-		i = len(c.Expired)
-		c.Expired = append(c.Expired, Expired{Time: at})
-	}
-	c.Expired[i].Approvals++
+	entryOf(&c.Expired, Expired{Time: at}, func(x Expired) bool { return x.Time == at }).Approvals++
 }
 
 func (c *Course) denied(by string) {
-	i := slices.IndexFunc(c.DeniedBy, func(d DeniedBy) bool { return d.By == by })
+	entryOf(&c.DeniedBy, DeniedBy{By: by}, func(d DeniedBy) bool { return d.By == by }).Intents++
+}
+
+// entryOf returns the entry of a list that is meant, which is added where there is none.
+func entryOf[T any](list *[]T, added T, meant func(T) bool) *T {
+	i := slices.IndexFunc(*list, meant)
 	if i < 0 {
-		i = len(c.DeniedBy)
-		c.DeniedBy = append(c.DeniedBy, DeniedBy{By: by})
+		i = len(*list)
+		*list = append(*list, added)
 	}
-	c.DeniedBy[i].Intents++
+	return &(*list)[i]
 }
 
 // whatDenied names the rules that denied an intent, or the capability, with the code.

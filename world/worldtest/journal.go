@@ -191,67 +191,61 @@ func (j *Journal) shown() (*journal.Images, error) {
 	return shown, nil
 }
 
-// Core implements journal.Versions.
-func (j *Journal) Core(at journal.Seq) (*journal.Image, error) {
+// asked returns what the images answer that are shown.
+func asked[T any](j *Journal, ask func(*journal.Images) (*T, error)) (*T, error) {
 	shown, err := j.shown()
 	if err != nil {
 		return nil, err
 	}
-	return shown.Core(at)
+	return ask(shown)
+}
+
+// listed is asked for lists.
+func listed[T any](j *Journal, ask func(*journal.Images) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		shown, err := j.shown()
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		ask(shown)(yield)
+	}
+}
+
+// Core implements journal.Versions.
+func (j *Journal) Core(at journal.Seq) (*journal.Image, error) {
+	return asked(j, func(x *journal.Images) (*journal.Image, error) { return x.Core(at) })
 }
 
 // CellVersion implements journal.Versions.
 func (j *Journal) CellVersion(cell string, at journal.Seq) (*journal.CellVersion, error) {
-	shown, err := j.shown()
-	if err != nil {
-		return nil, err
-	}
-	return shown.CellVersion(cell, at)
+	return asked(j, func(x *journal.Images) (*journal.CellVersion, error) { return x.CellVersion(cell, at) })
 }
 
 // IntentVersion implements journal.Versions.
 func (j *Journal) IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error) {
-	shown, err := j.shown()
-	if err != nil {
-		return nil, err
-	}
-	return shown.IntentVersion(key, at)
+	return asked(j, func(x *journal.Images) (*journal.IntentVersion, error) { return x.IntentVersion(key, at) })
 }
 
 // CellVersions implements journal.Versions.
 func (j *Journal) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.CellVersion, error] {
-	shown, err := j.shown()
-	if err != nil {
-		return func(yield func(journal.CellVersion, error) bool) { yield(journal.CellVersion{}, err) }
-	}
-	return shown.CellVersions(prefix, at)
+	return listed(j, func(x *journal.Images) iter.Seq2[journal.CellVersion, error] { return x.CellVersions(prefix, at) })
 }
 
 // IntentVersions implements journal.Versions.
 func (j *Journal) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
-	shown, err := j.shown()
-	if err != nil {
-		return func(yield func(journal.IntentVersion, error) bool) { yield(journal.IntentVersion{}, err) }
-	}
-	return shown.IntentVersions(at)
+	return listed(j, func(x *journal.Images) iter.Seq2[journal.IntentVersion, error] { return x.IntentVersions(at) })
 }
 
 // CountVersion implements journal.Versions.
 func (j *Journal) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
-	shown, err := j.shown()
-	if err != nil {
-		return nil, err
-	}
-	return shown.CountVersion(key, at)
+	return asked(j, func(x *journal.Images) (*journal.CountVersion, error) { return x.CountVersion(key, at) })
 }
 
 // CountVersions implements journal.Versions.
 func (j *Journal) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
-	shown, err := j.shown()
-	if err != nil {
-		return func(yield func(journal.CountVersion, error) bool) { yield(journal.CountVersion{}, err) }
-	}
-	return shown.CountVersions(at)
+	return listed(j, func(x *journal.Images) iter.Seq2[journal.CountVersion, error] { return x.CountVersions(at) })
 }
 
 // Chained is a history that computes the chain as it reads.
