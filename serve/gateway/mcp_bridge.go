@@ -191,8 +191,9 @@ func readLine(r *bufio.Reader, most int) (line []byte, whole bool, err error) {
 		} else {
 			if !large {
 				large, tail = true, line
-				line = bytes.Clone(append(line, part...)[:min(len(line)+len(part), lineEnds)])
+				line = bytes.Clone(line[:min(len(line), lineEnds)])
 			}
+			line = append(line, part[:min(len(part), lineEnds-len(line))]...)
 			tail = append(tail, part...)
 			tail = bytes.Clone(tail[max(0, len(tail)-lineEnds):])
 		}

@@ -1,0 +1,78 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Real servers, of the npm registry. The tests of host/mcp fetch two of them into the user's cache.
+const npmServers = "2026.8.31"
+
+// fetched returns the main script of a server. Where nobody has fetched it the test is skipped.
+func fetched(t *testing.T, name string) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	script := filepath.Join(cache, "worldkernel-test", name+"-"+npmServers, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
+	if _, err := os.Stat(script); err != nil {
+		t.Skipf("the server is not here: %v", err)
+	}
+	return script
+}
+
+// What server-filesystem does it does once, behind a policy that sees its arguments.
+func TestRealServerFilesystemBehindTheGateway(t *testing.T) {
+	script := fetched(t, "server-filesystem")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	s := newStage(t, allowTools, allowTools+`  - {name: no secrets, when: 'intent.kind == "mcp.call" && intent.params.arguments.path.endsWith(".env")', decide: deny}
+`)
+	r := s.start()
+	c := r.connect("files", "node", script, dir)
+	c.hello()
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	require.Contains(t, c.hear(), `"write_file"`)
+	write := func(id int, name, text, use string) string {
+		arguments, err := json.Marshal(map[string]string{"path": filepath.Join(dir, name), "content": text})
+		require.NoError(t, err)
+		return c.call(id, "write_file", string(arguments), use)
+	}
+	require.Contains(t, write(2, "a.txt", "written", use("t1")), "Successfully wrote")
+	require.Contains(t, write(3, ".env", "x", use("t2")), "no secrets")
+	require.NoFileExists(t, filepath.Join(dir, ".env"))
+	require.NoError(t, os.Remove(filepath.Join(dir, "a.txt")))
+	r.stop()
+	r = s.start(again)
+	c = r.connect("files", "node", script, dir)
+	c.hello()
+	require.Contains(t, write(2, "a.txt", "written", use("t1")), "Successfully wrote")
+	require.NoFileExists(t, filepath.Join(dir, "a.txt"), "it was written once")
+}
+
+// What server-everything shows of the protocol comes through: progress, structured content, pictures, prompts, resources.
+func TestRealServerEverythingBehindTheGateway(t *testing.T) {
+	script := fetched(t, "server-everything")
+	s := newStage(t)
+	r := s.start()
+	c := r.connect("every", "node", script, "stdio")
+	c.hello()
+	require.Contains(t, c.call(1, "echo", `{"message":"hello ☃"}`, `{}`), "hello ☃")
+	require.Contains(t, c.call(2, "get-structured-content", `{"location":"New York"}`, `{}`), `"structuredContent"`)
+	require.Contains(t, c.call(3, "get-tiny-image", `{}`, `{}`), `"image/png"`)
+	require.Contains(t, c.call(4, "get-sum", `{"a":"x"}`, `{}`), "validation")
+	for id, method := range []string{"prompts/list", "resources/list", "resources/templates/list", "ping"} {
+		c.say(`{"jsonrpc":"2.0","id":%d,"method":%q}`, 10+id, method)
+		require.Contains(t, c.hear(), `"result"`, method)
+	}
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-c.ended)
+	states, _ := r.answersOf()
+	require.Len(t, states, 4)
+	require.NotContains(t, states, receipt.StateInDoubt)
+}
