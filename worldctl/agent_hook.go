@@ -40,7 +40,6 @@ func newHookCommand(c *cli) *cobra.Command {
 the call is read from stdin, and the answer written to stdout, as Claude Code's hooks have them.
 Exit code 2 denies the tool where the gateway cannot be asked.`,
 		Example: `  worldctl agent run -- claude -p "fix the failing test"`,
-		Args:    args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answer, err := askHook(cmd.Context(), os.Getenv(hookVariable), c.stdin)
 			if err != nil {

@@ -24,7 +24,6 @@ what it used, each tool that was to run with its arguments, which policies decid
 came of it. The number before a line is that of its record: worldctl why NUMBER has its causes.`,
 		Example: `  worldctl agent show
   worldctl agent show triage -o jsonl`,
-		Args:    args(0, 1),
 		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			s, err := findSession(lw, args)

@@ -71,7 +71,7 @@ func errWhichStore() error {
 // storeVerb makes a verb of a group about the store as a whole.
 func (c *cli) storeVerb(group, name, short, long string, do func(ctx context.Context, url string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: short, Long: long, Args: args(0, 0),
+		Use: name, Short: short, Long: long,
 		Example: "  worldctl " + group + " " + name + " --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url := c.storeURL()
