@@ -87,7 +87,7 @@ func (m model) run(to manifest.Tick, each func()) {
 		}
 	}
 	for _, c := range m.Cells() {
-		require.False(m.t, c.Parked, c.Cell)
+		require.False(m.t, c.Halted, c.Cell)
 	}
 }
 

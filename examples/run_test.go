@@ -124,7 +124,7 @@ type person struct {
 func TestTheTownComesToRest(t *testing.T) {
 	s := runTown(t).Status()
 	require.True(t, s.Idle)
-	require.Zero(t, s.Parked, "no reducer failed")
+	require.Zero(t, s.Halted, "no reducer failed")
 	require.Zero(t, s.EventsPending)
 	require.Less(t, s.Time, manifest.Tick(60))
 	require.Equal(t, 1, s.Intents[receipt.StateDenied], "the gift that is too great")
@@ -213,7 +213,7 @@ func TestVilleRemembersEveryMeetingTwice(t *testing.T) {
 	require.EqualValues(t, 25_965, taken)
 	require.NoError(t, w.Run(t.Context()))
 
-	require.Zero(t, w.Status().Parked)
+	require.Zero(t, w.Status().Halted)
 	moved, met := 0, map[[3]string]int{}
 	for _, c := range cells(t, w) {
 		require.Less(t, len(c.State), 4<<10, "the state of %s is bounded", c.Cell)

@@ -80,12 +80,12 @@ func only(t *testing.T, w *local.World, s receipt.State) receipt.Entry {
 }
 
 func TestSupportPaysOnceAndAsksWhereItCannotTell(t *testing.T) {
-	w := runSupport(t, "on_in_doubt: park", "on_in_doubt: park")
+	w := runSupport(t, "on_in_doubt: ask", "on_in_doubt: ask")
 	require.Equal(t, "refunded", state[order](t, w, "desk/A-1").Status)
 	require.Equal(t, "unknown", state[order](t, w, "desk/C-3").Status)
 	require.Equal(t, map[string]int{"A-1": 1, "D-4": 1}, booked(t, w))
 
-	big, cut := only(t, w, receipt.StateParked), only(t, w, receipt.StateInDoubt)
+	big, cut := only(t, w, receipt.StateAwaitingApproval), only(t, w, receipt.StateInDoubt)
 	require.Equal(t, "desk/B-2", big.Intent.Cell)
 	require.Equal(t, "desk/D-4", cut.Intent.Cell)
 	require.NoError(t, w.Update(func(w *world.World) error {
@@ -108,7 +108,7 @@ func TestSupportPaysOnceAndAsksWhereItCannotTell(t *testing.T) {
 }
 
 func TestSupportsBookDecidesWhereItIsAsked(t *testing.T) {
-	w := runSupport(t, "on_in_doubt: park", "on_in_doubt: verify")
+	w := runSupport(t, "on_in_doubt: ask", "on_in_doubt: verify")
 	require.Equal(t, order{Status: "refunded", Customer: "dora"}, state[order](t, w, "desk/D-4"))
 	require.Equal(t, map[string]int{"A-1": 1, "D-4": 1}, booked(t, w))
 }

@@ -82,8 +82,8 @@ type CellDifference struct {
 	What      string   `cbor:"what" json:"what"` // "changed", "new" or "gone"
 	StepsWas  uint64   `cbor:"steps_was" json:"steps_was"`
 	StepsIs   uint64   `cbor:"steps_is" json:"steps_is"`
-	ParkedWas bool     `cbor:"parked_was" json:"parked_was"`
-	ParkedIs  bool     `cbor:"parked_is" json:"parked_is"`
+	HaltedWas bool     `cbor:"halted_was" json:"halted_was"`
+	HaltedIs  bool     `cbor:"halted_is" json:"halted_is"`
 	Unknown   bool     `cbor:"unknown" json:"unknown"` // it waits for an answer that the history does not have
 	State     []Change `cbor:"state" json:"state"`     // where its state differs; at most MaxChanges
 	More      uint64   `cbor:"more" json:"more"`       // places that State leaves out

@@ -106,7 +106,7 @@ func (o *owned) receive(said []byte) error {
 
 func TestAWorldTakesWhatAWorkerCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOwned(t, manifest.InDoubtPark)
+		o := newOwned(t, manifest.InDoubtAsk)
 		said := fromElsewhere(t, o.acquire())
 		require.NoError(t, o.owner.Commit("w-1", said, 0))
 		o.until(receipt.StateCommitted)
@@ -118,7 +118,7 @@ func TestAWorldTakesWhatAWorkerCommits(t *testing.T) {
 
 func TestAWorldTakesWhatItHadGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOwned(t, manifest.InDoubtPark)
+		o := newOwned(t, manifest.InDoubtAsk)
 		said := fromElsewhere(t, o.acquire())
 		o.until(receipt.StateInDoubt)
 		require.NoError(t, o.owner.Commit("w-1", said, 0))
@@ -147,7 +147,7 @@ func TestALateResultIsOnlyJournaledWhereAnotherAttemptIsUnderWay(t *testing.T) {
 
 func TestAWorldThatWasRestartedJudgesWhatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOwned(t, manifest.InDoubtPark)
+		o := newOwned(t, manifest.InDoubtAsk)
 		p := o.acquire()
 		o.restart()
 		require.Equal(t, receipt.StateInDoubt, o.Intents()[0].State)

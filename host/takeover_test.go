@@ -78,7 +78,7 @@ func (x *contest) takeOver(stop func(*contender)) *contender {
 	require.NoError(x.t, err)
 	m := loaded.Manifest.WithDefaults()
 	e := m.Effects["tool.a"]
-	e.Adapter, e.Config, e.Files, e.OnInDoubt = "live", nil, nil, manifest.InDoubtPark
+	e.Adapter, e.Config, e.Files, e.OnInDoubt = "live", nil, nil, manifest.InDoubtAsk
 	m.Effects["tool.a"] = e
 	c := &contender{owned: &owned{t: x.t}, table: ownLog(x.t, x.shared.log())}
 	if stop != nil {

@@ -67,7 +67,7 @@ type Finished struct {
 	Receipt Data `json:"receipt"`
 }
 
-// Resumed is the payload of cell.resumed: a person lets a parked cell go on.
+// Resumed is the payload of cell.resumed: a person lets a halted cell go on.
 type Resumed struct {
 	Version
 	Cell string `json:"cell"`
@@ -92,7 +92,7 @@ type Failed struct {
 	Version
 	Cell   string `json:"cell"`
 	N      uint64 `json:"n"` // the number that the step had or would have had
-	Parked bool   `json:"parked"`
+	Halted bool   `json:"halted"`
 	Error  string `json:"error"`
 }
 

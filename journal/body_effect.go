@@ -59,7 +59,7 @@ type Resolved struct {
 // Resolution is a decision about an intent.
 type Resolution string
 
-// The decisions about a parked intent, about one in doubt, about one that failed (of these
+// The decisions about an intent that awaits a person, about one in doubt, about one that failed (of these
 // NotExecuted and RetryAnyway, which have another intent asked for), and about one that is not
 // begun.
 const (
@@ -70,7 +70,7 @@ const (
 	RetryAnyway Resolution = "retry"        // nobody knows, and another attempt does no harm; or it failed, and is asked for again
 	Edit        Resolution = "edit"         // it ends, and other params are asked for in its place
 	Answer      Resolution = "answer"       // to what it asks: the next attempt may go, and takes the payload along
-	Stop        Resolution = "stop"         // what is open or parked: no attempt begins any more
+	Stop        Resolution = "stop"         // what is open or awaits an approval or an answer: no attempt begins any more
 )
 
 // Confirmed is the payload of intent.confirmed: whether the outside still is
@@ -93,9 +93,9 @@ type KeysRotated struct {
 	Actor   string   `json:"actor"`
 }
 
-// IntentParked is the payload of intent.parked: an effect that a person has to
+// IntentAwaitingApproval is the payload of intent.awaiting_approval: an effect that a person has to
 // approve.
-type IntentParked struct {
+type IntentAwaitingApproval struct {
 	Version
 	Key        receipt.Key    `json:"key"`
 	Step       receipt.StepID `json:"step_id"`

@@ -20,7 +20,7 @@ func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
 				want = b.To
 			case *Emitted:
 				want = b.To
-			case *IntentParked:
+			case *IntentAwaitingApproval:
 				want = []string{b.Cell}
 			case *InDoubt:
 				want = []string{b.Cell}
@@ -153,7 +153,7 @@ func TestNameAndHowAreThoseOfTheBody(t *testing.T) {
 			case *Stepped:
 				how = string(b.Outcome)
 			case *Failed:
-				how = word(b.Parked, "parked")
+				how = word(b.Halted, "halted")
 			case *Emitted:
 				name = b.Name
 			case *Dropped:
@@ -162,7 +162,7 @@ func TestNameAndHowAreThoseOfTheBody(t *testing.T) {
 				name, how = b.Kind, b.Decision
 			case *IntentDenied:
 				name, how = b.Kind, b.Code
-			case *IntentParked:
+			case *IntentAwaitingApproval:
 				name = b.Kind
 			case *InDoubt:
 				how = b.Action

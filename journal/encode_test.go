@@ -16,7 +16,7 @@ var allKinds = []Kind{
 	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
 	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired, KindTagCancelled,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
-	KindParked, KindInDoubt, KindWaiting, KindEnded, KindCancelled,
+	KindAwaitingApproval, KindInDoubt, KindWaiting, KindEnded, KindCancelled,
 	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
 	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated, KindRests,
 }
@@ -55,7 +55,7 @@ func bodies(rt *rapid.T) []Body {
 		&Finished{Version: V(1), Receipt: data()},
 		&Resumed{Version: V(1), Cell: text(), Skip: flag, Actor: text(), Reason: text()},
 		&Stepped{Version: V(1), Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
-		&Failed{Version: V(1), Cell: text(), N: num(), Parked: flag, Error: text()},
+		&Failed{Version: V(1), Cell: text(), N: num(), Halted: flag, Error: text()},
 		&Deleted{Version: V(1), Cell: text(), N: num()},
 		&Emitted{Version: V(1), Name: text(), To: texts(), Data: data()},
 		&Dropped{Version: V(1), Name: text(), Reason: text()},
@@ -78,7 +78,7 @@ func bodies(rt *rapid.T) []Body {
 		&Resolved{Version: V(1), Key: key, How: Approve, Params: hash(), Actor: text(), Reason: text(), Payload: data()},
 		&Confirmed{Version: V(1), Key: key, Mode: text(), Verdict: receipt.Happened, Actor: text(), Reason: text()},
 		&KeysRotated{Version: V(1), KeyID: text(), Revoked: texts(), Actor: text()},
-		&IntentParked{
+		&IntentAwaitingApproval{
 			Version: V(1), Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
 			Occurrence: num(), Rules: texts(), Deadline: num(), Params: data(),
 		},

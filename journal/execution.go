@@ -46,7 +46,7 @@ func NewExecution() *Execution {
 // Executes reports whether records of kind k are part of the execution hash.
 func Executes(k Kind) bool {
 	switch k {
-	case KindCreated, KindForked, KindApplied, KindStepped, KindFailed, KindIntent, KindParked, KindDenied, KindFinished, KindWaiting, KindEnded:
+	case KindCreated, KindForked, KindApplied, KindStepped, KindFailed, KindIntent, KindAwaitingApproval, KindDenied, KindFinished, KindWaiting, KindEnded:
 		return true
 	default:
 		return false
@@ -76,7 +76,7 @@ func (x *Execution) Add(body Body) error {
 		x.stepped(b.Cell, b.N, receipt.OutcomePermanentFailure)
 	case *IntentEmitted:
 		x.steps[b.Key] = b.Step
-	case *IntentParked:
+	case *IntentAwaitingApproval:
 		x.steps[b.Key] = b.Step
 	case *IntentEnded:
 		x.ended(string(b.Step), b.Outcome)

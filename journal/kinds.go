@@ -40,24 +40,24 @@ const (
 
 // The kinds of derived records: replay computes and compares them.
 const (
-	KindStepped      Kind = "cell.stepped"
-	KindFailed       Kind = "cell.failed"
-	KindDeleted      Kind = "cell.deleted"
-	KindMigrated     Kind = "cell.migrated"
-	KindEmitted      Kind = "event.emitted"
-	KindDropped      Kind = "event.dropped"
-	KindIntent       Kind = "intent.emitted"
-	KindDenied       Kind = "intent.denied"
-	KindParked       Kind = "intent.parked"
-	KindInDoubt      Kind = "intent.in_doubt"
-	KindWaiting      Kind = "intent.waiting"
-	KindEnded        Kind = "intent.ended"
-	KindCancelled    Kind = "intent.cancelled"
-	KindStarted      Kind = "invocation.started"
-	KindTimer        Kind = "timer.set"
-	KindFired        Kind = "timer.fired"
-	KindTagCancelled Kind = "cell.cancelled"
-	KindRests        Kind = "capability.rests"
+	KindStepped          Kind = "cell.stepped"
+	KindFailed           Kind = "cell.failed"
+	KindDeleted          Kind = "cell.deleted"
+	KindMigrated         Kind = "cell.migrated"
+	KindEmitted          Kind = "event.emitted"
+	KindDropped          Kind = "event.dropped"
+	KindIntent           Kind = "intent.emitted"
+	KindDenied           Kind = "intent.denied"
+	KindAwaitingApproval Kind = "intent.awaiting_approval"
+	KindInDoubt          Kind = "intent.in_doubt"
+	KindWaiting          Kind = "intent.waiting"
+	KindEnded            Kind = "intent.ended"
+	KindCancelled        Kind = "intent.cancelled"
+	KindStarted          Kind = "invocation.started"
+	KindTimer            Kind = "timer.set"
+	KindFired            Kind = "timer.fired"
+	KindTagCancelled     Kind = "cell.cancelled"
+	KindRests            Kind = "capability.rests"
 )
 
 // row is all that is known of a kind of record. Adding a kind is its constant, its
@@ -99,7 +99,7 @@ var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing chan
 	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
 	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},
 	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1, answers: []Kind{KindStarted}},
-	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, how: 2, answers: []Kind{KindParked, KindInDoubt, KindConfirmed, KindFinished, KindEnded}},
+	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, how: 2, answers: []Kind{KindAwaitingApproval, KindInDoubt, KindConfirmed, KindFinished, KindEnded}},
 	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1, how: 3, answers: []Kind{KindFinished, KindEnded, KindConfirmed}},
 	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }, name: 1, words: "{key_id} signs receipts from now on, says {actor}[; revoked: {revoked}]"},
 	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }, name: 1, words: "snapshot {name} of #{at}, {cells} cells, state root {state_root}[: {label}][, says {actor}][; let go: {pruned}]"},
@@ -116,24 +116,24 @@ var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing chan
 	KindWithdrawn: {input: true, body: func() Body { return new(ManifestWithdrawn) }, words: "p{proposal} is withdrawn[, says {actor}][: {reason}]"},
 	KindApplied:   {input: true, body: func() Body { return new(Applied) }, words: "p{proposal} is applied: manifest {manifest} is in force, in the place of {base}[, says {actor}]"},
 
-	KindStepped:      {body: func() Body { return new(Stepped) }, cell: 1, how: 3},
-	KindFailed:       {body: func() Body { return new(Failed) }, cell: 1, how: 3, yes: "parked"},
-	KindDeleted:      {body: func() Body { return new(Deleted) }, cell: 1, words: "{cell}deleted by step {n}"},
-	KindMigrated:     {body: func() Body { return new(Migrated) }, cell: 1, words: "{cell}its state is taken over by other code"},
-	KindEmitted:      {body: func() Body { return new(Emitted) }, cells: 2, name: 1},
-	KindDropped:      {body: func() Body { return new(Dropped) }, name: 1, words: "dropped {name}: {reason}"},
-	KindIntent:       {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3, name: 4, how: 8, words: "{cell}intent {key} {kind} {decision}[ by {rules}]  {params}"},
-	KindDenied:       {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3, name: 4, how: 8, words: "{cell}intent {key} {kind} denied[ by {rules}]: {code}: {reason}  {params}"},
-	KindParked:       {body: func() Body { return new(IntentParked) }, key: 1, cell: 3, name: 4},
-	KindInDoubt:      {body: func() Body { return new(InDoubt) }, key: 1, cell: 2, attempt: 3, how: 4, words: "{cell}intent {key} in doubt after attempt {attempt}, {action}: {reason}"},
-	KindWaiting:      {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2, attempt: 3, how: 4},
-	KindEnded:        {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, how: 4, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
-	KindCancelled:    {body: func() Body { return new(IntentCancelled) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} cancelled by its cell"},
-	KindStarted:      {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
-	KindTimer:        {body: func() Body { return new(TimerSet) }, cell: 1, name: 2, words: "{cell}timer {name} set for {deadline}[ under {tag}]  {data}"},
-	KindFired:        {body: func() Body { return new(TimerFired) }, cell: 1, name: 2, words: "{cell}timer {name} fired"},
-	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, name: 2, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
-	KindRests:        {body: func() Body { return new(Rests) }, key: 1, cell: 2, attempt: 3, words: "{cell}capability {cap} rests: attempt {attempt} of {key} used more than it can have, its receipt says"},
+	KindStepped:          {body: func() Body { return new(Stepped) }, cell: 1, how: 3},
+	KindFailed:           {body: func() Body { return new(Failed) }, cell: 1, how: 3, yes: "halted"},
+	KindDeleted:          {body: func() Body { return new(Deleted) }, cell: 1, words: "{cell}deleted by step {n}"},
+	KindMigrated:         {body: func() Body { return new(Migrated) }, cell: 1, words: "{cell}its state is taken over by other code"},
+	KindEmitted:          {body: func() Body { return new(Emitted) }, cells: 2, name: 1},
+	KindDropped:          {body: func() Body { return new(Dropped) }, name: 1, words: "dropped {name}: {reason}"},
+	KindIntent:           {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3, name: 4, how: 8, words: "{cell}intent {key} {kind} {decision}[ by {rules}]  {params}"},
+	KindDenied:           {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3, name: 4, how: 8, words: "{cell}intent {key} {kind} denied[ by {rules}]: {code}: {reason}  {params}"},
+	KindAwaitingApproval: {body: func() Body { return new(IntentAwaitingApproval) }, key: 1, cell: 3, name: 4},
+	KindInDoubt:          {body: func() Body { return new(InDoubt) }, key: 1, cell: 2, attempt: 3, how: 4, words: "{cell}intent {key} in doubt after attempt {attempt}, {action}: {reason}"},
+	KindWaiting:          {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2, attempt: 3, how: 4},
+	KindEnded:            {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, how: 4, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
+	KindCancelled:        {body: func() Body { return new(IntentCancelled) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} cancelled by its cell"},
+	KindStarted:          {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
+	KindTimer:            {body: func() Body { return new(TimerSet) }, cell: 1, name: 2, words: "{cell}timer {name} set for {deadline}[ under {tag}]  {data}"},
+	KindFired:            {body: func() Body { return new(TimerFired) }, cell: 1, name: 2, words: "{cell}timer {name} fired"},
+	KindTagCancelled:     {body: func() Body { return new(TagCancelled) }, cell: 1, name: 2, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
+	KindRests:            {body: func() Body { return new(Rests) }, key: 1, cell: 2, attempt: 3, words: "{cell}capability {cap} rests: attempt {attempt} of {key} used more than it can have, its receipt says"},
 }
 
 // rowOf returns what is known of a kind, an empty row of one that is unknown.

@@ -137,8 +137,8 @@ func (e Effect) withDefaults() Effect {
 	if e.OnInDoubt == "" && e.Idempotent && e.ExternalKey == "" {
 		e.OnInDoubt = InDoubtRetry
 	}
-	e.OnInDoubt = cmp.Or(e.OnInDoubt, InDoubtPark)
-	e.OnRepeat = cmp.Or(e.OnRepeat, RepeatPark)
+	e.OnInDoubt = cmp.Or(e.OnInDoubt, InDoubtAsk)
+	e.OnRepeat = cmp.Or(e.OnRepeat, RepeatAsk)
 	if e.Verify != nil && e.Verify.Mode == "" {
 		v := *e.Verify
 		v.Mode = VerifyStrict
@@ -178,7 +178,7 @@ func (m Manifest) WithDefaults() Manifest {
 	m.Limits = m.Limits.WithDefaults()
 	reducers := make(map[string]Reducer, len(m.Reducers))
 	for name, r := range m.Reducers { // order cannot show: a map is built from a map
-		r.OnError = cmp.Or(r.OnError, OnErrorPark)
+		r.OnError = cmp.Or(r.OnError, OnErrorHalt)
 		r.Limits = r.Limits.WithDefaults()
 		reducers[name] = r
 	}

@@ -45,7 +45,7 @@ type Manifest struct {
 
 // What happens to a cell's mailbox when its reducer fails.
 const (
-	OnErrorPark = "park" // the cell stops before the event; a person resumes it
+	OnErrorHalt = "halt" // the cell stops before the event; a person resumes it
 	OnErrorSkip = "skip" // the event is dropped and the mailbox goes on
 )
 
@@ -92,7 +92,7 @@ type Effect struct {
 	Retry        Retry           `cbor:"retry" json:"retry"`
 	OnInDoubt    string          `cbor:"on_in_doubt" json:"on_in_doubt"`
 	SettlesAfter int64           `cbor:"settles_after,omitempty" json:"settles_after,omitempty"` // nanoseconds after which an attempt in doubt cannot arrive outside any more; 0: Timeout
-	OnRepeat     string          `cbor:"on_repeat,omitempty" json:"on_repeat,omitempty"`         // empty, as it was before there was this key: RepeatPark
+	OnRepeat     string          `cbor:"on_repeat,omitempty" json:"on_repeat,omitempty"`         // empty, as it was before there was this key: RepeatAsk
 	Verify       *Verify         `cbor:"verify,omitempty" json:"verify,omitempty"`
 	Compensate   *Compensate     `cbor:"compensate,omitempty" json:"compensate,omitempty"`
 	MaxCost      MaxCost         `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // set aside before it starts
@@ -122,7 +122,7 @@ type Retry struct {
 
 // The answers to an effect in doubt.
 const (
-	InDoubtPark   = "park"   // a person decides
+	InDoubtAsk    = "ask"    // a person decides
 	InDoubtVerify = "verify" // the verifier asks the outside; where it cannot tell, a person decides
 	InDoubtRetry  = "retry"  // attempt it again under the same external key; idempotent effects only
 	InDoubtFail   = "fail"   // it counts as failed
@@ -131,7 +131,7 @@ const (
 // What is done with an intent that equals, by cell, kind and params but not by
 // key, a side effect that a rollback left behind.
 const (
-	RepeatPark  = "park"  // a person decides
+	RepeatAsk   = "ask"   // a person decides
 	RepeatReuse = "reuse" // it gets the result of what was left behind
 	RepeatRun   = "run"   // it is performed once more
 )
@@ -149,7 +149,7 @@ type Verify struct {
 const (
 	VerifyStrict = "strict" // the intent fails for good
 	VerifyWarn   = "warn"   // it is recorded, counted, and the world goes on
-	VerifyHuman  = "human"  // the intent is parked until a person confirms it
+	VerifyHuman  = "human"  // the intent awaits confirmation by a person
 )
 
 // Compensate names the effect that undoes the remains of a failed effect.

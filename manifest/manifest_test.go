@@ -19,10 +19,10 @@ func TestManifestHashIsFixed(t *testing.T) {
 	m.Governance = manifest.Governance{Approvers: []manifest.Approver{}}
 	b, err := m.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "63ef69e137909c7cb51ff66fd8b82dc339e6e508f43902fcd568bcc67f4d58be", canon.Sum(b).String())
+	require.Equal(t, "44b18d2968aedf1da16ed24be5eb77d05a168892d51ebe568ab4bdc28d670f4f", canon.Sum(b).String())
 	b, err = good().Encode()
 	require.NoError(t, err)
-	require.Equal(t, "dfd6f61c3229b951792dd5f7f5810017fed8748c085c14bf3bd3bba465b52ecc", canon.Sum(b).String())
+	require.Equal(t, "2b06c794c09e237238e74cf2f804940e0c806c1fff6d678929f6ccedf47812ac", canon.Sum(b).String())
 }
 
 func TestEncodeDecodeIsTheIdentity(t *testing.T) {

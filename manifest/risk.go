@@ -163,7 +163,7 @@ func (r *risks) reducer(path, name string, was, is *Reducer) {
 	r.note(path+"/name", name, "is registered as %q, not %q", is.Name, was.Name)
 	r.note(path+"/version", name, "other code: version %q, not %q", is.Version, was.Version)
 	r.set(path+"/grants", name, "capability", was.Grants, is.Grants, nil)
-	r.choice(path+"/on_error", name, "on_error", was.OnError, is.OnError, OnErrorPark, OnErrorSkip)
+	r.choice(path+"/on_error", name, "on_error", was.OnError, is.OnError, OnErrorHalt, OnErrorSkip)
 	r.budget(path+"/budget", name, was.Budget, is.Budget)
 	r.limits(path+"/limits", name, was.Limits.all(), is.Limits.all())
 }

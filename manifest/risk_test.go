@@ -56,7 +56,7 @@ func TestChangesAreWeighed(t *testing.T) {
 		"idempotent":             {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Idempotent = false }) }, "loses /effects/tool.pay/idempotent", "gains /effects/tool.pay/idempotent"},
 		"one key":                {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.ExternalKey = "" }) }, "loses /effects/tool.pay/external_key", "gains /effects/tool.pay/external_key"},
 		"attempts":               {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Retry.Attempts = 6 }) }, "gains /effects/tool.pay/retry/attempts", "loses /effects/tool.pay/retry/attempts"},
-		"in doubt, a person":     {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnInDoubt = "park" }) }, "loses /effects/tool.pay/on_in_doubt", "gains /effects/tool.pay/on_in_doubt"},
+		"in doubt, a person":     {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnInDoubt = "ask" }) }, "loses /effects/tool.pay/on_in_doubt", "gains /effects/tool.pay/on_in_doubt"},
 		"in doubt, failed":       {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnInDoubt = "fail" }) }, "neutral /effects/tool.pay/on_in_doubt", "neutral /effects/tool.pay/on_in_doubt"},
 		"settles sooner":         {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.SettlesAfter = 1 }) }, "gains /effects/tool.pay/settles_after", "loses /effects/tool.pay/settles_after"},
 		"repeated":               {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnRepeat = "run" }) }, "gains /effects/tool.pay/on_repeat", "loses /effects/tool.pay/on_repeat"},

@@ -147,7 +147,7 @@ func (v *validator) reducer(path, name string, r Reducer) {
 			v.fault(path+"/grants/"+strconv.Itoa(i), "there is no capability %q%s", grant, among(grant, v.m.Caps))
 		}
 	}
-	v.oneOf(path+"/on_error", r.OnError, OnErrorPark, OnErrorSkip)
+	v.oneOf(path+"/on_error", r.OnError, OnErrorHalt, OnErrorSkip)
 	v.budget(path+"/budget/", r.Budget)
 	v.limits(path+"/limits/", r.Limits.all())
 }

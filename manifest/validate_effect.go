@@ -35,7 +35,7 @@ func (v *validator) effect(path, name string, e Effect) {
 		}
 	}
 	if e.OnRepeat != "" {
-		v.oneOf(path+"/on_repeat", e.OnRepeat, RepeatPark, RepeatReuse, RepeatRun)
+		v.oneOf(path+"/on_repeat", e.OnRepeat, RepeatAsk, RepeatReuse, RepeatRun)
 	}
 	if e.Verify != nil {
 		v.verify(path+"/verify", e.Verify)
@@ -94,7 +94,7 @@ func (v *validator) duration(path string, have int64, most time.Duration) {
 
 // inDoubt refuses what would do an effect twice.
 func (v *validator) inDoubt(path string, e Effect) {
-	v.oneOf(path, e.OnInDoubt, InDoubtPark, InDoubtVerify, InDoubtRetry, InDoubtFail)
+	v.oneOf(path, e.OnInDoubt, InDoubtAsk, InDoubtVerify, InDoubtRetry, InDoubtFail)
 	switch {
 	case e.OnInDoubt == InDoubtRetry && !e.Idempotent:
 		v.fault(path, "only an idempotent effect can be attempted again while it is in doubt")

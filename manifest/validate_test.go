@@ -205,10 +205,10 @@ func TestValidateNamesTheFault(t *testing.T) {
 		"endless attempts":      {pay(func(e *manifest.Effect) { e.Retry.Attempts = 1001 }), "/effects/tool.pay/retry/attempts"},
 		"negative backoff":      {pay(func(e *manifest.Effect) { e.Retry.Backoff = -1 }), "/effects/tool.pay/retry/backoff"},
 		"endless backoff":       {pay(func(e *manifest.Effect) { e.Retry.Backoff = 1 << 62 }), "/effects/tool.pay/retry/backoff"},
-		"unknown on_in_doubt":   {pay(func(e *manifest.Effect) { e.OnInDoubt = "ask" }), "/effects/tool.pay/on_in_doubt"},
-		"settles for nobody":    {pay(func(e *manifest.Effect) { e.OnInDoubt, e.SettlesAfter = manifest.InDoubtPark, 1 }), "/effects/tool.pay/settles_after"},
+		"unknown on_in_doubt":   {pay(func(e *manifest.Effect) { e.OnInDoubt = "guess" }), "/effects/tool.pay/on_in_doubt"},
+		"settles for nobody":    {pay(func(e *manifest.Effect) { e.OnInDoubt, e.SettlesAfter = manifest.InDoubtAsk, 1 }), "/effects/tool.pay/settles_after"},
 		"settles before":        {pay(func(e *manifest.Effect) { e.SettlesAfter = -1 }), "/effects/tool.pay/settles_after"},
-		"unknown on_repeat":     {pay(func(e *manifest.Effect) { e.OnRepeat = "ask" }), "/effects/tool.pay/on_repeat"},
+		"unknown on_repeat":     {pay(func(e *manifest.Effect) { e.OnRepeat = "guess" }), "/effects/tool.pay/on_repeat"},
 		"verify without Verify": {pay(func(e *manifest.Effect) { e.Verify = nil }), "/effects/tool.pay/on_in_doubt"},
 		"retry of what is not idempotent": {pay(func(e *manifest.Effect) {
 			e.OnInDoubt, e.Idempotent, e.ExternalKey = manifest.InDoubtRetry, false, ""
@@ -343,9 +343,9 @@ func TestOnlyWhatIsIdempotentUnderOneKeyIsRetriedInDoubt(t *testing.T) {
 		effect manifest.Effect
 		want   string
 	}{
-		{manifest.Effect{}, manifest.InDoubtPark},
+		{manifest.Effect{}, manifest.InDoubtAsk},
 		{manifest.Effect{Idempotent: true}, manifest.InDoubtRetry},
-		{manifest.Effect{Idempotent: true, ExternalKey: manifest.ExternalPerAttempt}, manifest.InDoubtPark},
+		{manifest.Effect{Idempotent: true, ExternalKey: manifest.ExternalPerAttempt}, manifest.InDoubtAsk},
 		{manifest.Effect{Idempotent: true, OnInDoubt: manifest.InDoubtFail}, manifest.InDoubtFail},
 	} {
 		m := manifest.Manifest{Effects: map[string]manifest.Effect{"x": c.effect}}.WithDefaults()
@@ -360,7 +360,7 @@ func TestManifestsFromBeforeAKeyAreInForce(t *testing.T) {
 	m.Effects["tool.pay"], m.Defaults.Retention = pay, manifest.Retention{}
 	require.Empty(t, m.Validate())
 	filled := m.WithDefaults()
-	require.Equal(t, manifest.RepeatPark, filled.Effects["tool.pay"].OnRepeat)
+	require.Equal(t, manifest.RepeatAsk, filled.Effects["tool.pay"].OnRepeat)
 	require.Equal(t, uint64(manifest.DefaultMaxSnapshots), filled.Defaults.Retention.MaxSnapshots)
 }
 

@@ -75,7 +75,7 @@ func (e *Entry) rest() { e.Nonce, e.Slot = Nonce{}, 0 }
 func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
 	l.unqueue(e)
 	l.giveUp(e)
-	l.unpark(e)
+	l.endWait(e)
 	e.Attested = e.Attested || outcome == OutcomeSideEffectCommitted
 	e.Held = nil
 	l.end(e, outcome.end(), outcome, record)
@@ -85,7 +85,7 @@ func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
 // confirmed it.
 func (l *Ledger) Hold(e *Entry, told Data) {
 	e.Held = told
-	l.move(e, StateParked)
+	l.move(e, StateAwaitingConfirmation)
 }
 
 // Unhold ends the wait of a committed intent for a person.
@@ -184,15 +184,15 @@ func (l *Ledger) Disprove(e *Entry) {
 	l.move(e, StateOpen)
 }
 
-// AskAgain has an intent that is open or parked wait for a person, who is asked by a record:
-// until a tick, or for as long as it has waited for already.
+// AskAgain has an intent that is open or awaits approval await it from a record on: until a
+// tick, or until the deadline that it has already.
 func (l *Ledger) AskAgain(e *Entry, deadline, record uint64) {
 	if e.Deadline != 0 {
 		deadline = e.Deadline
 	}
 	l.unqueue(e)
-	l.unpark(e)
+	l.endWait(e)
 	l.stay(e) // its place among others is another
 	e.Emitted = record
-	l.park(e, deadline)
+	l.await(e, StateAwaitingApproval, deadline)
 }

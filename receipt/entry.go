@@ -27,7 +27,7 @@ type Entry struct {
 	Finished uint64 // record that ended it
 
 	Outcome  Outcome // the last; empty while there is none, and of what was cancelled before anything was attempted
-	Deadline uint64  // parked: the tick at which it is denied; 0: it is committed and waits to be confirmed
+	Deadline uint64  // awaiting approval: the tick at which it is denied; NoDeadline: never, nor while it awaits an answer
 	Reserved Cost    // of the budgets that it draws on
 	Lost     []Lost  // attempts that were given up without a receipt
 	Unused   uint64  // attempts that were given back: nothing was done
@@ -120,18 +120,12 @@ func (e *Entry) NotBegun() bool {
 	switch e.State {
 	case StateOpen:
 		return e.Accepted() == ""
-	case StateParked:
-		return e.Deadline != 0
+	case StateAwaitingApproval, StateAwaitingAnswer:
+		return true
 	default:
 		return false
 	}
 }
-
-// stuck reports whether intents in a state wait for a person, or for whoever knows more.
-func (s State) stuck() bool { return s == StateParked || s == StateInDoubt }
-
-// ended reports whether intents in a state wait for nothing any more, as Entry.Ended has it.
-func (s State) ended() bool { return s == StateCommitted || s == StateFailed || s == StateDenied }
 
 // Ended reports whether the intent waits for nothing any more but, where Held is not
 // nil, the end of its compensation.
@@ -254,7 +248,7 @@ func (l *Ledger) Restore(n int, entries iter.Seq2[Key, []byte]) error {
 	}
 	slices.SortFunc(l.open, byEmission)
 	slices.SortFunc(l.waiting, byEmission)
-	slices.SortFunc(l.parked, byDeadline)
+	slices.SortFunc(l.asked, byDeadline)
 	slices.SortFunc(l.flight, func(a, b *Entry) int { return cmp.Compare(a.Started, b.Started) })
 	return nil
 }
@@ -281,11 +275,9 @@ func (l *Ledger) restore(key Key, data []byte) error {
 		}
 		l.takeSlot(e.Slot)
 		l.flight = append(l.flight, e)
-	case StateParked:
-		if e.Deadline != 0 {
-			l.parked = append(l.parked, e)
-		}
-	case StateInDoubt, StateCommitted, StateFailed, StateDenied:
+	case StateAwaitingApproval, StateAwaitingAnswer:
+		l.asked = append(l.asked, e)
+	case StateAwaitingConfirmation, StateInDoubt, StateCommitted, StateFailed, StateDenied:
 	default:
 		return fmt.Errorf("intent %s is in the unknown state %q", e.Intent.Key, e.State)
 	}

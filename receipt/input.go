@@ -102,23 +102,18 @@ func (in *Input) Read() (*Question, map[string]Data, error) {
 	return q, given, err
 }
 
-// NeedsInput reports whether an intent waits for the answer to a question.
-func (e *Entry) NeedsInput() bool {
-	return e.State == StateParked && len(e.Inputs) > 0 && e.Inputs[len(e.Inputs)-1].Answer == nil
-}
-
 // ask has an intent whose last attempt asks a person wait for the answer, for as
 // long as it takes.
 func (l *Ledger) ask(e *Entry, question Data) {
 	e.Inputs = append(slices.Clone(e.Inputs), Input{Question: question})
 	e.unaccept() // the attempt with the answer begins anew
-	l.park(e, NoDeadline)
+	l.await(e, StateAwaitingAnswer, NoDeadline)
 }
 
 // Answer opens an intent that waits for the answer to a question. Its next attempt
 // takes that along.
 func (l *Ledger) Answer(e *Entry, answer Data) {
-	l.unpark(e)
+	l.endWait(e)
 	e.Inputs = slices.Clone(e.Inputs) // permits have the others
 	e.Inputs[len(e.Inputs)-1].Answer = answer
 	l.move(e, StateOpen)

@@ -10,30 +10,6 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// State is where an intent stands in the ledger.
-type State string
-
-// The states of an intent. New ones are only appended.
-const (
-	StateOpen      State = "open"      // allowed; waits for a slot or for the next attempt
-	StateInFlight  State = "in_flight" // a permit is granted, no receipt yet
-	StateInDoubt   State = "in_doubt"  // a permit was granted, and nobody can tell what came of it
-	StateParked    State = "parked"    // waits for a person
-	StateCommitted State = "committed" // the side effect happened
-	StateFailed    State = "failed"    // it never will happen, or was made up for
-	StateDenied    State = "denied"    // the gate or a person said no
-)
-
-// StateCancelled is how Count and what is shown tell those denied intents apart that were
-// cancelled before anything of them was attempted. To the ledger they are denied: they may be
-// asked for anew.
-const StateCancelled State = "cancelled"
-
-// States returns all states of the ledger, in the order in which an intent can take them.
-func States() []State {
-	return []State{StateOpen, StateInFlight, StateInDoubt, StateParked, StateCommitted, StateFailed, StateDenied}
-}
-
 // Decision is the ledger's answer to whoever wants to execute an intent.
 type Decision string
 
@@ -53,13 +29,13 @@ type Ledger struct {
 	open    []*Entry     // waiting for a slot, in intent order
 	sorts   map[sort]int // how many of open are of each
 	waiting []*Entry     // open, waiting for their backoff, in no order
-	parked  []*Entry     // waiting for approval, by deadline, then in intent order
+	asked   []*Entry     // awaiting approval or an answer, by deadline, then in intent order
 	flight  []*Entry     // in flight, in intent order
 	slots   []bool       // taken, by slot
 	free    int          // no slot below it is free
 	counts  map[State]int
 	cancels int                   // how many of those that are denied were cancelled
-	stuck   map[Key]*Entry        // parked or in doubt
+	stuck   map[Key]*Entry        // awaiting a person, or in doubt
 	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
 	left    map[likeness][]*Entry // abandoned, by emission, but for what Left need not look at
 	repeats map[Key][]*Entry      // by what they repeat
@@ -136,7 +112,7 @@ func (l *Ledger) count(e *Entry, by int) {
 }
 
 // In returns the intents that are in a state, in the order in which they were
-// emitted. The caller must not change them. Those that are parked or in doubt cost
+// emitted. The caller must not change them. Those that await a person or are in doubt cost
 // nothing for the others, those that have not ended nothing for what is not in memory.
 func (l *Ledger) In(s State) []*Entry {
 	if l.counts[s] == 0 {
@@ -182,47 +158,48 @@ func (l *Ledger) Emit(in Intent, record uint64) *Entry {
 	return e
 }
 
-// Park enters an intent that waits for a person, at most until a tick.
-func (l *Ledger) Park(in Intent, deadline, record uint64) *Entry {
+// AwaitApproval enters an intent that awaits approval, at most until a tick.
+func (l *Ledger) AwaitApproval(in Intent, deadline, record uint64) *Entry {
 	e := l.enter(in, record)
-	l.park(e, deadline)
+	l.await(e, StateAwaitingApproval, deadline)
 	return e
 }
 
-// NoDeadline is the deadline of what waits for approval as long as it takes.
+// NoDeadline is the deadline of an intent that awaits a person as long as it takes.
 const NoDeadline = math.MaxUint64
 
-func (l *Ledger) park(e *Entry, deadline uint64) {
+// await has an intent await an approval or an answer until a deadline.
+func (l *Ledger) await(e *Entry, state State, deadline uint64) {
 	e.Deadline = deadline
-	l.move(e, StateParked)
-	at, _ := slices.BinarySearchFunc(l.parked, e, byDeadline)
-	l.parked = slices.Insert(l.parked, at, e)
+	l.move(e, state)
+	at, _ := slices.BinarySearchFunc(l.asked, e, byDeadline)
+	l.asked = slices.Insert(l.asked, at, e)
 }
 
-// Overdue returns the parked intent with the earliest deadline, if that is not
+// Overdue returns the intent awaiting approval with the earliest deadline, if that is not
 // after now, else nil.
 func (l *Ledger) Overdue(now uint64) *Entry {
-	if len(l.parked) == 0 || l.parked[0].Deadline > now {
+	if len(l.asked) == 0 || l.asked[0].Deadline > now {
 		return nil
 	}
-	return l.parked[0]
+	return l.asked[0]
 }
 
-// NextDeadline returns when the next parked intent is overdue; false: none ever is.
+// NextDeadline returns when the next intent awaiting approval is overdue; false: none ever is.
 func (l *Ledger) NextDeadline() (uint64, bool) {
-	if len(l.parked) == 0 || l.parked[0].Deadline == NoDeadline {
+	if len(l.asked) == 0 || l.asked[0].Deadline == NoDeadline {
 		return 0, false
 	}
-	return l.parked[0].Deadline, true
+	return l.asked[0].Deadline, true
 }
 
-// unpark ends the wait for approval.
-func (l *Ledger) unpark(e *Entry) {
+// endWait ends the wait for an approval or an answer.
+func (l *Ledger) endWait(e *Entry) {
 	if e.Deadline == 0 {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(l.parked, e, byDeadline)
-	l.parked = slices.Delete(l.parked, at, at+1)
+	at, _ := slices.BinarySearchFunc(l.asked, e, byDeadline)
+	l.asked = slices.Delete(l.asked, at, at+1)
 	e.Deadline = 0
 }
 
@@ -230,9 +207,9 @@ func byDeadline(a, b *Entry) int {
 	return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), byEmission(a, b))
 }
 
-// Approve opens a parked intent under the capability that allows it now.
+// Approve opens an intent that awaits approval under the capability that allows it now.
 func (l *Ledger) Approve(e *Entry, capability string, record uint64) {
-	l.unpark(e)
+	l.endWait(e)
 	l.stay(e) // its place among others is another
 	e.Intent.Cap, e.Emitted = capability, record
 	l.move(e, StateOpen)
@@ -247,10 +224,10 @@ func (l *Ledger) Deny(in Intent, record uint64) *Entry {
 	return e
 }
 
-// Refuse ends an intent that is parked or open before anything was attempted.
+// Refuse ends an intent that awaits approval or is open before anything was attempted.
 func (l *Ledger) Refuse(e *Entry, record uint64) {
 	l.unqueue(e)
-	l.unpark(e)
+	l.endWait(e)
 	l.end(e, StateDenied, OutcomePermanentFailure, record)
 }
 

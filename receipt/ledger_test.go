@@ -25,7 +25,7 @@ type row struct {
 	slot     uint64 // while in flight
 	place    uint64 // record of the last change of state
 	emitted  uint64
-	deadline uint64           // parked
+	deadline uint64           // awaiting approval
 	waiting  bool             // open: the backoff is not over
 	retry    bool             // it has ended, and may be attempted again
 	lost     []receipt.Permit // given up without a receipt
@@ -59,7 +59,7 @@ func (m *ledgerModel) askable(t *rapid.T) (receipt.Intent, bool) {
 		want = map[receipt.State]receipt.Decision{
 			receipt.StateDenied: receipt.AllowExecute, receipt.StateOpen: receipt.WaitOtherWorker,
 			receipt.StateInFlight: receipt.WaitOtherWorker, receipt.StateCommitted: receipt.ReturnRecordedResult,
-			receipt.StateFailed: receipt.ReturnRecordedResult, receipt.StateInDoubt: receipt.WaitOtherWorker, receipt.StateParked: receipt.WaitOtherWorker,
+			receipt.StateFailed: receipt.ReturnRecordedResult, receipt.StateInDoubt: receipt.WaitOtherWorker, receipt.StateAwaitingApproval: receipt.WaitOtherWorker,
 		}[r.state]
 	}
 	require.Equal(t, want, m.ledger.Decide(in.Key))
@@ -155,7 +155,7 @@ func (m *ledgerModel) verdict(r *row, got *receipt.Receipt) error {
 		return nil
 	case slices.ContainsFunc(r.lost, func(p receipt.Permit) bool { return p.Attempt == got.Attempt && p.Nonce == got.Nonce }):
 		return receipt.ErrLate
-	case r.state == receipt.StateOpen || r.state == receipt.StateParked:
+	case r.state == receipt.StateOpen || r.state == receipt.StateAwaitingApproval:
 		return receipt.ErrWrongAttempt
 	default:
 		return receipt.ErrDuplicate
@@ -180,14 +180,14 @@ func (m *ledgerModel) Late(t *rapid.T) {
 	require.NotErrorIs(t, m.ledger.Check(&got), receipt.ErrLate)
 }
 
-func (m *ledgerModel) Park(t *rapid.T) {
+func (m *ledgerModel) AwaitApproval(t *rapid.T) {
 	in, ok := m.askable(t)
 	if !ok {
 		return
 	}
 	deadline := m.now + rapid.Uint64Range(1, 5).Draw(t, "ttl")
-	m.ledger.Park(in, deadline, m.next())
-	m.enter(in, receipt.StateParked).deadline = deadline
+	m.ledger.AwaitApproval(in, deadline, m.next())
+	m.enter(in, receipt.StateAwaitingApproval).deadline = deadline
 }
 
 // any draws a row that fits, nil where none does.
@@ -207,7 +207,7 @@ func inState(states ...receipt.State) func(r *row) bool {
 }
 
 func (m *ledgerModel) Approve(t *rapid.T) {
-	r := m.any(t, inState(receipt.StateParked))
+	r := m.any(t, inState(receipt.StateAwaitingApproval))
 	if r == nil {
 		return
 	}
@@ -221,13 +221,13 @@ func (m *ledgerModel) Tick(t *rapid.T) {
 	var last uint64
 	for e := m.ledger.Overdue(m.now); e != nil; e = m.ledger.Overdue(m.now) {
 		r := m.rows[e.Intent.Key]
-		require.Equal(t, receipt.StateParked, r.state)
+		require.Equal(t, receipt.StateAwaitingApproval, r.state)
 		require.LessOrEqual(t, last, r.deadline)
 		last = r.deadline
 		m.ledger.Refuse(e, m.next())
 		r.state, r.place, r.deadline = receipt.StateDenied, m.record, 0
 	}
-	for _, r := range m.in(receipt.StateParked) {
+	for _, r := range m.in(receipt.StateAwaitingApproval) {
 		require.Greater(t, r.deadline, m.now)
 	}
 }
@@ -390,7 +390,7 @@ func TestLedgerEqualsADumbModel(t *testing.T) {
 		m.ledger.KeepCold(coldOf(m.stored))
 		t.Repeat(map[string]func(*rapid.T){
 			"": m.Check, "emit": m.Emit, "deny": m.Deny, "start": m.Start, "finish": m.Finish,
-			"late": m.Late, "park": m.Park, "approve": m.Approve, "tick": m.Tick, "doubt": m.Doubt,
+			"late": m.Late, "await approval": m.AwaitApproval, "approve": m.Approve, "tick": m.Tick, "doubt": m.Doubt,
 			"reopen": m.Reopen, "due": m.Due, "end": m.End,
 			"checkpoint": m.Checkpoint, "restart": m.Restart, "evict": m.Evict,
 		})

@@ -39,8 +39,10 @@ func (l *Ledger) replace(old, e *Entry) {
 // Unfinished returns the intents whose end is still to come, in intent order.
 func (l *Ledger) Unfinished() []*Entry {
 	var out []*Entry
-	for _, s := range []State{StateOpen, StateInFlight, StateInDoubt, StateParked} {
-		out = append(out, l.In(s)...)
+	for _, s := range States() {
+		if !s.ended() {
+			out = append(out, l.In(s)...)
+		}
 	}
 	slices.SortFunc(out, byEmission)
 	return out
@@ -160,19 +162,17 @@ func (l *Ledger) Repeated(e *Entry) []*Entry { return l.repeats[e.Intent.Key] }
 
 // letThrough reports whether an intent got what it asked for or was allowed to.
 func (e *Entry) letThrough() bool {
-	return e.State != StateDenied && (e.State != StateParked || e.Deadline == 0 || e.NeedsInput())
+	return e.State != StateDenied && e.State != StateAwaitingApproval
 }
 
 // Happens reports whether an intent's side effect is there, or may be: it was
 // attempted and did not fail.
 func (e *Entry) Happens() bool {
 	switch e.State {
-	case StateCommitted, StateInFlight, StateInDoubt:
+	case StateCommitted, StateInFlight, StateInDoubt, StateAwaitingConfirmation:
 		return !e.Reused
-	case StateOpen:
+	case StateOpen, StateAwaitingApproval, StateAwaitingAnswer:
 		return e.Attempt > e.Unused
-	case StateParked:
-		return e.Deadline == 0 || e.Attempt > e.Unused
 	default:
 		return e.Held != nil // its compensation is under way
 	}
@@ -202,7 +202,7 @@ func (e *Entry) IsUndone() bool {
 // Untouched reports whether nothing of an intent was attempted yet. What was given
 // back counts as never attempted.
 func (e *Entry) Untouched() bool {
-	return e.Attempt == e.Unused && (e.State == StateOpen || e.State == StateParked && e.Deadline != 0)
+	return e.Attempt == e.Unused && (e.State == StateOpen || e.State == StateAwaitingApproval)
 }
 
 // OnlyAttempt reports whether nothing of an intent was attempted before the attempt
@@ -213,7 +213,7 @@ func (e *Entry) OnlyAttempt() bool { return e.State == StateInFlight && e.Attemp
 // again, as if it never had been.
 func (l *Ledger) Cancel(e *Entry, record uint64) {
 	l.unqueue(e)
-	l.unpark(e)
+	l.endWait(e)
 	l.end(e, StateDenied, "", record)
 }
 
@@ -225,7 +225,7 @@ func (l *Ledger) Withdraw(e *Entry, record uint64) {
 		return
 	}
 	l.unqueue(e)
-	l.unpark(e)
+	l.endWait(e)
 	l.end(e, StateFailed, OutcomePermanentFailure, record)
 }
 
@@ -244,10 +244,10 @@ func (l *Ledger) unqueue(e *Entry) {
 	e.Waiting = false
 }
 
-// Stop has an open intent wait for a person, for as long as it takes.
+// Stop has an open intent await approval, for as long as it takes.
 func (l *Ledger) Stop(e *Entry) {
 	l.unqueue(e)
-	l.park(e, NoDeadline)
+	l.await(e, StateAwaitingApproval, NoDeadline)
 }
 
 // MadeUp notes that a compensation has made up for an intent.
@@ -263,7 +263,7 @@ func (l *Ledger) MadeUp(e *Entry) {
 // Reuse ends an intent with the outcome of the repeated intent.
 func (l *Ledger) Reuse(e *Entry, outcome Outcome, record uint64) {
 	l.unqueue(e)
-	l.unpark(e)
+	l.endWait(e)
 	e.Reused = true
 	l.end(e, outcome.end(), outcome, record)
 }

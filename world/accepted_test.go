@@ -118,7 +118,7 @@ func TestQuestionAboutWhatWasAcceptedBeginsAnew(t *testing.T) {
 	p, key := accepted(t)
 	p.out.Reply(p.pollNow(), asksToConfirm(t, ""))
 	p.Drive()
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingAnswer, p.entry(key).State)
 	require.NoError(t, p.answer(key, map[string]any{"yes": true}))
 	p.Drive()
 	require.Empty(t, p.performing().Accepted)

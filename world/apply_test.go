@@ -105,10 +105,10 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			receipt.StateOpen,
 			func(p *play) { p.due(); p.reply(worldtest.OK(nil)) },
 		},
-		"parked": {
+		"awaiting approval": {
 			approvals,
 			func(p *play) { p.ask() },
-			receipt.StateParked,
+			receipt.StateAwaitingApproval,
 			func(p *play) {
 				p.decide(p.Intents()[0].Intent.Key, journal.Disapprove)
 			},
@@ -149,7 +149,7 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			require.NoError(t, c.apply(n))
 			p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a"}}})
 			p.Drive()
-			require.Equal(t, 1, p.Status().Parked, "nobody can ask for it any more")
+			require.Equal(t, 1, p.Status().Halted, "nobody can ask for it any more")
 		})
 	}
 }
@@ -321,7 +321,7 @@ func TestWorldThatIsOnlyReadCanBeHeld(t *testing.T) {
 func unverified(kind string) func(map[string]manifest.Effect) {
 	return func(effects map[string]manifest.Effect) {
 		e := effects[kind]
-		e.Verify, e.OnInDoubt = nil, manifest.InDoubtPark
+		e.Verify, e.OnInDoubt = nil, manifest.InDoubtAsk
 		effects[kind] = e
 	}
 }

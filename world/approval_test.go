@@ -20,19 +20,19 @@ func approvals(m *manifest.Manifest) {
 	m.Defaults.ApprovalTTL = 10
 }
 
-func TestParkedIntentWaitsAndOthersGoOn(t *testing.T) {
+func TestIntentAwaitsApprovalAndOthersGoOn(t *testing.T) {
 	p := live(t, approvals)
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.l", Param: "y"}}})
 	p.Drive()
 	require.Equal(t, "tool.l", p.performing().Kind)
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval])
 	p.reply(worldtest.OK(nil))
 	p.tells("y1 ok")
-	require.True(t, p.Idle(), "parked intents and their deadlines do not count")
-	parked := worldtest.Bodies[*journal.IntentParked](t, p.Journal)
-	require.Len(t, parked, 1)
-	require.Equal(t, []string{"a person"}, parked[0].Rules)
-	require.EqualValues(t, 11, parked[0].Deadline)
+	require.True(t, p.Idle(), "intents that await approval and their deadlines do not count")
+	asked := worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)
+	require.Len(t, asked, 1)
+	require.Equal(t, []string{"a person"}, asked[0].Rules)
+	require.EqualValues(t, 11, asked[0].Deadline)
 }
 
 func TestApprovalLetsExactlyThatOneRun(t *testing.T) {
@@ -47,7 +47,7 @@ func TestApprovalLetsExactlyThatOneRun(t *testing.T) {
 	require.Equal(t, second, p.performing().Key)
 	p.reply(worldtest.OK(nil))
 	p.tells("y1 ok")
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval])
 	require.ErrorIs(t, p.resolve(second, journal.Approve), world.ErrNotWaiting)
 }
 
@@ -68,7 +68,7 @@ func TestApprovalExpiresAtItsTick(t *testing.T) {
 	early, late := p.ask(), p.ask() // in ticks 1 and 2
 	p.Step(8)
 	require.EqualValues(t, 10, p.Status().Time)
-	require.Equal(t, 2, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 2, p.Status().Intents[receipt.StateAwaitingApproval])
 	require.NoError(t, p.resolve(late, journal.Approve))
 	p.out.Play = func(t receipt.Task) { p.out.Reply(t, worldtest.OK(nil)) }
 	p.Step(1)
@@ -118,7 +118,7 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 		p := live(t, approvals, calls(1))
 		p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
 		p.Drive()
-		require.Equal(t, 2, p.Status().Intents[receipt.StateParked], "a parked intent reserves nothing")
+		require.Equal(t, 2, p.Status().Intents[receipt.StateAwaitingApproval], "what awaits approval reserves nothing")
 		for _, e := range p.Intents() {
 			require.NoError(t, p.resolve(e.Intent.Key, journal.Approve))
 		}
@@ -171,7 +171,7 @@ func TestOperatorsEffectIsJudged(t *testing.T) {
 		"denied": {func(m *manifest.Manifest) {
 			m.Policies = append(m.Policies, manifest.Policy{Name: "no", When: "true", Decide: manifest.DecideDeny})
 		}, receipt.StateDenied},
-		"parked":      {approvals, receipt.StateParked},
+		"asked":       {approvals, receipt.StateAwaitingApproval},
 		"over budget": {noCalls, receipt.StateDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestCompensationIsGated(t *testing.T) {
 		require.Equal(t, receipt.OutcomeCompensatable, p.entry(key).Outcome)
 		require.Len(t, p.out.Performed, 1)
 	})
-	t.Run("parked", func(t *testing.T) {
+	t.Run("awaiting approval", func(t *testing.T) {
 		p := live(t, undo, func(m *manifest.Manifest) {
 			m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.u"`, Decide: manifest.DecideRequireApproval})
 		})
@@ -282,7 +282,7 @@ func TestCompensationIsGated(t *testing.T) {
 		p.tells("x0 error")
 		require.Equal(t, receipt.OutcomeCompensated, p.entry(key).Outcome)
 	})
-	t.Run("parked and denied", func(t *testing.T) {
+	t.Run("awaiting approval, and denied", func(t *testing.T) {
 		p := live(t, undo, func(m *manifest.Manifest) {
 			m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.u"`, Decide: manifest.DecideRequireApproval})
 		})
@@ -337,7 +337,7 @@ func TestManyAreDecidedTogetherOrNotAtAll(t *testing.T) {
 				p.Submit("go", order{To: fmt.Sprint("a", i), Do: []act{{Effect: "tool.a", Param: "x"}}})
 			}
 			p.Drive()
-			require.Equal(t, many, p.Status().Intents[receipt.StateParked])
+			require.Equal(t, many, p.Status().Intents[receipt.StateAwaitingApproval])
 			var all []journal.Resolved
 			stood := p.Intents()
 			for _, e := range stood {
@@ -367,7 +367,7 @@ func TestManyAreDecidedTogetherOrNotAtAll(t *testing.T) {
 				require.ErrorIs(t, err, worldtest.ErrInjected)
 			}
 			p.crash()
-			require.Equal(t, left, p.Status().Intents[receipt.StateParked])
+			require.Equal(t, left, p.Status().Intents[receipt.StateAwaitingApproval])
 		}
 	}
 }

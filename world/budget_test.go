@@ -191,12 +191,12 @@ func TestWhatDidNotHappenEndsWithoutACallLeft(t *testing.T) {
 	require.Equal(t, receipt.StatusRejected, ends[0].Status)
 }
 
-func TestIdempotentEffectInDoubtWithoutACallLeftParks(t *testing.T) {
+func TestIdempotentEffectInDoubtWithoutACallLeftAsks(t *testing.T) {
 	p := live(t, calls(1), inDoubt(manifest.InDoubtRetry))
 	key := p.ask()
 	p.lose()
 	require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
-	require.Equal(t, manifest.InDoubtPark, worldtest.Bodies[*journal.InDoubt](t, p.Journal)[0].Action)
+	require.Equal(t, manifest.InDoubtAsk, worldtest.Bodies[*journal.InDoubt](t, p.Journal)[0].Action)
 }
 
 func TestVerdictWithoutACallLeftEndsTheIntent(t *testing.T) {

@@ -60,7 +60,7 @@ func (f *effects) carryOut(e *receipt.Entry, id journal.Seq) {
 		if e.Waiting {
 			f.tasks = append(f.tasks, taskOf(receipt.Hasten, e, e.Attempt))
 		}
-	case e.State == receipt.StateOpen, e.State == receipt.StateParked && e.Deadline != 0:
+	case e.NotBegun():
 		f.endCancelled(e, id)
 	case e.State == receipt.StateInFlight:
 		f.tasks = append(f.tasks, receipt.Task{Work: receipt.GiveBack, Permit: f.permit(e)})

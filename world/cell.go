@@ -24,7 +24,7 @@ type cell struct {
 	asks    *asks       // what it has asked of the outside; nil: nothing
 	changed journal.Seq // it is as it was when this record was written, or younger
 	bytes   uint32      // that cells counts it with
-	parked  bool        // stopped before the first event of its mailbox
+	halted  bool        // stopped before the first event of its mailbox
 	queued  bool        // among the ready
 	born    bool        // false: nothing has reached it yet, or a rollback undid that
 	dirty   bool        // changed since the last checkpoint
@@ -81,7 +81,7 @@ func (c *cell) size() int {
 
 // rests reports whether nothing is under way with a cell that is as the last image has it.
 func (c *cell) rests() bool {
-	return !c.dirty && !c.stale && !c.queued && !c.parked && !c.alarmed && c.mail.len() == 0
+	return !c.dirty && !c.stale && !c.queued && !c.halted && !c.alarmed && c.mail.len() == 0
 }
 
 // mail is one event that waits for a cell.

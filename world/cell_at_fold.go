@@ -142,7 +142,7 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 			return errWhole // the ledger had an answer
 		}
 		return f.ask(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		return f.ask(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
 	case *journal.IntentCancelled:
 		of := f.cell.toAsk()
@@ -173,7 +173,7 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 	return nil
 }
 
-// ask notes what an intent asks for: a new one, or one that was parked or approved
+// ask notes what an intent asks for: a new one, or one that awaited approval, or was approved
 // since. Whether the end of one that a person had asked for is told apart follows from what it
 // is in the place of.
 func (f *cellFold) ask(key receipt.Key, step receipt.StepID, what cellFoldAsked) error {
@@ -253,7 +253,7 @@ func (f *cellFold) fire(rec *journal.Record, b *journal.TimerFired) error {
 // the step's record says.
 func (f *cellFold) next(rec *journal.Record, n uint64) (*mail, error) {
 	c := f.cell
-	if c.parked || c.mail.len() == 0 || c.mail.front().record != rec.CausedBy || c.n+1 != n {
+	if c.halted || c.mail.len() == 0 || c.mail.front().record != rec.CausedBy || c.n+1 != n {
 		return nil, errWhole
 	}
 	return c.mail.front(), nil
@@ -263,7 +263,7 @@ func (f *cellFold) fail(rec *journal.Record, b *journal.Failed) error {
 	if _, err := f.next(rec, b.N); err != nil {
 		return err
 	}
-	if f.cell.parked = b.Parked; !b.Parked {
+	if f.cell.halted = b.Halted; !b.Halted {
 		f.cell.n++
 		f.cell.mail.pop(nil)
 	}
@@ -271,10 +271,10 @@ func (f *cellFold) fail(rec *journal.Record, b *journal.Failed) error {
 }
 
 func (f *cellFold) resume(b *journal.Resumed) error {
-	if !f.cell.parked {
+	if !f.cell.halted {
 		return errWhole
 	}
-	f.cell.parked = false
+	f.cell.halted = false
 	if b.Skip {
 		f.cell.n++
 		f.cell.mail.pop(nil)

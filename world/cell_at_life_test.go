@@ -76,9 +76,9 @@ func TestCellAtIsNotToldOfACompensationThatARollbackAskedFor(t *testing.T) {
 	fork.requireCellsAt()
 }
 
-// What is open when a world forks is parked in the fork, also what a rollback left
+// What is open when a world forks awaits approval in the fork, also what a rollback left
 // before.
-func TestCellAtIsNotToldOfAnEffectThatARollbackLeftAndAForkParked(t *testing.T) {
+func TestCellAtIsNotToldOfAnEffectThatARollbackLeftAndAForkHeld(t *testing.T) {
 	for _, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
 		t.Run(string(how), func(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 2 }))
@@ -90,7 +90,7 @@ func TestCellAtIsNotToldOfAnEffectThatARollbackLeftAndAForkParked(t *testing.T) 
 			p.snapshot("between")
 			out := new(worldtest.Outside)
 			fork := &play{out: out, t: t, World: p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: out, Reducers: botRegistry()})}
-			fork.snapshot("parked")
+			fork.snapshot("asked")
 			require.NoError(t, fork.resolve(key, how))
 			fork.Drive()
 			if how == journal.Approve {
@@ -108,7 +108,7 @@ func TestCellAtIsToldAgainWhatTheLedgerKnows(t *testing.T) {
 	}{
 		"recorded":           {},
 		"reused":             {onRepeat: manifest.RepeatReuse, say: "with another history"},
-		"reused by a person": {onRepeat: manifest.RepeatPark, say: "with another history"},
+		"reused by a person": {onRepeat: manifest.RepeatAsk, say: "with another history"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.OnRepeat = c.onRepeat }))
@@ -119,7 +119,7 @@ func TestCellAtIsToldAgainWhatTheLedgerKnows(t *testing.T) {
 			p.snapshot("between")
 			p.Submit("go", order{To: "a", Say: c.say, Do: []act{{Effect: "tool.a", Param: "x"}}})
 			p.Drive()
-			if all := p.Intents(); all[len(all)-1].State == receipt.StateParked {
+			if all := p.Intents(); all[len(all)-1].State == receipt.StateAwaitingApproval {
 				p.decide(all[len(all)-1].Intent.Key, world.Reuse)
 			}
 			p.tells("x0 ok")
@@ -280,7 +280,7 @@ func (l *life) action() {
 		l.answer()
 	case 9:
 		for _, c := range l.Cells() {
-			if c.Parked {
+			if c.Halted {
 				l.try("resume", worldtest.ErrorOf(l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2)), "ada", "why not")))
 				return
 			}
@@ -388,7 +388,7 @@ func (l *life) decide(ctx context.Context) {
 	for _, e := range l.Intents() {
 		var how []journal.Resolution
 		switch e.State {
-		case receipt.StateParked:
+		case receipt.StateAwaitingApproval, receipt.StateAwaitingAnswer, receipt.StateAwaitingConfirmation:
 			how = []journal.Resolution{journal.Approve, journal.Disapprove}
 		case receipt.StateInDoubt:
 			how = []journal.Resolution{journal.Executed, journal.NotExecuted, journal.RetryAnyway}
@@ -408,7 +408,7 @@ func (l *life) confirm(ctx context.Context) {
 		l.try("confirm", err)
 	}
 	for _, e := range l.Intents() {
-		if e.State == receipt.StateParked && e.Deadline == 0 && l.rng.IntN(2) == 0 {
+		if e.State == receipt.StateAwaitingConfirmation && l.rng.IntN(2) == 0 {
 			l.try("by hand", worldtest.ErrorOf(l.ConfirmByHand(ctx, e.Intent.Key, "ada", "so")))
 			return
 		}

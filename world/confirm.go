@@ -13,7 +13,7 @@ import (
 )
 
 // ErrConfirmationRequired says that the outside is not what a recorded receipt
-// says, and that a person has to decide: the intent is parked.
+// says, and that a person has to decide: the intent awaits confirmation.
 var ErrConfirmationRequired = errors.New("world: a recorded result is not what the outside shows, and a person has to confirm it")
 
 // ErrUnconfirmed says that a verifier could not tell. Nothing has changed.
@@ -27,12 +27,12 @@ type Confirmation struct {
 	Confirmed int `json:"confirmed"` // the outside still is what the receipts say
 	Failed    int `json:"failed"`    // mode strict: it is not, and the intents have failed
 	Warned    int `json:"warned"`    // mode warn: it is not, and that is recorded
-	Parked    int `json:"parked"`    // mode human: it is not, and a person decides
+	Awaiting  int `json:"awaiting"`  // mode human: it is not, and a person decides
 }
 
 // Confirm compares the outside with every recorded result that its cell has not
 // handled yet and whose kind declares a verifier, before it is injected. The
-// error is ErrConfirmationRequired where intents were parked, ErrUnconfirmed
+// error is ErrConfirmationRequired where intents await a person, ErrUnconfirmed
 // where a verifier could not tell.
 func (w *World) Confirm(ctx context.Context) (Confirmation, error) {
 	var done Confirmation
@@ -60,8 +60,8 @@ func (w *World) Confirm(ctx context.Context) (Confirmation, error) {
 		}
 		done.count(&b)
 	}
-	if done.Parked > 0 {
-		faults = append(faults, fmt.Errorf("%w: %d intents", ErrConfirmationRequired, done.Parked))
+	if done.Awaiting > 0 {
+		faults = append(faults, fmt.Errorf("%w: %d intents", ErrConfirmationRequired, done.Awaiting))
 	}
 	return done, w.syncAfter(errors.Join(faults...))
 }
@@ -75,7 +75,7 @@ func (c *Confirmation) count(b *journal.Confirmed) {
 	case b.Mode == manifest.VerifyWarn:
 		c.Warned++
 	default:
-		c.Parked++
+		c.Awaiting++
 	}
 }
 
@@ -200,7 +200,7 @@ func (f *effects) confirm(b journal.Confirmed) error {
 	switch {
 	case e == nil:
 		return refuse(ErrNoIntent, "key", "%s", b.Key)
-	case b.Mode == modePerson && (e.State != receipt.StateParked || e.Deadline != 0):
+	case b.Mode == modePerson && e.State != receipt.StateAwaitingConfirmation:
 		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
 	case b.Mode != modePerson && !f.unconfirmed(e):
 		return refuse(ErrNotWaiting, "key", "%s is %s, and its result is not waiting", b.Key, e.State)

@@ -92,14 +92,14 @@ func TestPersonConfirmsWhatTheVerifierDidNot(t *testing.T) {
 	p := recorded(t, manifest.VerifyHuman, receipt.NotHappened)
 	done, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
-	require.Equal(t, world.Confirmation{Confirmed: 1, Parked: 1}, done)
+	require.Equal(t, world.Confirmation{Confirmed: 1, Awaiting: 1}, done)
 	p.crash()
 	p.Drive()
 	p.tells()
 	require.Equal(t, []string{"1:go ", "1:receipt y0 ok"}, p.seen("b"), "others go on")
 	require.True(t, p.Idle())
 	key := p.Intents()[0].Intent.Key
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingConfirmation, p.entry(key).State)
 	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "")), world.ErrNoReason)
 	require.ErrorIs(t, p.resolve(key, journal.Approve), world.ErrNotWaiting)
 	require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "she called them")))
@@ -123,7 +123,7 @@ func TestPersonRejectsWhatTheVerifierDidNotConfirm(t *testing.T) {
 
 // The bot was ready, and what it was ready for is taken away: it must neither
 // have a turn nor keep the tick open, in this process or in a replay.
-func TestParkedResultTakesItsCellsTurn(t *testing.T) {
+func TestHeldResultTakesItsCellsTurn(t *testing.T) {
 	p := recorded(t, manifest.VerifyHuman, receipt.NotHappened)
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
@@ -173,7 +173,7 @@ func TestConfirmationEndsWithItsContext(t *testing.T) {
 // A result can be taken away in the middle of a round, where a process died: the
 // others keep their turns.
 func TestResultIsTakenAwayInTheMiddleOfARound(t *testing.T) {
-	parked := 0
+	asked := 0
 	for n := range 8 {
 		p := recordedAfter(t, manifest.VerifyHuman, receipt.NotHappened, "c")
 		left := n
@@ -191,12 +191,12 @@ func TestResultIsTakenAwayInTheMiddleOfARound(t *testing.T) {
 		require.ErrorIs(t, err, worldtest.ErrInjected)
 		p.crash()
 		done, err := p.Confirm(t.Context())
-		if done.Parked > 0 {
-			parked++
+		if done.Awaiting > 0 {
+			asked++
 			require.ErrorIs(t, err, world.ErrConfirmationRequired)
 		}
 		p.Drive()
 		require.Contains(t, p.seen("b"), "2:receipt y0 ok")
 	}
-	require.Greater(t, parked, 1)
+	require.Greater(t, asked, 1)
 }

@@ -31,7 +31,7 @@ type Difference struct {
 }
 
 // CellChange is a cell that is in both moments and not the same: steps, state,
-// mailbox or whether it is parked.
+// mailbox or whether it is halted.
 type CellChange struct{ A, B CellView }
 
 // IntentChange is an intent that both moments have, in another state or with
@@ -110,7 +110,7 @@ func (d *Difference) compareCells(a, b []*cell) {
 // looksLike reports whether two cells show the same, whatever led there.
 func (c *cell) looksLike(o *cell) bool {
 	sameMail := func(x, y mail) bool { return x.name == y.name && bytes.Equal(x.data, y.data) }
-	return c.n == o.n && c.parked == o.parked && bytes.Equal(c.state, o.state) &&
+	return c.n == o.n && c.halted == o.halted && bytes.Equal(c.state, o.state) &&
 		slices.EqualFunc(c.mail.all(), o.mail.all(), sameMail)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-func TestEffectInDoubtParksByDefault(t *testing.T) {
+func TestEffectInDoubtAsksByDefault(t *testing.T) {
 	p := live(t)
 	key := p.ask()
 	p.lose()
@@ -198,9 +198,9 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 	p.Drive()
 	p.lose()
 	all := p.Intents()
-	doubt, parked, flying, denied := all[0], all[1], all[2], all[3]
+	doubt, asked, flying, denied := all[0], all[1], all[2], all[3]
 	require.Equal(t, receipt.StateInDoubt, doubt.State)
-	require.Equal(t, receipt.StateParked, parked.State)
+	require.Equal(t, receipt.StateAwaitingApproval, asked.State)
 	require.Equal(t, receipt.StateInFlight, flying.State)
 	require.Equal(t, receipt.StateDenied, denied.State)
 	good := func(e receipt.Entry, how journal.Resolution) journal.Resolved {
@@ -214,17 +214,17 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 	}{
 		"unknown intent":         {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Key.Hash[0]++ }), world.ErrNoIntent},
 		"other params":           {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Params[0]++ }), world.ErrOtherParams},
-		"no params":              {with(good(parked, journal.Approve), func(b *journal.Resolved) { b.Params = journal.Hash{} }), world.ErrOtherParams},
+		"no params":              {with(good(asked, journal.Approve), func(b *journal.Resolved) { b.Params = journal.Hash{} }), world.ErrOtherParams},
 		"no decision":            {good(doubt, "perhaps"), world.ErrNotWaiting},
 		"no reason":              {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Reason = "" }), world.ErrNoReason},
-		"no actor":               {with(good(parked, journal.Approve), func(b *journal.Resolved) { b.Actor = "" }), world.ErrNoReason},
+		"no actor":               {with(good(asked, journal.Approve), func(b *journal.Resolved) { b.Actor = "" }), world.ErrNoReason},
 		"a verifier by its name": {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Actor = "verifier/exec" }), world.ErrNoReason},
 		"approve in doubt":       {good(doubt, journal.Approve), world.ErrNotWaiting},
 		"reuse in doubt":         {good(doubt, world.Reuse), world.ErrNotWaiting},
-		"reuse of no repeat":     {good(parked, world.Reuse), world.ErrNoRepeat},
+		"reuse of no repeat":     {good(asked, world.Reuse), world.ErrNoRepeat},
 		"deny in doubt":          {good(doubt, journal.Disapprove), world.ErrNotWaiting},
-		"executed parked":        {good(parked, journal.Executed), world.ErrNotWaiting},
-		"not executed parked":    {good(parked, journal.NotExecuted), world.ErrNotWaiting},
+		"executed asked":         {good(asked, journal.Executed), world.ErrNotWaiting},
+		"not executed asked":     {good(asked, journal.NotExecuted), world.ErrNotWaiting},
 		"retry in flight":        {good(flying, journal.RetryAnyway), world.ErrNotWaiting},
 		"executed in flight":     {good(flying, journal.Executed), world.ErrNotWaiting},
 		"approve denied":         {good(denied, journal.Approve), world.ErrNotWaiting},
@@ -240,7 +240,7 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		require.Equal(t, before, p.Status(), name)
 		require.Equal(t, head, p.Journal.Head(), name)
 	}
-	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), parked.Intent.Key, "ada", "so")), world.ErrNotWaiting)
+	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), asked.Intent.Key, "ada", "so")), world.ErrNotWaiting)
 	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), receipt.Key{}, "ada", "so")), world.ErrNoIntent)
 	require.Equal(t, before, p.Status())
 	require.NoError(t, worldtest.ErrorOf(p.Resolve(t.Context(), good(doubt, journal.Executed))))
@@ -270,7 +270,7 @@ func TestDoubtSaysWhy(t *testing.T) {
 	require.Len(t, doubts, 1)
 	require.Equal(t, "the line is dead", doubts[0].Reason)
 	require.Equal(t, "bot/a", doubts[0].Cell)
-	require.Equal(t, manifest.InDoubtPark, doubts[0].Action)
+	require.Equal(t, manifest.InDoubtAsk, doubts[0].Action)
 }
 
 func TestManyEffectsInDoubtAreDecidedOneByOne(t *testing.T) {
@@ -406,7 +406,7 @@ func TestWhatWasAttemptedBeforeIsNotUntouched(t *testing.T) {
 	p.out.Unbegun = func(receipt.Task) bool { return true }
 	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged}, p.dispositions(p.back("before")))
 	p.otherwise()
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked], "it may have happened")
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval], "it may have happened")
 }
 
 // TestForkStopsWhatWasAttempted and a rollback there lists it: it may have happened.
@@ -418,7 +418,7 @@ func TestForkStopsWhatWasAttempted(t *testing.T) {
 	out := new(worldtest.Outside)
 	child := &play{World: p.Fork(journal.ForkLive, worldtest.Options{ID: "child", Reducers: botRegistry(), Outside: out, BatchRecords: 1}), out: out, t: t}
 	child.Drive()
-	require.Equal(t, 1, child.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, child.Status().Intents[receipt.StateAwaitingApproval])
 	require.Len(t, child.back("before").Abandoned, 1)
 	child.otherwise()
 	require.Empty(t, out.Performed)

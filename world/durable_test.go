@@ -65,7 +65,7 @@ func TestWorldStopsAtAFailedAppend(t *testing.T) {
 func TestEverythingOfACellIsInItsLeaf(t *testing.T) {
 	seen := make(map[journal.Hash]bool)
 	for _, l := range []world.CellLeaf{
-		{}, {N: 1}, {History: journal.Hash{1}}, {State: journal.Hash{1}}, {Reducer: journal.Hash{1}}, {Parked: true},
+		{}, {N: 1}, {History: journal.Hash{1}}, {State: journal.Hash{1}}, {Reducer: journal.Hash{1}}, {Halted: true},
 	} {
 		require.False(t, seen[l.Hash()], "%+v", l)
 		seen[l.Hash()] = true

@@ -310,7 +310,7 @@ func TestStepThatExceedsALimitAsksForNothing(t *testing.T) {
 	w.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a", Param: "1"}, {Effect: "tool.a", Param: "2"}, {Effect: "tool.a", Param: "3"}}})
 	w.Run()
 	require.Equal(t, 2, w.Status().Intents[receipt.StateCommitted])
-	require.Equal(t, 1, w.Status().Parked)
+	require.Equal(t, 1, w.Status().Halted)
 	w.RequireReplay()
 }
 

@@ -216,7 +216,7 @@ func liveToEach(t *testing.T, seed uint64, o worldtest.Options) (*worldtest.Worl
 				require.NoError(t, err)
 			}
 		case 6:
-			for _, c := range w.ParkedCells() {
+			for _, c := range w.HaltedCells() {
 				_, err := w.Resume(t.Context(), c.Cell, world.SkipEvent, "", "")
 				require.NoError(t, err)
 			}

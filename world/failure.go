@@ -11,7 +11,7 @@ import (
 type Failure struct {
 	Cell   string
 	Tick   manifest.Tick
-	Parked bool // the cell waits for a person; else its event was dropped
+	Halted bool // the cell waits for a person; else its event was dropped
 	Error  string
 }
 

@@ -108,7 +108,7 @@ func (f *effects) disown(b *journal.Forked, cause journal.Seq) {
 		e := f.ledger.InFlight()[0]
 		d := journal.InDoubt{
 			Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
-			Action: manifest.InDoubtPark, Reason: "it is in flight in the parent world",
+			Action: manifest.InDoubtAsk, Reason: "it is in flight in the parent world",
 		}
 		if recorded {
 			d.Action = manifest.InDoubtRetry
@@ -134,8 +134,8 @@ func (f *effects) disown(b *journal.Forked, cause journal.Seq) {
 		return
 	}
 	for _, e := range f.ledger.In(receipt.StateOpen) {
-		b := journal.IntentParked{Rules: []string{ruleOnHold}, Deadline: receipt.NoDeadline, Cap: e.Intent.Cap}
-		_, seen := f.writeParked(&e.Intent, b, cause)
+		b := journal.IntentAwaitingApproval{Rules: []string{ruleOnHold}, Deadline: receipt.NoDeadline, Cap: e.Intent.Cap}
+		_, seen := f.writeAwaitingApproval(&e.Intent, b, cause)
 		f.ledger.Stop(e)
 		e.Seen = seen
 	}

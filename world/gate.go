@@ -77,7 +77,7 @@ func (g *gate) paramsBreak(effect string, params journal.Data) (governance.Decis
 	return governance.Decision{Code: governance.CodeBadParams, Reason: fmt.Sprintf("%s: %s", at, what)}, true
 }
 
-// approvalDeadline returns the tick at which an intent that is parked now is denied; a fork's hold has none.
+// approvalDeadline returns the tick at which an intent that begins to await approval now is denied; a fork's hold has none.
 func (g *gate) approvalDeadline(kind string) uint64 {
 	if g.holds(kind) {
 		return receipt.NoDeadline

@@ -186,12 +186,12 @@ func TestRollbackCancelsWhatWaits(t *testing.T) {
 	require.Empty(t, p.underWay())
 }
 
-func TestForkParksWhatWaitsAndItHoldsNothing(t *testing.T) {
+func TestForkAsksAboutWhatWaitsAndItHoldsNothing(t *testing.T) {
 	p := live(t, dear)
 	p.asks("a", "tool.a")
 	p.asks("b", "tool.u")
 	f := p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: new(worldtest.Outside), Reducers: botRegistry()})
-	require.Equal(t, receipt.StateParked, f.Intents()[1].State)
+	require.Equal(t, receipt.StateAwaitingApproval, f.Intents()[1].State)
 	require.Equal(t, receipt.Cost{Tokens: 40}, f.Budgets()[0].Held)
 }
 

@@ -36,7 +36,7 @@ func TestWhoSubmitsTakesNoTimeFromWhoDecides(t *testing.T) {
 	require.NoError(t, p.submitAt(0, new(world.Horizon)), "at once")
 	p.Drive()
 	require.EqualValues(t, 10, p.Time())
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingApproval, p.entry(key).State)
 
 	require.NoError(t, p.submitAt(1000, nil), "whoever owns the world may")
 	p.Drive()

@@ -48,7 +48,7 @@ type imageCore struct {
 
 	Cells  uint64   `cbor:"cells,omitempty"`  // how many the image has
 	Unborn uint64   `cbor:"unborn,omitempty"` // of those
-	Parked []string `cbor:"parked,omitempty"` // with those of Ready, all that have mail
+	Halted []string `cbor:"halted,omitempty"` // with those of Ready, all that have mail
 
 	Counts uint64 `cbor:"counts,omitempty"` // how many the image has
 
@@ -73,7 +73,7 @@ type imageCell struct {
 	State     journal.Data  `cbor:"state"` // null where the cell has none
 	N         uint64        `cbor:"n"`
 	History   journal.Hash  `cbor:"history"`
-	Parked    bool          `cbor:"parked"`
+	Halted    bool          `cbor:"halted"`
 	Mail      []imageMail   `cbor:"mail"`
 	Awaits    []receipt.Key `cbor:"awaits"`
 	Unborn    bool          `cbor:"unborn,omitempty"`
@@ -102,7 +102,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		Operators: k.operators, Budgets: k.budgets, Paces: k.paces, Rests: k.rests,
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold, Live: k.live,
 		Proposals: k.proposals, Since: k.since, Ticked: k.ticked,
-		Cells: uint64(k.cells.len()), Unborn: uint64(k.cells.unborn), Parked: cellNames(k.parkedCells()),
+		Cells: uint64(k.cells.len()), Unborn: uint64(k.cells.unborn), Halted: cellNames(k.haltedCells()),
 		Submits: k.submits.list,
 	}
 	img := &journal.Image{Head: k.head(), Keep: k.keeps()}
@@ -179,7 +179,7 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		}
 		b = canon.AppendRaw(canon.AppendText(b, "budget"), account)
 	}
-	b = canon.AppendBool(canon.AppendText(b, "parked"), c.parked)
+	b = canon.AppendBool(canon.AppendText(b, "halted"), c.halted)
 	if !c.born {
 		b = canon.AppendBool(canon.AppendText(b, "unborn"), true)
 	}
@@ -222,8 +222,8 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		if err != nil {
 			return journal.Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, parts.cells[i].Cell, err)
 		}
-		if c.parked {
-			k.parked[c.id()] = c
+		if c.halted {
+			k.halted[c.id()] = c
 		}
 		k.cells.put(c)
 		k.longest = max(k.longest, c.mail.len())
@@ -286,7 +286,7 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 	}
 	c := newCell(id, receipt.History{})
 	c.saved = true
-	c.born, c.n, c.history, c.parked, c.changed = !saved.Unborn, saved.N, saved.History, saved.Parked, v.At
+	c.born, c.n, c.history, c.halted, c.changed = !saved.Unborn, saved.N, saved.History, saved.Halted, v.At
 	if saved.Budget != nil || len(saved.Awaits)+len(saved.Cancelled) > 0 {
 		c.asks = &asks{awaits: saved.Awaits, cancelled: saved.Cancelled, account: saved.Budget}
 	}

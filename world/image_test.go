@@ -15,10 +15,10 @@ import (
 func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{1})
-		c.n, c.parked = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "parked")
+		c.n, c.halted = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "halted")
 		c.born = rapid.Bool().Draw(rt, "born")
 		want := imageCell{
-			Version: imageVersion, N: c.n, History: journal.Hash{1}, Parked: c.parked, Unborn: !c.born,
+			Version: imageVersion, N: c.n, History: journal.Hash{1}, Halted: c.halted, Unborn: !c.born,
 			Mail: []imageMail{}, Awaits: []receipt.Key{},
 		}
 		for i := range rapid.IntRange(0, 2).Draw(rt, "awaits") {

@@ -38,7 +38,7 @@ func TestRollbackListsWhatAsks(t *testing.T) {
 	require.Equal(t, key, b.Abandoned[0].Key)
 	p.crash()
 	require.Equal(t, key, p.ask(), "the same step")
-	p.stands(key, receipt.StateParked, 1)
+	p.stands(key, receipt.StateAwaitingAnswer, 1)
 	require.NoError(t, p.answer(key, map[string]any{"yes": true}))
 	p.Drive()
 	require.Len(t, p.performing().Inputs, 1)
@@ -56,7 +56,7 @@ func TestForkGoesOnWithWhatAsks(t *testing.T) {
 			f := &play{out: out, t: t, World: p.Fork(effects, worldtest.Options{ID: "child", Outside: out, Reducers: botRegistry()})}
 			f.Drive()
 			e := f.entry(key)
-			require.True(t, e.NeedsInput())
+			require.Equal(t, receipt.StateAwaitingAnswer, e.State)
 			require.Empty(t, out.Performed)
 			require.NoError(t, f.answer(key, map[string]any{"yes": true}))
 			f.Drive()

@@ -41,9 +41,9 @@ func (p *play) answer(key receipt.Key, data any) error {
 	}))
 }
 
-func TestAttemptThatAsksParksUntilItIsAnswered(t *testing.T) {
+func TestAttemptThatAsksWaitsUntilItIsAnswered(t *testing.T) {
 	p, key := asked(t)
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingAnswer, p.entry(key).State)
 	require.True(t, p.Idle(), "it waits for a person")
 	p.tells()
 	first := p.entry(key).Nonce
@@ -65,13 +65,13 @@ func TestAttemptThatAsksParksUntilItIsAnswered(t *testing.T) {
 	require.Len(t, p.out.Performed, 2)
 }
 
-func TestAttemptThatAsksAgainParksAgain(t *testing.T) {
+func TestAttemptThatAsksAgainWaitsAgain(t *testing.T) {
 	p, key := asked(t, tool(func(e *manifest.Effect) { e.Retry = manifest.Retry{Attempts: 2} }))
 	require.NoError(t, p.answer(key, map[string]any{"yes": true}))
 	p.Drive()
 	p.out.Reply(p.performing(), asksToConfirm(t, "s2"))
 	p.Drive()
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingAnswer, p.entry(key).State)
 	require.NoError(t, p.answer(key, map[string]any{"yes": false}))
 	p.Drive()
 	require.Len(t, p.performing().Inputs, 2, "it has all answers")
@@ -114,7 +114,7 @@ func TestAnswerThatIsNoneIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) { require.ErrorIs(t, p.answer(key, c.data), c.err) })
 	}
 	require.ErrorIs(t, p.resolve(key, journal.Approve), world.ErrNotWaiting, "nobody asked for approval")
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingAnswer, p.entry(key).State)
 	require.NoError(t, p.answer(key, map[string]any{"yes": true}))
 	require.ErrorIs(t, p.answer(key, map[string]any{"yes": true}), world.ErrNotWaiting, "it is answered once")
 }
@@ -146,5 +146,5 @@ func TestAnswerWhoseCheckDoesNotEndIsRefused(t *testing.T) {
 	p.out.Reply(p.performing(), worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeInputRequired, Payload: payload})
 	p.Drive()
 	require.ErrorIs(t, p.answer(key, nested(50)), world.ErrBadAnswer)
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingAnswer, p.entry(key).State)
 }

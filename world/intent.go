@@ -67,7 +67,7 @@ func (f *effects) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq
 		id := f.writeEmitted(&in, &d, d.Verdict.String(), cause)
 		e = f.ledger.Emit(in, uint64(id))
 	case governance.RequireApproval:
-		e = f.park(in, d.Rules, why, cause)
+		e = f.askApproval(in, d.Rules, why, cause)
 	default:
 		id := f.writeDenied(&in, d.Code, d.Reason, d.Rules, cause)
 		e = f.ledger.Deny(in, uint64(id))
@@ -81,23 +81,23 @@ func (f *effects) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq
 	return e
 }
 
-// park has an intent wait for a person: rules ask for approval, or the capability rests (why).
-func (f *effects) park(in receipt.Intent, rules []string, why string, cause journal.Seq) *receipt.Entry {
-	b := journal.IntentParked{Rules: rules, Deadline: f.approvalDeadline(in.Kind), Reason: why, Cap: in.Cap}
-	id, seen := f.writeParked(&in, b, cause)
-	e := f.ledger.Park(in, b.Deadline, uint64(id))
+// askApproval has an intent await approval: rules ask for approval, or the capability rests (why).
+func (f *effects) askApproval(in receipt.Intent, rules []string, why string, cause journal.Seq) *receipt.Entry {
+	b := journal.IntentAwaitingApproval{Rules: rules, Deadline: f.approvalDeadline(in.Kind), Reason: why, Cap: in.Cap}
+	id, seen := f.writeAwaitingApproval(&in, b, cause)
+	e := f.ledger.AwaitApproval(in, b.Deadline, uint64(id))
 	e.Seen = seen
 	return e
 }
 
-// writeParked writes intent.parked, with the reasons in b, and returns the digests that an approval is bound
+// writeAwaitingApproval writes intent.awaiting_approval, with the reasons in b, and returns the digests that an approval is bound
 // to.
-func (g *ground) writeParked(in *receipt.Intent, b journal.IntentParked, cause journal.Seq) (journal.Seq, *receipt.Seen) {
+func (g *ground) writeAwaitingApproval(in *receipt.Intent, b journal.IntentAwaitingApproval, cause journal.Seq) (journal.Seq, *receipt.Seen) {
 	b.Version = journal.V(journal.BodyVersion)
 	b.Key, b.Step, b.Cell, b.Kind, b.Tag = in.Key, in.Step, in.Cell, in.Kind, in.Tag
 	b.Occurrence, b.Params = in.Occurrence, in.Params
 	b.Seen = governance.Seen(g.rules.manifest, b.Kind, b.Cap, b.Rules)
-	return g.note(journal.KindParked, cause, &b), &b.Seen
+	return g.note(journal.KindAwaitingApproval, cause, &b), &b.Seen
 }
 
 func (g *ground) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {

@@ -45,7 +45,7 @@ func (f *effects) expire(key receipt.Key, attempt uint64, reason string) error {
 		action = manifest.InDoubtFail
 	}
 	if action == manifest.InDoubtRetry && (!f.attemptsLeft(e) || !f.mayRepeat(e)) {
-		action = manifest.InDoubtPark
+		action = manifest.InDoubtAsk
 	}
 	d := journal.InDoubt{Version: journal.V(journal.BodyVersion), Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
 	doubt := f.note(journal.KindInDoubt, id, &d)

@@ -38,7 +38,7 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 	k := &kernel{
 		ground: ground{recorder: newRecorder(journal.Head{}, 0), paranoid: paranoid},
 		roster: roster{
-			shelf: s, cells: cells{here: make(map[string]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell),
+			shelf: s, cells: cells{here: make(map[string]*cell), shelf: s}, halted: make(map[reducer.Cell]*cell),
 		},
 		calendar: calendar{lists: newAlarmLists()},
 		effects: effects{
@@ -178,14 +178,14 @@ func (k *kernel) begin(to manifest.Tick, still bool) {
 	k.grant()
 }
 
-// resume lets a parked cell go on, with the event that failed or without it.
+// resume lets a halted cell go on, with the event that failed or without it.
 func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	c := k.cells.get(id)
 	if c == nil {
 		return refuse(ErrNoCell, "cell", "%s", id)
 	}
-	if !c.parked {
-		return refuse(ErrNotParked, "cell", "%s", id)
+	if !c.halted {
+		return refuse(ErrNotHalted, "cell", "%s", id)
 	}
 	if b.Actor == "" && b.Reason != "" {
 		return refuse(ErrNoReason, "actor", "say who decides")
@@ -198,8 +198,8 @@ func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 		c.n++
 		c.mail.pop(&k.queues)
 	}
-	c.parked = false
-	delete(k.parked, c.id())
+	c.halted = false
+	delete(k.halted, c.id())
 	k.touch(c)
 	if c.mail.len() > 0 {
 		k.scheduler.push(c)

@@ -109,7 +109,7 @@ func (l *ledger) bringRecorded(h journal.History, after journal.Seq) error {
 		}
 		after = s.ID
 		rec := s.Record
-		if rec.Kind != journal.KindIntent && rec.Kind != journal.KindParked && rec.Kind != journal.KindDenied {
+		if rec.Kind != journal.KindIntent && rec.Kind != journal.KindAwaitingApproval && rec.Kind != journal.KindDenied {
 			continue
 		}
 		if err := rec.Load(h); err != nil {

@@ -52,7 +52,7 @@ def reduce(ctx, state, event):
 		"timers of a tick": {`
 def reduce(ctx, state, event):
     if event.name != "go":
-        fail("it is parked: no step looks")
+        fail("it is halted: no step looks")
     for i in range(2000):
         ctx.timer(10, "t", i)
 `, 1},

@@ -157,7 +157,7 @@ func TestCellsOfADroppedReducerWaitForIt(t *testing.T) {
 	next.Routing = []manifest.Route{{Event: "skip.*", Reducer: "skip", Key: "event.data.to"}}
 	require.NoError(t, adopt(t, w, &next))
 	w.Run()
-	require.Equal(t, 2, w.Status().Parked, "one with its timer, the other with its event")
+	require.Equal(t, 2, w.Status().Halted, "one with its timer, the other with its event")
 	require.JSONEq(t, `{"seen": ["1:go hello"]}`, w.State("bot/a"))
 	_, err = w.Snapshot(t.Context(), "without", "", "ada")
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func (k *kernel) canGoOn() bool {
 // nobody has run the world since.
 func (m *Moment) NextDue() (manifest.Tick, bool) {
 	at, ok := m.k.nextAlarm()
-	if deadline, parked := m.k.ledger.NextDeadline(); parked && (!ok || deadline < uint64(at)) {
+	if deadline, asked := m.k.ledger.NextDeadline(); asked && (!ok || deadline < uint64(at)) {
 		at, ok = manifest.Tick(deadline), true
 	}
 	return at, ok && m.k.reaches(at)

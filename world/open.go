@@ -237,7 +237,7 @@ func (c *imageCore) exceeds(memory int) bool {
 // falls due, and the intents that may not leave memory.
 func liveImage(images journal.Versions, img *journal.Image, parts *imageParts) (_ *journal.Image, err error) {
 	at := img.Head.ID
-	for _, name := range slices.Concat(parts.core.Ready, parts.core.Parked) {
+	for _, name := range slices.Concat(parts.core.Ready, parts.core.Halted) {
 		v, err := images.CellVersion(name, at)
 		if err != nil {
 			return nil, err

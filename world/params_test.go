@@ -196,7 +196,7 @@ func TestParamsAreCheckedBySchemaOfTheApply(t *testing.T) {
 			return all[slices.IndexFunc(all, func(e receipt.Entry) bool { return e.Intent.Kind == "pay.card" })]
 		}
 		e := card()
-		require.Equal(t, receipt.StateParked, e.State)
+		require.Equal(t, receipt.StateAwaitingApproval, e.State)
 		if approved {
 			_, err := w.Resolve(t.Context(), journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: journal.Approve, Actor: "ada", Reason: "yes"})
 			require.NoError(t, err)

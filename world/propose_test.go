@@ -152,10 +152,10 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 	huge, invalid, unknown, broken := *c.version(6), *c.version(7), *c.version(8), *c.version(9)
 	huge.World = strings.Repeat("x", 4<<20)
 	invalid.Routing = []manifest.Route{{Event: "go", Reducer: "nobody", Key: `"x"`}}
-	unknown.Reducers = map[string]manifest.Reducer{"bot": {Engine: manifest.EngineGo, Name: "bot", Version: "99", OnError: manifest.OnErrorPark}}
+	unknown.Reducers = map[string]manifest.Reducer{"bot": {Engine: manifest.EngineGo, Name: "bot", Version: "99", OnError: manifest.OnErrorHalt}}
 	source := []byte("def reduce(ctx, state, event):\n    return nothing\n")
 	broken.Reducers = map[string]manifest.Reducer{"bot": {
-		Engine: manifest.EngineStarlark, File: "bot.star", Source: canon.Sum(source), OnError: manifest.OnErrorPark,
+		Engine: manifest.EngineStarlark, File: "bot.star", Source: canon.Sum(source), OnError: manifest.OnErrorHalt,
 	}}
 	for _, m := range []*manifest.Manifest{&unknown, &broken} {
 		m.Routing = m.Routing[:2]

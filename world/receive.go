@@ -151,7 +151,7 @@ func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) 
 	}
 	f.ledger.GoOn(e, r)
 	switch {
-	case e.NeedsInput():
+	case e.State == receipt.StateAwaitingAnswer:
 		f.bindAnswer(e)
 	case n.unwanted:
 		f.cancel(e, id)

@@ -111,7 +111,7 @@ func (f *effects) foreseeOpen(next *rules, queued receipt.Queued) (o Opened) {
 // person has to be asked about it, or asked again; empty: it goes on as it stands.
 func (g *gate) wouldEnd(e *receipt.Entry) (governance.Decision, string) {
 	d := g.decideAgain(e, true)
-	if e.NeedsInput() { // its next attempt is judged when there is an answer
+	if e.State == receipt.StateAwaitingAnswer { // its next attempt is judged when there is an answer
 		return d, ""
 	}
 	return d, g.mustAsk(e, &d)
@@ -129,7 +129,7 @@ func (g *gate) decideAgain(e *receipt.Entry, later bool) governance.Decision {
 // mustAsk returns why a person has to be asked about what the gate allows; empty: nobody has.
 // What was approved was approved as it was then.
 func (g *gate) mustAsk(e *receipt.Entry, d *governance.Decision) string {
-	if why := g.restsFor(d.Cap, parkedAt(e)); why != "" {
+	if why := g.restsFor(d.Cap, askedAt(e)); why != "" {
 		return why
 	}
 	if e.Seen == nil {
@@ -148,22 +148,22 @@ func (g *gate) mustAsk(e *receipt.Entry, d *governance.Decision) string {
 	return ""
 }
 
-// parkedAt returns the record by which an intent is parked, 0 of one that is not.
-func parkedAt(e *receipt.Entry) uint64 {
-	if e.State != receipt.StateParked {
+// askedAt returns the record by which an intent awaits approval, 0 of one that is not.
+func askedAt(e *receipt.Entry) uint64 {
+	if e.State != receipt.StateAwaitingApproval {
 		return 0
 	}
 	return e.Emitted
 }
 
-// askAgainFor parks an intent that is not begun, or that is parked, and says why.
+// askAgainFor asks a person about an intent that is not begun, or once more, and says why.
 func (f *effects) askAgainFor(e *receipt.Entry, d *governance.Decision, why string, cause journal.Seq) {
 	deadline := f.approvalDeadline(e.Intent.Kind)
-	if e.State == receipt.StateParked {
+	if e.State == receipt.StateAwaitingApproval {
 		deadline = e.Deadline
 	}
-	b := journal.IntentParked{Rules: d.Rules, Deadline: deadline, Reason: why, Cap: d.Cap}
-	id, seen := f.writeParked(&e.Intent, b, cause)
+	b := journal.IntentAwaitingApproval{Rules: d.Rules, Deadline: deadline, Reason: why, Cap: d.Cap}
+	id, seen := f.writeAwaitingApproval(&e.Intent, b, cause)
 	f.ledger.AskAgain(e, deadline, uint64(id))
 	e.Seen = seen
 }
@@ -186,7 +186,7 @@ func (l *line) mayStart(e *receipt.Entry) bool {
 	return true
 }
 
-// approve puts a parked intent before the gate again, which now asks for no
+// approve puts an intent that awaits approval before the gate again, which now asks for no
 // approval, unless a person was asked about something else. A slot is granted with the next tick.
 func (f *effects) approve(e *receipt.Entry, cause journal.Seq) {
 	d := f.decideAgain(e, false)
@@ -205,7 +205,7 @@ func (f *effects) approve(e *receipt.Entry, cause journal.Seq) {
 	e.Seen = &seen
 }
 
-// deny ends an intent that is open or parked. Its cell is told that nothing happened only
+// deny ends an intent that is open or awaits approval. Its cell is told that nothing happened only
 // where nothing was attempted.
 func (f *effects) deny(e *receipt.Entry, cause journal.Seq, d *governance.Decision) {
 	if e.Attempt == e.Unused {

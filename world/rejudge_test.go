@@ -122,7 +122,7 @@ func (p *play) told(since int) string {
 }
 
 // What is not begun when rules are applied by which a person decides waits for that person.
-func TestAppliedApprovalParksWhatIsNotBegun(t *testing.T) {
+func TestAppliedApprovalAsksAboutWhatIsNotBegun(t *testing.T) {
 	for name, x := range notBegun {
 		if name == "waits for a person" || name == "was approved" {
 			continue
@@ -135,12 +135,12 @@ func TestAppliedApprovalParksWhatIsNotBegun(t *testing.T) {
 			p.Drive()
 			p.Step(200)
 			require.Len(t, p.out.Performed, performed)
-			parked := worldtest.Bodies[*journal.IntentParked](t, p.Journal)
-			require.Len(t, parked, 1)
-			require.NotEmpty(t, parked[0].Reason)
-			p.decide(parked[0].Key, journal.Approve)
+			asks := worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)
+			require.Len(t, asks, 1)
+			require.NotEmpty(t, asks[0].Reason)
+			p.decide(asks[0].Key, journal.Approve)
 			if name == "waits for a budget" { // another one holds it, in doubt since the apply
-				require.Equal(t, receipt.StateOpen, p.entry(parked[0].Key).State)
+				require.Equal(t, receipt.StateOpen, p.entry(asks[0].Key).State)
 				return
 			}
 			require.Len(t, p.out.Performed, performed+1, "it goes on after that")
@@ -178,7 +178,7 @@ func TestAnswerStartsNothingThatTheRulesDeny(t *testing.T) {
 			require.NoError(t, p.answer(key, map[string]any{"yes": true}))
 		}
 		p.rule(denied)
-		if !answered && p.entry(key).State == receipt.StateParked {
+		if !answered && p.entry(key).State == receipt.StateAwaitingAnswer {
 			require.NoError(t, p.answer(key, map[string]any{"yes": true}))
 		}
 		p.Drive()
@@ -217,7 +217,7 @@ func TestAttemptStartsUnderWhatHoldsThen(t *testing.T) {
 		p.Step(99)
 		p.Step(10)
 		require.Len(t, p.out.Performed, performed)
-		require.Equal(t, []string{"late"}, worldtest.Bodies[*journal.IntentParked](t, p.Journal)[0].Rules)
+		require.Equal(t, []string{"late"}, worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)[0].Rules)
 	})
 }
 
@@ -246,7 +246,7 @@ func TestApprovalIsBoundToWhatWasSeen(t *testing.T) {
 		"no rule asks any more": {func(m *manifest.Manifest) { m.Policies = m.Policies[:len(m.Policies)-1] }, ""},
 	} {
 		for _, approved := range []bool{true, false} {
-			t.Run(map[bool]string{true: "approved", false: "parked"}[approved]+"/"+name, func(t *testing.T) {
+			t.Run(map[bool]string{true: "approved", false: "not yet"}[approved]+"/"+name, func(t *testing.T) {
 				p := live(t, approvals)
 				key := p.ask()
 				if approved {
@@ -258,10 +258,10 @@ func TestApprovalIsBoundToWhatWasSeen(t *testing.T) {
 					require.Len(t, p.out.Performed, 1)
 					return
 				}
-				require.Equal(t, receipt.StateParked, p.entry(key).State)
-				parked := worldtest.Bodies[*journal.IntentParked](t, p.Journal)
-				require.Equal(t, x.why != "", len(parked) == 2, "it is asked again where it is another question")
-				require.Contains(t, parked[len(parked)-1].Reason, x.why)
+				require.Equal(t, receipt.StateAwaitingApproval, p.entry(key).State)
+				asks := worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)
+				require.Equal(t, x.why != "", len(asks) == 2, "it is asked again where it is another question")
+				require.Contains(t, asks[len(asks)-1].Reason, x.why)
 				p.Drive()
 				require.Empty(t, p.out.Performed)
 				p.decide(key, journal.Approve)
@@ -317,20 +317,20 @@ func TestAnswerIsForWhatHasAsked(t *testing.T) {
 				}
 				p.crash()
 				p.Drive()
-				parked := worldtest.Bodies[*journal.IntentParked](t, p.Journal)
+				asks := worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)
 				if x.why == "" && when != "asking" {
-					require.Empty(t, parked)
+					require.Empty(t, asks)
 					require.Len(t, p.out.Performed, 2)
 					return
 				}
 				require.Len(t, p.out.Performed, 1, "the answer went to something else")
-				require.Equal(t, receipt.StateParked, p.entry(key).State)
-				require.Len(t, parked, 1)
+				require.Equal(t, receipt.StateAwaitingApproval, p.entry(key).State)
+				require.Len(t, asks, 1)
 				why := x.why
 				if when == "asking" { // under rules that are gone: what of them matters is not kept
 					why = "the declaration of effect tool.a"
 				}
-				require.Contains(t, parked[0].Reason, why)
+				require.Contains(t, asks[0].Reason, why)
 				p.decide(key, journal.Approve)
 				require.Len(t, p.performing().Inputs, 1, "it was approved to get the answer")
 			})
@@ -372,10 +372,10 @@ func TestApprovedIsDeniedByNarrowerRules(t *testing.T) {
 }
 
 // The digests in a record are those of what the manifest says.
-func TestParkedRecordSaysWhatWasSeen(t *testing.T) {
+func TestAwaitingApprovalRecordSaysWhatWasSeen(t *testing.T) {
 	p := live(t, approvals)
 	p.ask()
-	seen := worldtest.Bodies[*journal.IntentParked](t, p.Journal)[0].Seen
+	seen := worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)[0].Seen
 	require.Equal(t, governance.Seen(p.Manifest(), "tool.a", "tools", []string{"a person"}), seen)
 	require.NotContains(t, []receipt.Hash{seen.Cap, seen.Rules}, seen.Effect)
 	require.NotZero(t, seen.Effect)

@@ -18,7 +18,7 @@ import (
 // behind it stands for nothing any more; where it was executed it is something to
 // repeat itself.
 
-// possibleRepeat names the rule that parks an intent which equals a side effect
+// possibleRepeat names the rule that asks a person about an intent which equals a side effect
 // that a rollback left behind.
 const possibleRepeat = "possible_repeat"
 
@@ -54,7 +54,7 @@ func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, ste
 		if len(f.rests) > 0 {
 			why = f.restsFor(f.decide(c.id(), &in, false).Cap, 0)
 		}
-		e := f.park(in, []string{possibleRepeat}, why, step)
+		e := f.askApproval(in, []string{possibleRepeat}, why, step)
 		f.ledger.Repeat(e, left)
 		c.await(in.Key)
 	}

@@ -38,7 +38,7 @@ func TestWhatAPersonRefusedStandsForNothing(t *testing.T) {
 	p.decide(p.Intents()[1].Intent.Key, journal.Disapprove)
 	p.order("x")
 	p.Drive()
-	require.Equal(t, receipt.StateParked, p.Intents()[2].State, "it repeats the first")
+	require.Equal(t, receipt.StateAwaitingApproval, p.Intents()[2].State, "it repeats the first")
 }
 
 // TestWhoReturnsToWhatWasReusedLeavesNothingBehind: the history that comes back has
@@ -69,7 +69,7 @@ func TestOneAttemptThatDidNotHappenSaysNothingOfAnother(t *testing.T) {
 	require.Equal(t, receipt.StateFailed, p.entry(key).State)
 	require.Len(t, p.back("before").Abandoned, 1)
 	p.otherwise()
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked], "the first may have happened")
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval], "the first may have happened")
 }
 
 func TestWhatWasMadeUpForIsNothingToRepeat(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWhoLeavesAHistoryOfFreshEffectsMeansNothingAnew(t *testing.T) {
 	p.back("before", fresh)
 	p.back("before")
 	p.otherwise()
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval])
 }
 
 func TestWhatComesBackIsNothingToRepeat(t *testing.T) {
@@ -168,7 +168,7 @@ func TestWhatWasDeniedHereAndDoneElsewhereIsARepeat(t *testing.T) {
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.l", Param: "y"}, {Effect: "tool.a", Param: "x"}}})
 	p.Drive()
 	require.Len(t, p.out.Performed, 2, "the first, and y: x was done once")
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval])
 }
 
 // TestWhatWasDeniedHereAndWaitsElsewhereIsCancelled: nobody here waits for it, and its
@@ -177,7 +177,7 @@ func TestWhatWasDeniedHereAndWaitsElsewhereIsCancelled(t *testing.T) {
 	p := live(t, approvals)
 	key := p.denied()
 	p.ask()
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingApproval, p.entry(key).State)
 	p.back("denied")
 	require.Equal(t, receipt.StateDenied, p.entry(key).State)
 	p.tells("x0 denied")
@@ -220,7 +220,7 @@ func TestFreshEffectsDoNotWaiveWhatWasDoneAfterThem(t *testing.T) {
 	p.order("x")
 	p.Drive()
 	require.Len(t, p.out.Performed, 1, "what was left behind after the fresh beginning is a repeat there")
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval])
 }
 
 // TestReusedResultIsNotToldWhileItIsBeingMadeUpFor: a step whose result was reused is
@@ -246,7 +246,7 @@ func TestDenialInAForkMakesNoAttemptUndone(t *testing.T) {
 	p.lose()
 	require.Equal(t, receipt.StateOpen, p.entry(key).State)
 	child := p.forked()
-	require.Equal(t, receipt.StateParked, child.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingApproval, child.entry(key).State)
 	child.decide(key, journal.Disapprove)
 	child.requireSideEffects("before", "it may have happened")
 	child.back("before")

@@ -12,7 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Reuse decides about a parked intent that equals a side effect which a rollback
+// Reuse decides about an intent awaiting approval that equals a side effect which a rollback
 // left behind: it is not executed, and gets the result of that.
 const Reuse journal.Resolution = "reuse"
 
@@ -25,7 +25,7 @@ type decision struct {
 	instead *receipt.Intent // that is asked for in the place of it; nil: none
 }
 
-// resolve takes a decision about a parked intent or one in doubt. Another
+// resolve takes a decision about an intent that awaits a person or is in doubt. Another
 // attempt that it allows is granted with the next tick.
 func (f *effects) resolve(b journal.Resolved) error {
 	d := decision{effects: f, Resolved: b, e: f.ledger.Entry(b.Key)}
@@ -57,10 +57,10 @@ func (d *decision) take(id journal.Seq) {
 	case Reuse:
 		d.reuse(e, id)
 	case journal.Disapprove:
-		switch {
-		case e.Deadline == 0:
+		switch e.State {
+		case receipt.StateAwaitingConfirmation:
 			reject(codeNotConfirmed)
-		case e.NeedsInput(): // it was attempted
+		case receipt.StateAwaitingAnswer: // it was attempted
 			reject(codeInputDenied)
 		default:
 			d.deny(e, id, &governance.Decision{Code: codeApprovalDenied, Reason: d.Actor + ": " + d.Reason})
@@ -167,8 +167,14 @@ func (d *decision) waitsFor() error {
 			return nil
 		}
 		return refuse(ErrNotWaiting, "key", "%s is %s, and what is begun, or has ended, is not stopped", d.Key, standing(d.e))
-	case journal.Approve, journal.Disapprove, journal.Edit, Reuse, journal.Answer:
-		want = receipt.StateParked
+	case journal.Approve, journal.Edit, Reuse:
+		want = receipt.StateAwaitingApproval
+	case journal.Answer:
+		want = receipt.StateAwaitingAnswer
+	case journal.Disapprove:
+		if want = receipt.StateAwaitingApproval; d.e.State.AwaitsPerson() {
+			want = d.e.State
+		}
 	case journal.NotExecuted, journal.RetryAnyway:
 		if endedInFailure(d.e, &d.Resolved) {
 			want = receipt.StateFailed
@@ -177,10 +183,10 @@ func (d *decision) waitsFor() error {
 	default:
 		return refuse(ErrNotWaiting, "how", "%q is no decision", d.How)
 	}
-	if d.e.NeedsInput() && (want != receipt.StateParked || !d.decides()) {
-		return refuse(ErrNotWaiting, "key", "%s asks a person, and waits for the answer", d.Key)
-	}
-	if d.e.State != want || !d.decides() {
+	if d.e.State != want {
+		if d.e.State == receipt.StateAwaitingAnswer {
+			return refuse(ErrNotWaiting, "key", "%s asks a person, and waits for the answer", d.Key)
+		}
 		return refuse(ErrNotWaiting, "key", "%s is %s", d.Key, d.e.State)
 	}
 	if d.How == Reuse {
@@ -208,16 +214,4 @@ func standing(e *receipt.Entry) string {
 		return "accepted by the outside"
 	}
 	return string(e.State)
-}
-
-// decides reports whether a decision is about what an intent in its state waits for.
-func (d *decision) decides() bool {
-	switch d.How {
-	case journal.Approve, journal.Edit, Reuse:
-		return d.e.Deadline != 0 && !d.e.NeedsInput()
-	case journal.Answer:
-		return d.e.NeedsInput()
-	default:
-		return true
-	}
 }

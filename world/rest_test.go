@@ -36,7 +36,7 @@ func shared(m *manifest.Manifest) {
 }
 
 // One answer that says that it used everything takes max_cost of each budget, and its
-// capability rests until a person approves what was parked since.
+// capability rests until a person approves what was asked for since.
 func TestOneAnswerUsesUpNoOthersBudget(t *testing.T) {
 	p := live(t, shared)
 	key := p.ask()
@@ -52,14 +52,14 @@ func TestOneAnswerUsesUpNoOthersBudget(t *testing.T) {
 	require.Contains(t, p.Status().Resting, "tools")
 
 	require.False(t, p.another(), "what is asked for now waits for a person")
-	parked := p.newest()
-	require.Equal(t, receipt.StateParked, parked.State)
-	why := worldtest.Bodies[*journal.IntentParked](t, p.Journal)
+	waits := p.newest()
+	require.Equal(t, receipt.StateAwaitingApproval, waits.State)
+	why := worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)
 	require.Contains(t, why[len(why)-1].Reason, "capability tools rests")
 	p.crash() // it is computed again
 	require.Contains(t, p.Status().Resting, "tools")
 
-	require.NoError(t, p.resolve(parked.Intent.Key, journal.Approve))
+	require.NoError(t, p.resolve(waits.Intent.Key, journal.Approve))
 	p.Drive()
 	require.Empty(t, p.Status().Resting, "somebody has looked")
 	p.reply(worldtest.OK(nil))
@@ -69,7 +69,7 @@ func TestOneAnswerUsesUpNoOthersBudget(t *testing.T) {
 }
 
 // What was let through before, and is not begun, waits as well; and an approval that was given
-// before, or of what was parked before, is none for it.
+// before, or of what awaited it before, is none for it.
 func TestWhatIsNotBegunUnderACapabilityThatRestsWaits(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(*manifest.Manifest)
@@ -95,7 +95,7 @@ func TestWhatIsNotBegunUnderACapabilityThatRestsWaits(t *testing.T) {
 				p.Drive()
 			}, func(*play) {},
 		},
-		"was parked, and is approved afterwards": {
+		"awaited approval, and is approved afterwards": {
 			approveX, absurd(),
 			func(p *play) {
 				p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a", Param: "approve"}}})
@@ -112,7 +112,7 @@ func TestWhatIsNotBegunUnderACapabilityThatRestsWaits(t *testing.T) {
 			x.until(p)
 			p.Step(3)
 			last := p.newest()
-			require.Equal(t, receipt.StateParked, last.State)
+			require.Equal(t, receipt.StateAwaitingApproval, last.State)
 			require.Len(t, p.out.Performed, performed)
 			require.NoError(t, p.resolve(last.Intent.Key, journal.Approve))
 			p.Drive()

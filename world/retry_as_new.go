@@ -120,7 +120,7 @@ func (d *decision) mayAsk(in *receipt.Intent) error {
 	return nil
 }
 
-// askInstead asks for an intent in the place of another one. A parked one ends with it, and
+// askInstead asks for an intent in the place of another one. One that awaits approval ends with it, and
 // its cell is told of the other's end only.
 func (d *decision) askInstead(in receipt.Intent, cause journal.Seq) {
 	e := d.e

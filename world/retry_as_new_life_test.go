@@ -46,7 +46,7 @@ func (l *life) instead() {
 	for _, e := range all {
 		b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, Actor: "ada", Reason: "so"}
 		switch e.State {
-		case receipt.StateParked:
+		case receipt.StateAwaitingApproval, receipt.StateAwaitingAnswer, receipt.StateAwaitingConfirmation:
 			b.How = journal.Edit
 			b.Payload = mustData(l.t, map[string]string{"p": l.name() + "!"})
 		case receipt.StateFailed:

@@ -112,7 +112,7 @@ func TestWhatIsTriedAgainIsGatedAgain(t *testing.T) {
 		p.reply(worldtest.Fail("no"))
 		p.decide(p.newest().Intent.Key, journal.RetryAnyway)
 		again := p.newest()
-		require.Equal(t, receipt.StateParked, again.State)
+		require.Equal(t, receipt.StateAwaitingApproval, again.State)
 		p.decide(again.Intent.Key, journal.Approve)
 		p.reply(worldtest.OK(nil))
 		p.tells("x0 error", "x0 ok")
@@ -168,7 +168,7 @@ func TestEditedIntentIsAnother(t *testing.T) {
 	require.NoError(t, p.edit(first, "y"))
 	second := p.newest()
 	require.Equal(t, receipt.StateDenied, p.entry(first).State)
-	require.Equal(t, receipt.StateParked, second.State, "an edit is no approval")
+	require.Equal(t, receipt.StateAwaitingApproval, second.State, "an edit is no approval")
 	require.Equal(t, p.entry(first).Intent.Tag, second.Intent.Tag)
 	ended := worldtest.Bodies[*journal.IntentEnded](t, p.Journal)
 	require.Equal(t, receipt.StatusCancelled, ended[0].Status)
@@ -194,7 +194,7 @@ func TestEditThatTheGateDeniesChangesNothing(t *testing.T) {
 	head := p.Journal.Head().ID
 	p.refuses(world.ErrGate, p.edit(key, "z"))
 	require.Equal(t, head, p.Journal.Head().ID)
-	require.Equal(t, receipt.StateParked, p.entry(key).State)
+	require.Equal(t, receipt.StateAwaitingApproval, p.entry(key).State)
 }
 
 // TestWhatWasTriedAgainIsLeftBehindByARollback: it is listed, and whoever tries again in the

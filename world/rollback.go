@@ -228,11 +228,11 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 		if was == nil {
 			was = new(cell)
 		}
-		delete(k.parked, c.id())
-		if was.parked {
-			k.parked[c.id()] = c
+		delete(k.halted, c.id())
+		if was.halted {
+			k.halted[c.id()] = c
 		}
-		c.state, c.n, c.history, c.mail, c.parked = was.state, was.n, was.history, was.mail, was.parked
+		c.state, c.n, c.history, c.mail, c.halted = was.state, was.n, was.history, was.mail, was.halted
 		k.longest = max(k.longest, c.mail.len())
 		c.returnAsks(was.asks)
 		k.cells.bear(c, was.born)

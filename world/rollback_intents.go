@@ -239,7 +239,7 @@ func paramsOf(h journal.History, e *receipt.Entry) (journal.Data, error) {
 	switch made := body.(type) {
 	case *journal.IntentEmitted:
 		return made.Params, nil
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		return made.Params, nil
 	default:
 		return nil, fmt.Errorf("world: record #%d made no intent", e.Emitted)

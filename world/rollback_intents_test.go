@@ -59,7 +59,7 @@ func TestWhatAnotherStoodForIsCompensated(t *testing.T) {
 	p.back("before")
 	p.otherwise()
 	second := p.Intents()[1]
-	require.Equal(t, receipt.StateParked, second.State)
+	require.Equal(t, receipt.StateAwaitingApproval, second.State)
 	p.decide(second.Intent.Key, world.Reuse)
 	p.tells("x0 ok")
 	done := p.back("before", compensating)
@@ -129,13 +129,13 @@ func TestFreshEffectsAreMeantInTheirOwnHistoryOnly(t *testing.T) {
 	p.back("fresh")
 	p.crash()
 	p.otherwise()
-	require.Equal(t, receipt.StateParked, p.Intents()[2].State, "the second is left behind, and the first is waived")
+	require.Equal(t, receipt.StateAwaitingApproval, p.Intents()[2].State, "the second is left behind, and the first is waived")
 	p.back("before")
 	p.other()
 	p.order("x")
 	p.order("x")
 	p.Drive()
-	require.Equal(t, 2, p.Status().Intents[receipt.StateParked], "both are left behind")
+	require.Equal(t, 2, p.Status().Intents[receipt.StateAwaitingApproval], "both are left behind")
 	require.Len(t, p.out.Performed, 2)
 }
 
@@ -165,7 +165,7 @@ func (p *play) refusesReuse(key receipt.Key, why string) {
 	require.Contains(p.t, refused.Rule, why)
 }
 
-// TestWhatIsBeingMadeUpForHasNoResultToReuse parks what would get the result of a
+// TestWhatIsBeingMadeUpForHasNoResultToReuse asks about what would get the result of a
 // payment that is on its way back.
 func TestWhatIsBeingMadeUpForHasNoResultToReuse(t *testing.T) {
 	p := live(t, tool(func(e *manifest.Effect) {
@@ -177,7 +177,7 @@ func TestWhatIsBeingMadeUpForHasNoResultToReuse(t *testing.T) {
 	p.back("before", compensating)
 	p.otherwise()
 	again := p.Intents()[2].Intent.Key
-	require.Equal(t, receipt.StateParked, p.entry(again).State)
+	require.Equal(t, receipt.StateAwaitingApproval, p.entry(again).State)
 	p.refusesReuse(again, "is being made up for")
 	p.reply(worldtest.OK(nil))
 	p.refusesReuse(again, "has no result: it is compensated")
@@ -194,7 +194,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 		require.Len(t, p.back("before").Abandoned, 1, "it may have happened")
 		p.otherwise()
 		all := p.Intents()
-		require.Equal(p.t, receipt.StateParked, all[len(all)-1].State)
+		require.Equal(p.t, receipt.StateAwaitingApproval, all[len(all)-1].State)
 	}
 	t.Run("fail", func(t *testing.T) {
 		p := live(t, inDoubt(manifest.InDoubtFail))
@@ -247,7 +247,7 @@ func TestFailureThatIsHalfDoneIsSomethingToRepeat(t *testing.T) {
 	p.tells("x0 error")
 	require.Len(t, p.back("before").Abandoned, 1)
 	p.otherwise()
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval])
 }
 
 // TestMakingUpForIsNotForgottenInACrash: the result of what is being made up for is
@@ -264,7 +264,7 @@ func TestMakingUpForIsNotForgottenInACrash(t *testing.T) {
 	p.Drive()
 	third := p.Intents()[3].Intent.Key
 	p.refusesReuse(third, "is being made up for")
-	require.Equal(t, receipt.StateParked, p.entry(third).State)
+	require.Equal(t, receipt.StateAwaitingApproval, p.entry(third).State)
 }
 
 // forked returns the play of a fork with live effects, which is not judged: its receipts are of two

@@ -229,7 +229,7 @@ func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 		{manifest.VerifyStrict, receipt.Happened, []string{"x0 ok"}, receipt.StateCommitted},
 		{manifest.VerifyStrict, receipt.NotHappened, []string{"x0 rejected"}, receipt.StateFailed},
 		{manifest.VerifyWarn, receipt.NotHappened, []string{"x0 ok"}, receipt.StateCommitted},
-		{manifest.VerifyHuman, receipt.NotHappened, nil, receipt.StateParked},
+		{manifest.VerifyHuman, receipt.NotHappened, nil, receipt.StateAwaitingConfirmation},
 		{manifest.VerifyHuman, receipt.Unknown, nil, receipt.StateCommitted},
 	} {
 		t.Run(c.mode+" "+string(c.verdict), func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 			p.Drive()
 			p.tells(c.tells...)
 			require.Equal(t, c.state, p.entry(key).State)
-			if c.state == receipt.StateParked {
+			if c.state == receipt.StateAwaitingConfirmation {
 				require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "she knows")))
 				p.Drive()
 				p.tells("x0 ok")
@@ -278,7 +278,7 @@ func TestRollbackReachesAHistoryThatWasLeft(t *testing.T) {
 	require.Len(t, p.out.Performed, 3)
 	p.order("z") // another history: it only looks the same
 	p.Drive()
-	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateAwaitingApproval])
 }
 
 func TestSpentBudgetStaysSpent(t *testing.T) {

@@ -22,7 +22,7 @@ type roster struct {
 	scheduler scheduler
 	inTick    bool   // from clock.advanced to the next input other than a receipt
 	handled   uint64 // events handled in this tick
-	parked    map[reducer.Cell]*cell
+	halted    map[reducer.Cell]*cell
 	dirty     []*cell    // changed since the last image
 	tree      *stateTree // nil: not computed yet
 	order     []*cell    // scratch: recipients of a broadcast
@@ -93,7 +93,7 @@ func (r *roster) deliver(c *cell, x mail) {
 	c.mail.push(x, &r.queues)
 	r.longest = max(r.longest, c.mail.len())
 	r.touch(c)
-	if !c.queued && !c.parked {
+	if !c.queued && !c.halted {
 		r.scheduler.push(c)
 	}
 }

@@ -27,7 +27,7 @@ var (
 	ErrBadTick      = errors.New("the tick has passed already")
 	ErrNoTick       = errors.New("the world's clock does not get there")
 	ErrNoCell       = errors.New("there is no such cell")
-	ErrNotParked    = errors.New("the cell is not parked")
+	ErrNotHalted    = errors.New("the cell is not halted")
 	ErrNoEffect     = errors.New("the manifest declares no such effect")
 	ErrNoReason     = errors.New("a reason is missing")
 	ErrNoIntent     = errors.New("there is no such intent")

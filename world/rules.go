@@ -49,7 +49,7 @@ type reducerRule struct {
 	impl   reducer.Reducer // nil: the program lacks it
 	limits manifest.ReducerLimits
 	params journal.Data
-	park   bool // on error
+	halt   bool // on error
 }
 
 // eventRule is one declared event with the routes that match it.
@@ -153,7 +153,7 @@ func isMissing(err error) bool {
 }
 
 func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry reducer.Registry) (*reducerRule, error) {
-	rule := &reducerRule{name: name, limits: def.Limits, params: def.Params, park: def.OnError == manifest.OnErrorPark}
+	rule := &reducerRule{name: name, limits: def.Limits, params: def.Params, halt: def.OnError == manifest.OnErrorHalt}
 	if rule.hash = codeHash(def); def.Engine == manifest.EngineGo {
 		var err error
 		if rule.impl, err = registry.New(def.Name, def.Version); err != nil {

@@ -135,16 +135,16 @@ func (s *stage) rollback(t *testing.T, d *datadriven.TestData) (string, error) {
 	return out.String(), nil
 }
 
-// decide: decide TAG HOW, about the parked effect of that tag
+// decide: decide TAG HOW, about the effect of that tag that awaits a person
 func (s *stage) decide(t *testing.T, d *datadriven.TestData) (string, error) {
 	for _, e := range s.w.Intents() {
-		if e.Intent.Tag == d.CmdArgs[0].Key && e.State == receipt.StateParked {
+		if e.Intent.Tag == d.CmdArgs[0].Key && e.State.AwaitsPerson() {
 			return "", worldtest.ErrorOf(s.w.Resolve(t.Context(), journal.Resolved{
 				Key: e.Intent.Key, How: journal.Resolution(d.CmdArgs[1].Key), Params: e.Params, Actor: "ada", Reason: "so",
 			}))
 		}
 	}
-	d.Fatalf(t, "no effect of that tag is parked")
+	d.Fatalf(t, "no effect of that tag awaits a person")
 	return "", nil
 }
 
@@ -264,8 +264,8 @@ func (s *stage) state(t *testing.T, d *datadriven.TestData) (string, error) {
 		view, ok := s.w.Cell(cell)
 		require.True(t, ok, "there is no cell %s", cell)
 		fmt.Fprintf(&out, "%s@%d", cell, view.N)
-		if view.Parked {
-			out.WriteString(" parked")
+		if view.Halted {
+			out.WriteString(" halted")
 		}
 		for _, x := range view.Mail {
 			fmt.Fprintf(&out, " (waits: %s #%d)", x.Name, x.Record)
@@ -291,7 +291,7 @@ func (s *stage) status(_ *testing.T, _ *datadriven.TestData) (string, error) {
 	for _, x := range []struct {
 		n    int
 		what string
-	}{{st.EventsPending, "events pending"}, {st.Parked, "parked"}, {st.Timers, "timers"}} {
+	}{{st.EventsPending, "events pending"}, {st.Halted, "halted"}, {st.Timers, "timers"}} {
 		if x.n > 0 {
 			out += fmt.Sprintf(", %d %s", x.n, x.what)
 		}
@@ -345,8 +345,8 @@ func (s *stage) short(t *testing.T, body journal.Body) string {
 	case *journal.Stepped:
 		return fmt.Sprintf("%s@%d %s", b.Cell, b.N, b.Outcome)
 	case *journal.Failed:
-		if b.Parked {
-			return fmt.Sprintf("%s@%d parked: %s", b.Cell, b.N, b.Error)
+		if b.Halted {
+			return fmt.Sprintf("%s@%d halted: %s", b.Cell, b.N, b.Error)
 		}
 		return fmt.Sprintf("%s@%d skipped: %s", b.Cell, b.N, b.Error)
 	case *journal.Deleted:
@@ -391,9 +391,9 @@ func (s *stage) shortEffect(t *testing.T, body journal.Body) string {
 		payload, err := canon.ToJSON(r.Payload)
 		require.NoError(t, err)
 		return fmt.Sprintf("%q %s %s", s.tags[r.Key], r.Status, payload)
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		s.tags[b.Key] = b.Tag
-		return fmt.Sprintf("%s %q of %s: parked by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
+		return fmt.Sprintf("%s %q of %s: awaits approval by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
 	case *journal.IntentEnded:
 		return fmt.Sprintf("%q %s: %s", s.tags[b.Key], b.Status, b.Outcome)
 	case *journal.IntentCancelled:

@@ -73,7 +73,7 @@ func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	if then.State == receipt.StateDenied {
 		by = journal.Seq(then.Finished)
 	}
-	if e.State != receipt.StateParked || e.Deadline == 0 || e.Deadline == receipt.NoDeadline || then.State == receipt.StateParked || by > s.at {
+	if e.State != receipt.StateAwaitingApproval || e.Deadline == receipt.NoDeadline || then.State.AwaitsPerson() || by > s.at {
 		return nil
 	}
 	rec, err := journal.Read(s.h, by)

@@ -41,7 +41,7 @@ func (c *CellChange) name() string { return cmp.Or(c.A.Cell, c.B.Cell).String() 
 
 func (c *CellChange) report(unknown bool) governance.CellDifference {
 	x := governance.CellDifference{
-		Cell: c.name(), What: "changed", StepsWas: c.A.N, StepsIs: c.B.N, ParkedWas: c.A.Parked, ParkedIs: c.B.Parked, Unknown: unknown,
+		Cell: c.name(), What: "changed", StepsWas: c.A.N, StepsIs: c.B.N, HaltedWas: c.A.Halted, HaltedIs: c.B.Halted, Unknown: unknown,
 	}
 	switch none := (reducer.Cell{}); {
 	case c.B.Cell == none:
@@ -83,7 +83,7 @@ func (s *shadow) compareWaits() map[string]bool {
 		if then != nil && s.declaredOtherwise(e) {
 			why = "the history's answer is to an effect with another adapter, config or schema"
 		}
-		if e.State == receipt.StateParked && e.Deadline != receipt.NoDeadline {
+		if e.State == receipt.StateAwaitingApproval && e.Deadline != receipt.NoDeadline {
 			why = "nobody has approved it in the history"
 		}
 		waits[e.Intent.Cell] = true

@@ -142,7 +142,7 @@ func (d *derived) of(stepper *string) {
 
 // intent reports whether the derived record is what was decided about an effect.
 func (d *derived) intent() bool {
-	return d.rec.Kind == journal.KindIntent || d.rec.Kind == journal.KindDenied || d.rec.Kind == journal.KindParked
+	return d.rec.Kind == journal.KindIntent || d.rec.Kind == journal.KindDenied || d.rec.Kind == journal.KindAwaitingApproval
 }
 
 // attempt reports whether the derived record is what came of an attempt.
@@ -165,7 +165,7 @@ func (d *derived) verdict() governance.Verdict {
 	switch d.rec.Kind {
 	case journal.KindDenied:
 		return governance.Deny
-	case journal.KindParked:
+	case journal.KindAwaitingApproval:
 		return governance.RequireApproval
 	default:
 		return governance.Allow
@@ -179,8 +179,8 @@ func said(k journal.Kind) []int {
 	case journal.KindStepped:
 		return []int{1, 2, 3, 4} // cell, n, outcome, state
 	case journal.KindFailed:
-		return []int{1, 2, 3} // cell, n, parked
-	case journal.KindIntent, journal.KindParked:
+		return []int{1, 2, 3} // cell, n, halted
+	case journal.KindIntent, journal.KindAwaitingApproval:
 		return []int{3, 4, 5, 7, 10} // cell, kind, tag, occurrence, params
 	case journal.KindDenied:
 		return []int{3, 4, 5, 7, 11}

@@ -77,7 +77,7 @@ func (d *derived) identity(b []byte) []byte {
 		return append(canon.AppendText(append(b, 'e'), d.stepper), d.rec.Payload...)
 	case journal.KindFailed:
 		return appendPlaces(append(b, 'f'), &d.rec, []int{1, 2}) // cell, n
-	case journal.KindIntent, journal.KindParked, journal.KindDenied:
+	case journal.KindIntent, journal.KindAwaitingApproval, journal.KindDenied:
 		class := byte('i')
 		if d.again {
 			class = 'a'
@@ -149,7 +149,7 @@ func (r *reporter) report(d *derived, by side) {
 		note(r, &r.Counts.Mended, &r.Mended, what, failure)
 	case kind == journal.KindFailed:
 		note(r, &r.Counts.Failed, &r.Failed, what, failure)
-	case d.again: // it was decided once more on one side: that it was parked there says all
+	case d.again: // it was decided once more on one side: that it awaited approval there says all
 	case by == inHistory:
 		note(r, &r.Counts.IntentsGone, &r.IntentsGone, what, intent)
 	default:
@@ -187,7 +187,7 @@ func ofIntent(d *derived) asking {
 	case *journal.IntentEmitted:
 		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
 		x.rules = append(x.rules, b.Rules...)
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
 		x.rules = append(x.rules, b.Rules...)
 	case *journal.IntentDenied:

@@ -117,10 +117,10 @@ type CellLeaf struct {
 	History journal.Hash `json:"history"`      // of the events that it has handled
 	State   journal.Hash `json:"state_hash"`   // zero: it has none
 	Reducer journal.Hash `json:"reducer_hash"` // of the code that handles its events
-	Parked  bool         `json:"parked"`
+	Halted  bool         `json:"halted"`
 }
 
-// Hash returns the leaf's value: H of canonical [n, history, state, reducer, parked].
+// Hash returns the leaf's value: H of canonical [n, history, state, reducer, halted].
 func (l CellLeaf) Hash() journal.Hash { return canon.Sum(l.append(nil)) }
 
 func (l CellLeaf) append(b []byte) []byte {
@@ -129,12 +129,12 @@ func (l CellLeaf) append(b []byte) []byte {
 	b = canon.AppendBytes(b, l.History[:])
 	b = canon.AppendBytes(b, l.State[:])
 	b = canon.AppendBytes(b, l.Reducer[:])
-	return canon.AppendBool(b, l.Parked)
+	return canon.AppendBool(b, l.Halted)
 }
 
 // leaf returns a cell's leaf, under a reducer with some code.
 func (c *cell) leaf(code journal.Hash) CellLeaf {
-	l := CellLeaf{N: c.n, History: c.history, Reducer: code, Parked: c.parked}
+	l := CellLeaf{N: c.n, History: c.history, Reducer: code, Halted: c.halted}
 	if len(c.state) > 0 {
 		l.State = canon.Sum(c.state)
 	}

@@ -33,7 +33,7 @@ type Status struct {
 	Version       uint64 // the manifest's
 	Cells         int
 	EventsPending int // in mailboxes and scheduled
-	Parked        int // cells
+	Halted        int // cells
 	Timers        int
 	Snapshots     int
 	Intents       map[receipt.State]int // also those that are receipt.StateCancelled
@@ -47,7 +47,7 @@ func (m *Moment) Status() Status {
 	s := Status{
 		World: k.rules.manifest.World, ID: k.id, Time: k.now, Head: k.head(),
 		Manifest: k.rules.hash, Version: k.rules.manifest.Version,
-		EventsPending: len(k.scheduled), Parked: len(k.parked), Timers: len(k.timers), Snapshots: k.catalog.Len(),
+		EventsPending: len(k.scheduled), Halted: len(k.halted), Timers: len(k.timers), Snapshots: k.catalog.Len(),
 		Intents: make(map[receipt.State]int), Idle: m.Idle(), Resting: maps.Clone(k.rests),
 	}
 	for _, c := range k.cells.here { // order cannot show: a sum; a cell with mail is here
@@ -72,7 +72,7 @@ func (m *Moment) Unread() error { return m.k.shelf.err }
 func (m *Moment) InHistory(record journal.Seq) bool { return m.k.inHistory(record, m.k.last) }
 
 // Idle reports whether nothing can happen without another input: no event that
-// can be handled, no effect under way, no timer. Parked cells do not count.
+// can be handled, no effect under way, no timer. Halted cells do not count.
 func (m *Moment) Idle() bool {
 	k := m.k
 	return k.scheduler.ready() == 0 && len(k.scheduled) == 0 && len(k.timers) == 0 &&
@@ -85,7 +85,7 @@ type CellView struct {
 	N      uint64       // steps taken
 	State  journal.Data // empty where the cell has none
 	Mail   []MailView
-	Parked bool
+	Halted bool
 
 	// What falls due for it later, in that order. Cells leaves both empty.
 	Scheduled []AlarmView // events
@@ -149,26 +149,26 @@ func (m *Moment) Cells() []CellView {
 	return out
 }
 
-// ParkedCells returns the cells that wait for a person, sorted by name. They cost nothing
+// HaltedCells returns the cells that wait for a person, sorted by name. They cost nothing
 // for the others.
-func (m *Moment) ParkedCells() []CellView {
+func (m *Moment) HaltedCells() []CellView {
 	var out []CellView
-	for _, c := range m.k.parkedCells() {
+	for _, c := range m.k.haltedCells() {
 		out = append(out, c.view())
 	}
 	return out
 }
 
-// parkedCells returns the cells that wait for a person, by name.
-func (r *roster) parkedCells() []*cell {
-	return slices.SortedFunc(maps.Values(r.parked), func(a, b *cell) int { return strings.Compare(a.name, b.name) })
+// haltedCells returns the cells that wait for a person, by name.
+func (r *roster) haltedCells() []*cell {
+	return slices.SortedFunc(maps.Values(r.halted), func(a, b *cell) int { return strings.Compare(a.name, b.name) })
 }
 
-// Undecided returns the ledger's entries of the intents that are parked or in doubt, each
+// Undecided returns the ledger's entries of the intents that await a person or are in doubt, each
 // in the order in which they were emitted. They cost nothing for the others.
 func (m *Moment) Undecided() []receipt.Entry {
 	var out []receipt.Entry
-	for _, s := range []receipt.State{receipt.StateParked, receipt.StateInDoubt} {
+	for _, s := range []receipt.State{receipt.StateAwaitingApproval, receipt.StateAwaitingAnswer, receipt.StateAwaitingConfirmation, receipt.StateInDoubt} {
 		for _, e := range m.k.ledger.In(s) {
 			out = append(out, *e)
 		}
@@ -177,7 +177,7 @@ func (m *Moment) Undecided() []receipt.Entry {
 }
 
 func (c *cell) view() CellView {
-	v := CellView{Cell: c.id(), N: c.n, State: slices.Clone(c.state), Parked: c.parked}
+	v := CellView{Cell: c.id(), N: c.n, State: slices.Clone(c.state), Halted: c.halted}
 	for _, x := range c.mail.all() {
 		v.Mail = append(v.Mail, MailView{Record: x.record, Name: x.name, Data: slices.Clone(x.data)})
 	}

@@ -40,7 +40,7 @@ func (k *kernel) turn(c *cell) {
 	default:
 		k.fail(c, &x, history, err)
 	}
-	if c.mail.len() > 0 && !c.parked && !c.queued {
+	if c.mail.len() > 0 && !c.halted && !c.queued {
 		k.scheduler.push(c)
 	}
 }
@@ -162,18 +162,18 @@ func (k *kernel) checkRoom() error {
 	return nil
 }
 
-// fail records a failed step, and parks the cell or skips the event, as its reducer's on_error says.
+// fail records a failed step, and halts the cell or skips the event, as its reducer's on_error says.
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id().Reducer]
-	park := rule == nil || rule.park
-	b := journal.Failed{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n + 1, Parked: park, Error: journal.Text(err.Error())}
+	halt := rule == nil || rule.halt
+	b := journal.Failed{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n + 1, Halted: halt, Error: journal.Text(err.Error())}
 	k.note(journal.KindFailed, x.record, &b)
 	if hear := k.onFailure; hear != nil {
-		hear(Failure{Cell: b.Cell, Tick: k.now, Parked: park, Error: b.Error})
+		hear(Failure{Cell: b.Cell, Tick: k.now, Halted: halt, Error: b.Error})
 	}
-	if park {
-		c.parked = true
-		k.parked[c.id()] = c
+	if halt {
+		c.halted = true
+		k.halted[c.id()] = c
 		return
 	}
 	c.n++

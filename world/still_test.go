@@ -26,7 +26,7 @@ func TestAnInputPermitsNothingOnTheWayToNow(t *testing.T) {
 	before := len(w.Kinds())
 	for range 3 {
 		_, err := w.Resume(context.Background(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent, "", "")
-		require.ErrorIs(t, err, world.ErrNotParked)
+		require.ErrorIs(t, err, world.ErrNotHalted)
 		require.Equal(t, 1, w.Status().Intents[receipt.StateOpen], "it was asked for")
 		require.NotContains(t, w.Kinds()[before:], journal.KindStarted)
 		require.NoError(t, w.Checkpoint())

@@ -166,7 +166,7 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 	return id, w.sync()
 }
 
-// Resume lets a parked cell go on, with the failed event or without it, and returns the record. actor
+// Resume lets a halted cell go on, with the failed event or without it, and returns the record. actor
 // decides ("": unnamed); reason may be empty.
 func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption, actor, reason string) (journal.Seq, error) {
 	b := journal.Resumed{Skip: how == SkipEvent, Actor: actor, Reason: reason}
@@ -181,7 +181,7 @@ func (w *World) synced(id journal.Seq, err error) (journal.Seq, error) {
 	return id, w.sync()
 }
 
-// Resumption says how a parked cell goes on.
+// Resumption says how a halted cell goes on.
 type Resumption int
 
 // The ways of Resume.
@@ -190,7 +190,7 @@ const (
 	SkipEvent                    // drop it
 )
 
-// Resolve takes a person's decision about an intent that is parked or in doubt, and returns its record,
+// Resolve takes a person's decision about an intent that awaits a person or is in doubt, and returns its record,
 // durable. An *InputError is a refusal.
 func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, error) {
 	return w.synced(w.input(ctx, func() error {

@@ -154,7 +154,7 @@ func TestDeniedEffectIsAnsweredWithTheReason(t *testing.T) {
 	w.RequireReplay()
 }
 
-func TestFailedStepLeavesNothingAndParks(t *testing.T) {
+func TestFailedStepLeavesNothingAndHalts(t *testing.T) {
 	w := bots(t)
 	w.Submit("go", order{To: "a", Say: "first"})
 	w.Submit("go", order{To: "a", Do: []act{{Emit: "ping", Key: "b"}, {Effect: "tool.a"}, {Fail: "no"}}})
@@ -163,18 +163,18 @@ func TestFailedStepLeavesNothingAndParks(t *testing.T) {
 	require.JSONEq(t, `{"seen": ["1:go first"]}`, w.State("bot/a"))
 	require.Equal(t, 1, w.Status().Cells, "the ping was not sent")
 	require.Empty(t, w.Intents())
-	require.Equal(t, 1, w.Status().Parked)
-	require.True(t, w.Idle(), "parked cells do not count")
+	require.Equal(t, 1, w.Status().Halted)
+	require.True(t, w.Idle(), "halted cells do not count")
 
 	w.Crash()
 	a := reducer.Cell{Reducer: "bot", Key: "a"}
 	require.NoError(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.RetryEvent, "", "")))
 	w.Run()
-	require.Equal(t, 1, w.Status().Parked, "it failed again")
+	require.Equal(t, 1, w.Status().Halted, "it failed again")
 	require.NoError(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.SkipEvent, "", "")))
 	w.Run()
 	require.JSONEq(t, `{"seen": ["1:go first", "3:go third"]}`, w.State("bot/a"))
-	require.ErrorIs(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.SkipEvent, "", "")), world.ErrNotParked)
+	require.ErrorIs(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.SkipEvent, "", "")), world.ErrNotHalted)
 	w.RequireReplay()
 }
 
@@ -237,7 +237,7 @@ func TestEmitThatOverflowsFailsTheStep(t *testing.T) {
 	w := bots(t, func(m *manifest.Manifest) { m.Limits.Mailbox = 2 })
 	w.Submit("go", order{To: "a", Do: []act{{Emit: "ping", Key: "b"}, {Emit: "ping", Key: "b"}, {Emit: "ping", Key: "b"}}})
 	w.Run()
-	require.Equal(t, 1, w.Status().Parked)
+	require.Equal(t, 1, w.Status().Halted)
 	require.Equal(t, 1, w.Status().Cells)
 	w.RequireReplay()
 }
@@ -322,7 +322,7 @@ func TestReducerThatLooksElsewhereFailsItsStep(t *testing.T) {
 	w := worldtest.New(t, m, nil, worldtest.Options{Reducers: registry, Answer: func(receipt.Permit) worldtest.Reply { return worldtest.OK(nil) }})
 	w.Submit("go", order{To: "a"})
 	w.Run()
-	require.Equal(t, 1, w.Status().Parked)
+	require.Equal(t, 1, w.Status().Halted)
 }
 
 func TestLargePayloadsAreBlobs(t *testing.T) {
@@ -359,7 +359,7 @@ func TestScheduledEventsAndTimersAreLimited(t *testing.T) {
 	require.NoError(t, at(0), "what is due at once needs no alarm")
 	w.Submit("go", order{To: "b", Do: []act{{Timer: 1}, {Timer: 1}, {Timer: 1}}})
 	w.Step(1)
-	require.Equal(t, 1, w.Status().Parked)
+	require.Equal(t, 1, w.Status().Halted)
 	require.Zero(t, w.Status().Timers)
 	w.RequireReplay()
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"os"
 	"os/user"
+
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // actorOf names who decides, for the journal: as asked for, else by login.
@@ -18,4 +20,13 @@ func (c *cli) actorOf(as string) string {
 		return u.Username
 	}
 	return cmp.Or(os.Getenv("USER"), "unknown")
+}
+
+// actor returns the name in which a person decides.
+func (c *cli) actor(as string) (string, error) {
+	as = c.actorOf(as)
+	if err := world.CheckActor(as); err != nil {
+		return "", usagef("say who you are: --as NAME", "who decides? %w", err)
+	}
+	return as, nil
 }

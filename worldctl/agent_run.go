@@ -300,7 +300,7 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 		what string
 	}{
 		{s.Denied, "denied: worldctl intent list --state denied"},
-		{s.Waiting, "waiting for a person: worldctl intent list --state parked"},
+		{s.Waiting, "waiting for a person: worldctl intent list --state awaiting"},
 		{s.UnderWay, "still under way: their answers are recorded when they come, or they are in doubt"},
 		{s.InDoubt, "of which nobody can tell what became"},
 		{s.Failed, "that the provider refused or did not answer whole"},

@@ -114,37 +114,37 @@ func TestAirlineCancelsNothingWithoutApproval(t *testing.T) {
 	dir := airlineWithApproval(t)
 	worldctl(t, nil, "-w", dir, "run")
 	counts, idle := stands(t, dir)
-	require.Equal(t, cancels, counts["parked"])
+	require.Equal(t, cancels, counts["awaiting_approval"])
 	require.Equal(t, 361-cancels, counts["committed"]+counts["failed"], "all others went on")
 	require.True(t, idle)
-	parked := cancellations(t, dir, "parked")
-	require.Len(t, parked, cancels)
-	require.Equal(t, []string{"ask"}, parked[0].Rules)
+	asked := cancellations(t, dir, "awaiting_approval")
+	require.Len(t, asked, cancels)
+	require.Equal(t, []string{"ask"}, asked[0].Rules)
 
-	other := parked[0]
-	for _, in := range parked {
-		if string(in.Params) != string(parked[0].Params) {
+	other := asked[0]
+	for _, in := range asked {
+		if string(in.Params) != string(asked[0].Params) {
 			other = in
 		}
 	}
-	code, _, said := outcome(t, "-w", dir, "intent", "approve", parked[0].Key, "--params-hash", paramsHash(t, dir, other.Key))
+	code, _, said := outcome(t, "-w", dir, "intent", "approve", asked[0].Key, "--params-hash", paramsHash(t, dir, other.Key))
 	require.Equal(t, exitConflict, code, said)
-	require.Len(t, cancellations(t, dir, "parked"), cancels)
-	worldctl(t, nil, "-w", dir, "intent", "approve", parked[0].Key, "--params-hash", paramsHash(t, dir, parked[0].Key), "--reason", "ada called")
+	require.Len(t, cancellations(t, dir, "awaiting_approval"), cancels)
+	worldctl(t, nil, "-w", dir, "intent", "approve", asked[0].Key, "--params-hash", paramsHash(t, dir, asked[0].Key), "--reason", "ada called")
 	worldctl(t, nil, "-w", dir, "run")
 	done := cancellations(t, dir, "committed")
 	require.Len(t, done, 1, "that one, and no other")
-	require.Equal(t, parked[0].Key, done[0].Key)
-	require.Len(t, cancellations(t, dir, "parked"), cancels-1)
+	require.Equal(t, asked[0].Key, done[0].Key)
+	require.Len(t, cancellations(t, dir, "awaiting_approval"), cancels-1)
 
-	worldctl(t, nil, "-w", dir, "intent", "deny", parked[1].Key, "--reason", "ada did not call")
-	code, _, _ = outcome(t, "-w", dir, "intent", "approve", parked[1].Key)
+	worldctl(t, nil, "-w", dir, "intent", "deny", asked[1].Key, "--reason", "ada did not call")
+	code, _, _ = outcome(t, "-w", dir, "intent", "approve", asked[1].Key)
 	require.NotEqual(t, exitOK, code, "it is denied for good")
 	worldctl(t, nil, "-w", dir, "run")
 	require.Equal(t, 1, heard(t, dir)["denied"])
 
 	counts, _ = stands(t, dir)
-	require.Equal(t, cancels-2, counts["parked"])
+	require.Equal(t, cancels-2, counts["awaiting_approval"])
 	require.Equal(t, cancels-2, expired(t, dir, cancels-2))
 	verified(t, dir)
 	worldctl(t, nil, "-w", dir, "replay")
@@ -152,12 +152,12 @@ func TestAirlineCancelsNothingWithoutApproval(t *testing.T) {
 
 // expired lets the time of approvals run out and returns how many cells were
 // told so. Nothing can be approved any more then.
-func expired(t *testing.T, dir string, parked int) int {
+func expired(t *testing.T, dir string, asked int) int {
 	t.Helper()
-	last := cancellations(t, dir, "parked")[parked-1]
+	last := cancellations(t, dir, "awaiting_approval")[asked-1]
 	before := heard(t, dir)["denied"]
 	worldctl(t, nil, "-w", dir, "step", "-n", "300")
-	require.Empty(t, cancellations(t, dir, "parked"))
+	require.Empty(t, cancellations(t, dir, "awaiting_approval"))
 	code, _, _ := outcome(t, "-w", dir, "intent", "approve", last.Key)
 	require.NotEqual(t, exitOK, code)
 	worldctl(t, nil, "-w", dir, "run")
@@ -170,7 +170,7 @@ func expired(t *testing.T, dir string, parked int) int {
 func TestAirlineApprovalHoldsForItsParamsOnly(t *testing.T) {
 	dir := airlineWithApproval(t)
 	worldctl(t, nil, "-w", dir, "run")
-	first := cancellations(t, dir, "parked")[0]
+	first := cancellations(t, dir, "awaiting_approval")[0]
 	hash := paramsHash(t, dir, first.Key)
 	worldctl(t, nil, "-w", dir, "intent", "approve", first.Key)
 	worldctl(t, nil, "-w", dir, "run")
@@ -181,9 +181,9 @@ func TestAirlineApprovalHoldsForItsParamsOnly(t *testing.T) {
 			{"id": "again", "kind": "tool.cancel_reservation", "arguments": ` + params + `}]}`
 		worldctl(t, nil, "-w", dir, "send", "chat.message", message)
 		worldctl(t, nil, "-w", dir, "run")
-		parked := cancellations(t, dir, "parked")
-		require.Len(t, parked, cancels+i, "it parks anew")
-		anew := parked[len(parked)-1]
+		asked := cancellations(t, dir, "awaiting_approval")
+		require.Len(t, asked, cancels+i, "it awaits approval anew")
+		anew := asked[len(asked)-1]
 		require.JSONEq(t, params, string(anew.Params))
 		require.NotEqual(t, first.Key, anew.Key)
 		if i > 0 {

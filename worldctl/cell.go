@@ -19,10 +19,10 @@ import (
 )
 
 func newCellCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and resume parked ones"},
+	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and resume halted ones"},
 		newCellListCommand(c), newCellShowCommand(c),
-		newCellResumeCommand(c, "resume", "Resume a parked cell, with the event that failed", world.RetryEvent),
-		newCellResumeCommand(c, "skip", "Resume a parked cell, without the event that failed", world.SkipEvent))
+		newCellResumeCommand(c, "resume", "Resume a halted cell, with the event that failed", world.RetryEvent),
+		newCellResumeCommand(c, "skip", "Resume a halted cell, without the event that failed", world.SkipEvent))
 }
 
 func newCellListCommand(c *cli) *cobra.Command {
@@ -54,7 +54,7 @@ as data.`,
 			}
 			d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			return list(c, "cell-list", "cells", each(page.Cells, func(l view.CellLine) (view.CellLine, error) { return l, nil }), columns[view.CellLine]{
-				header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
+				header: table.Row{"cell", "steps", "state", "mailbox", "halted"},
 				row:    func(l view.CellLine) table.Row { return cellRow(l, d) },
 				none:   none,
 			})
@@ -67,17 +67,17 @@ as data.`,
 }
 
 func cellRow(l view.CellLine, d view.Describer) table.Row {
-	state, parked := "", ""
+	state, halted := "", ""
 	if l.StateHash != nil {
 		state = l.StateHash.String()[:12]
 	}
 	if l.State != nil && len(*l.State) > 0 {
 		state = d.Data(*l.State)
 	}
-	if l.Parked {
-		parked = "parked"
+	if l.Halted {
+		halted = "halted"
 	}
-	return table.Row{l.Cell, l.N, state, l.Mailbox, parked}
+	return table.Row{l.Cell, l.N, state, l.Mailbox, halted}
 }
 
 func newCellShowCommand(c *cli) *cobra.Command {
@@ -87,15 +87,15 @@ func newCellShowCommand(c *cli) *cobra.Command {
 		Short: "Show a cell's state, its mailbox and what falls due for it",
 		Long: `Show a cell's state, what waits in its mailbox and what falls due for it later, events
 that are scheduled and timers, now or as it was at a moment. A moment is taken with all
-that was written at once with its last record. Of a parked cell it tells the step that
+that was written at once with its last record. Of a halted cell it tells the step that
 failed, its error, and how the cell goes on.`,
 		Example: `  worldctl cell show agent/ada
   worldctl cell show agent/ada --at t5 -o json`,
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			return answer(c, "cell", func(a view.Cell) {
 				c.showCell(lw, &a)
-				if a.Parked && at == "" {
-					c.noteParked(&a)
+				if a.Halted && at == "" {
+					c.noteHalted(&a)
 				}
 			})(findCell(lw, args[0], at))
 		}),
@@ -109,7 +109,7 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 	if err != nil {
 		state = err.Error()
 	}
-	facts := [][2]any{{"cell", a.Cell}, {"steps", a.N}, {"parked", a.Parked}}
+	facts := [][2]any{{"cell", a.Cell}, {"steps", a.N}, {"halted", a.Halted}}
 	if f := a.Failure; f != nil {
 		facts = append(facts, [2]any{"why", fmt.Sprintf("#%d, on #%d: %s", f.Record, f.Event, visible(f.Error, ""))})
 	}
@@ -156,8 +156,8 @@ func (c *cli) showDue(a *view.Cell, d view.Describer) {
 	}
 }
 
-// noteParked says what a person can do about a parked cell.
-func (c *cli) noteParked(a *view.Cell) {
+// noteHalted says what a person can do about a halted cell.
+func (c *cli) noteHalted(a *view.Cell) {
 	if a.Failure != nil {
 		c.note("worldctl why %d -v tells what led to it, and what the step printed", a.Failure.Record)
 	}
@@ -169,7 +169,7 @@ func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cob
 	cmd := &cobra.Command{
 		Use:     verb + " CELL",
 		Short:   short,
-		Long:    short + ".\n\nExit code 5 if the cell is not parked.",
+		Long:    short + ".\n\nExit code 5 if the cell is not halted.",
 		Example: "  worldctl cell " + verb + " agent/ada --reason \"its schema is mended\"",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			return c.resume(ctx, lw, args[0], how, as, reason)
@@ -189,7 +189,7 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 	if err != nil {
 		return err
 	}
-	parked, err := recordsOf(lw).Cell(cell, "")
+	halted, err := recordsOf(lw).Cell(cell, "")
 	if err != nil {
 		return err
 	}
@@ -199,8 +199,8 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		return err
 	})
 	switch {
-	case errors.Is(err, world.ErrNotParked):
-		return hinted(err, "worldctl cell list shows which cells are parked")
+	case errors.Is(err, world.ErrNotHalted):
+		return hinted(err, "worldctl cell list shows which cells are halted")
 	case err != nil:
 		return err
 	}
@@ -209,7 +209,7 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		if how == world.SkipEvent {
 			what = "goes on without the event that failed"
 		}
-		if f := parked.Failure; f != nil {
+		if f := halted.Failure; f != nil {
 			what += fmt.Sprintf(", #%d", f.Event)
 		}
 		fmt.Fprintf(c.stdout, "#%d %s %s, says %s\n", resumed.Record, name, what, actor)

@@ -43,7 +43,7 @@ fail. What steps print under the files' rules is shown, too.
 Nothing of it touches the world until worldctl propose, and nothing outside is done. Stubs
 answer as their files are now, and what the world has recorded answers all other effects.
 One that nothing answers is left open: who asks for it and whoever hangs on that are unknown,
-which is said with the reason, and left out of what is compared. What a person decided about a parked intent is decided again where the same cell asks
+which is said with the reason, and left out of what is compared. What a person decided about an intent that awaited approval is decided again where the same cell asks
 for the same, and a person is asked under the same policies, capability and effect;
 --decisions none leaves it to wait. What persons decided besides is not repeated.
 

@@ -89,7 +89,7 @@ func (c *cli) showCells(a *view.Comparison) {
 	cells := a.Cells.ByName()
 	if len(cells) > 0 {
 		t := c.newTable()
-		t.AppendHeader(table.Row{"cell", "is", "steps", "mailbox", "parked"})
+		t.AppendHeader(table.Row{"cell", "is", "steps", "mailbox", "halted"})
 		for _, d := range cells {
 			left, right := d.A, d.B
 			if left == nil {
@@ -98,7 +98,7 @@ func (c *cli) showCells(a *view.Comparison) {
 			if right == nil {
 				right = new(view.CellLine)
 			}
-			t.AppendRow(table.Row{d.Cell, d.Change, view.Arrow(left.N, right.N), view.Arrow(left.Mailbox, right.Mailbox), view.Arrow(left.Parked, right.Parked)})
+			t.AppendRow(table.Row{d.Cell, d.Change, view.Arrow(left.N, right.N), view.Arrow(left.Mailbox, right.Mailbox), view.Arrow(left.Halted, right.Halted)})
 		}
 		t.Render()
 	}

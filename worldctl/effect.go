@@ -98,10 +98,9 @@ func unsuccessful(lw *local.World, a *view.Intent) error {
 		return nil
 	case receipt.StateDenied:
 		return hinted(fmt.Errorf("%w: %s", errDenied, a.Reason), "worldctl intent show %s", key)
-	case receipt.StateParked:
-		if n := len(a.Asks); n > 0 && a.Asks[n-1].Answer == nil {
-			return hinted(fmt.Errorf("%w: %s", errUndecided, a.Reason), "worldctl intent answer %s --data JSON, then worldctl run", key)
-		}
+	case receipt.StateAwaitingAnswer:
+		return hinted(fmt.Errorf("%w: %s", errUndecided, a.Reason), "worldctl intent answer %s --data JSON, then worldctl run", key)
+	case receipt.StateAwaitingApproval:
 		err := errNotApproved
 		if a.Deadline != 0 {
 			err = fmt.Errorf("%w until %s", err, recordsOf(lw).Tick(a.Deadline))

@@ -128,7 +128,7 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 			fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
 		}
 		next := map[journal.ForkEffects]string{
-			journal.ForkHold:     "its effects wait for you: " + then("intent list --state parked"),
+			journal.ForkHold:     "its effects wait for you: " + then("intent list --state awaiting_approval"),
 			journal.ForkLive:     "its effects of these kinds are performed, for real, and others wait for you: " + strings.Join(done.Live, ", "),
 			journal.ForkRecorded: "its effects are answered by what this world recorded",
 		}[done.Effects]

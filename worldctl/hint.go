@@ -234,7 +234,7 @@ func hintsOfWorlds() []hint {
 		},
 		{[]error{world.ErrNoCell}, "worldctl cell list"},
 		{[]error{errBesides}, "wait until that process has ended, or end it, then type this again"},
-		{[]error{gateway.ErrParked}, "worldctl cell show recorder/NAME tells why; worldctl cell skip recorder/NAME lets it go on without the event that failed"},
+		{[]error{gateway.ErrHalted}, "worldctl cell show recorder/NAME tells why; worldctl cell skip recorder/NAME lets it go on without the event that failed"},
 		{[]error{owner.ErrVersion}, "use the program that runs the world: worldctl version tells which one this is"},
 		{[]error{owner.ErrStranger}, "type it as the user who runs the world; if that is you, remove the socket and start the world again"},
 		{[]error{owner.ErrRefuses}, "type it again in a moment"},
@@ -269,17 +269,17 @@ func hintsOfRules() []hint {
 
 func hintsOfEffects() []hint {
 	return []hint{
-		{[]error{errNotApproved}, "worldctl intent list --state parked"},
+		{[]error{errNotApproved}, "worldctl intent list --state awaiting_approval"},
 		{[]error{errUndecided}, "worldctl intent list --state in_doubt"},
 		{[]error{view.ErrPrefix, receipt.ErrUnknownIntent}, "worldctl intent list"},
 		{[]error{view.ErrKeys}, "type more of its digits"},
 		{[]error{view.ErrState}, view.StateNames()},
-		{[]error{world.ErrConfirmationRequired}, "worldctl intent list --state parked"},
+		{[]error{world.ErrConfirmationRequired}, "worldctl intent list --state awaiting_confirmation"},
 		{[]error{world.ErrUnconfirmed}, "nothing has changed: type it again when the outside answers, or without --confirm"},
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},
 		{[]error{world.ErrMayBeDone}, "look at the outside: worldctl intent resolve KEY --not-executed --reason TEXT says that it did not happen, and asks for it again"},
 		{[]error{world.ErrNoReason}, "say why: --reason TEXT"},
-		{[]error{errParked}, "worldctl cell show CELL tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
+		{[]error{errHalted}, "worldctl cell show CELL tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
 	}
 }
 

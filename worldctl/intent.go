@@ -24,13 +24,14 @@ func newIntentListCommand(c *cli) *cobra.Command {
 	var limit uint64
 	cmd := &cobra.Command{
 		Use: "list",
-		Long: `List intents in the order in which they were made. A parked one waits for intent
-approve or intent deny, or, where its attempt asks a person, for intent answer; one in
-doubt for intent resolve or intent retry unless its verifier is being asked.`,
+		Long: `List intents in the order in which they were made. Three states await a
+person, together --state awaiting: awaiting_approval takes intent approve or intent deny,
+awaiting_answer intent answer, awaiting_confirmation intent confirm. One in doubt waits for
+intent resolve or intent retry, unless its verifier is being asked.`,
 		Example: `  worldctl intent list
-  worldctl intent list --state parked
+  worldctl intent list --state awaiting_approval
   worldctl intent list --state denied -o jsonl
-  worldctl intent list --state parked --kind 'bank.*' --since t5`,
+  worldctl intent list --state awaiting_approval --kind 'bank.*' --since t5`,
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			f.State = receipt.State(state)
 			entries, err := recordsOf(lw).Selected(f)
@@ -44,14 +45,14 @@ doubt for intent resolve or intent retry unless its verifier is being asked.`,
 			return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
 				header: intentHeader(),
 				row: func(l view.IntentLine) table.Row {
-					return c.intentRow(l, l.State == receipt.StateParked || l.State == receipt.StateInDoubt)
+					return c.intentRow(l, l.State.AwaitsPerson() || l.State == receipt.StateInDoubt)
 				},
 				none: recordsOf(lw).NoneSelected(f),
 			})
 		}),
 	}
 	addFilter(cmd, &f)
-	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, parked, committed, failed, denied or cancelled")
+	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, awaiting_approval, awaiting_answer, awaiting_confirmation, committed, failed, denied, cancelled, or awaiting, which is the three together")
 	addLimit(cmd, &limit, "intents")
 	return cmd
 }

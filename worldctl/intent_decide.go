@@ -47,8 +47,8 @@ list ends with (exit code 5 if others fit by now), or with --yes, whatever fits 
 --attempt and --params-hash are of one intent, and not taken then.`
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "approve", "Approve a parked intent, if the gate still allows it")
-	cmd.Long = `Approve a parked intent, if the gate still allows it: it judges again, under the
+	cmd, x := newDecideCommand(c, "approve", "Approve an intent that awaits approval, if the gate still allows it")
+	cmd.Long = `Approve an intent that awaits approval, if the gate still allows it: it judges again, under the
 manifest in force. The approval is for the params that the intent has, whose hash
 is printed; --params-hash makes sure that they are those that were reviewed.
 
@@ -73,8 +73,8 @@ Exit code 4 if the gate denies it now.` + asSeen + ofSeveral
 }
 
 func newIntentDenyCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "deny", "Deny a parked intent")
-	cmd.Long = "Deny a parked intent. One whose recorded result was not confirmed fails instead.\nIts cell is told." + asSeen + ofSeveral
+	cmd, x := newDecideCommand(c, "deny", "Deny an intent that awaits a person")
+	cmd.Long = "Deny an intent that awaits a person. One whose recorded result was not confirmed fails instead.\nIts cell is told." + asSeen + ofSeveral
 	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
 	x.bindHash(cmd)
 	x.how = journal.Disapprove
@@ -149,8 +149,8 @@ failed and may have happened --not-executed says that it did not, and asks for i
 }
 
 func newIntentEditCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "edit", "Have other params asked for in the place of a parked intent")
-	cmd.Long = `End a parked intent, and ask for other params in its place. The gate judges them anew,
+	cmd, x := newDecideCommand(c, "edit", "Have other params asked for in the place of an intent that awaits approval")
+	cmd.Long = `End an intent that awaits approval, and ask for other params in its place. The gate judges them anew,
 so that what needs an approval still does: an edit is none. The cell that asked is told
 what comes of it under the tag that it gave, and nothing of the one that has ended.
 
@@ -230,7 +230,7 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			case cmd.Flags().Changed("reason") && x.reason == "":
 				return world.ErrNoReason
 			case !several && len(args) == 0:
-				return usagef("worldctl intent list --state parked", "intent %s needs a KEY", verb)
+				return usagef("worldctl intent list --state awaiting", "intent %s needs a KEY", verb)
 			case filtered && len(args) == 1:
 				return usagef("type one of the two", "a KEY, and --cell, --kind, --since or --state, do not go together")
 			case !filtered && len(args) == 0:
@@ -271,12 +271,14 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 // bindSeveral adds the flags of a command that decides about several intents, too.
 func (x *choice) bindSeveral(cmd *cobra.Command, verb string) {
 	addFilter(cmd, &x.filter)
-	states := "parked, as it is if not given"
+	states := "awaiting_approval, as it is if not given"
 	switch verb {
+	case "deny":
+		states = "awaiting_approval, awaiting_answer or awaiting_confirmation; all three if not given"
 	case "retry", "resolve":
 		states = "in_doubt, or failed; those in doubt if not given"
 	case "stop":
-		states = "open or parked; both if not given"
+		states = "open, awaiting_approval or awaiting_answer; all three if not given"
 	}
 	cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: "+states)
 	if verb != "stop" {
@@ -424,7 +426,7 @@ func (c *cli) notePassedOver(lw *local.World, x *choice) error {
 	}
 	n, err := recordsOf(lw).Asking(x.filter)
 	if n > 0 {
-		c.note("passed over: %s that a tool asks a person about, to be answered one by one: worldctl intent list --state parked", view.Number(n, "intent"))
+		c.note("passed over: %s that a tool asks a person about, to be answered one by one: worldctl intent list --state awaiting_answer", view.Number(n, "intent"))
 	}
 	return err
 }
@@ -434,17 +436,8 @@ func notDecided(err error, e *receipt.Entry) error {
 	if hintOf(err) != "" {
 		return err
 	}
-	if e.NeedsInput() && errors.Is(err, world.ErrNotWaiting) {
+	if e.State == receipt.StateAwaitingAnswer && errors.Is(err, world.ErrNotWaiting) {
 		return hinted(err, "worldctl intent answer %[1]s --data JSON; worldctl intent show %[1]s prints what it asks", view.Short(e.Intent.Key))
 	}
 	return hinted(err, "worldctl intent show %s", view.Short(e.Intent.Key))
-}
-
-// actor returns the name in which a person decides.
-func (c *cli) actor(as string) (string, error) {
-	as = c.actorOf(as)
-	if err := world.CheckActor(as); err != nil {
-		return "", usagef("say who you are: --as NAME", "who decides? %w", err)
-	}
-	return as, nil
 }

@@ -129,7 +129,7 @@ func TestASignalEndsALongStep(t *testing.T) {
 					if verb == "serve" && by == syscall.SIGTERM {
 						want = exitOK
 					}
-					require.NotContains(t, string(text), "parked")
+					require.NotContains(t, string(text), "awaiting")
 					require.Equal(t, want, cmd.ProcessState.ExitCode(), "%s", text)
 				}
 				require.True(t, verified(t, dir).OK)

@@ -212,7 +212,7 @@ func TestKilledHistoryCommandHasHappenedOrNot(t *testing.T) {
 	}
 }
 
-// TestKilledFilterHasDecidedAboutAllOrNone of 500 parked intents, each once.
+// TestKilledFilterHasDecidedAboutAllOrNone of 500 intents that await approval, each once.
 func TestKilledFilterHasDecidedAboutAllOrNone(t *testing.T) {
 	t.Parallel()
 	const many = 500

@@ -82,7 +82,10 @@ func TestAHostileModelServerUsesUpNobodysBudget(t *testing.T) {
 			goes("c", "model.ask")
 			var status struct {
 				Resting map[string]int `json:"resting"`
-				Intents struct{ Committed, Parked int }
+				Intents struct {
+					Committed int
+					Awaiting  int `json:"awaiting_approval"`
+				}
 			}
 			look := func() {
 				status.Resting = nil
@@ -91,10 +94,10 @@ func TestAHostileModelServerUsesUpNobodysBudget(t *testing.T) {
 			look()
 			require.Equal(t, rests, len(status.Resting) == 1, "%v", status)
 			if rests {
-				require.Equal(t, 1, status.Intents.Parked)
+				require.Equal(t, 1, status.Intents.Awaiting)
 				require.Equal(t, 2, status.Intents.Committed, "the mail is another capability's")
 				var line struct{ Key string }
-				require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "intent", "list", "--state", "parked", "-o", "jsonl"), &line))
+				require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "intent", "list", "--state", "awaiting_approval", "-o", "jsonl"), &line))
 				shown := string(worldctl(t, nil, "-w", dir, "intent", "show", line.Key))
 				require.Contains(t, shown, "capability model rests since")
 				worldctl(t, nil, "-w", dir, "intent", "approve", line.Key, "--reason", "looked")

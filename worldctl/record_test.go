@@ -42,7 +42,7 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 		}
 	}
 	for _, kind := range []journal.Kind{
-		journal.KindDropped, journal.KindFired, journal.KindFailed, journal.KindParked, journal.KindResolved, journal.KindDenied, journal.KindWaiting,
+		journal.KindDropped, journal.KindFired, journal.KindFailed, journal.KindAwaitingApproval, journal.KindResolved, journal.KindDenied, journal.KindWaiting,
 		journal.KindDue, journal.KindExpired, journal.KindInDoubt, journal.KindLate, journal.KindEnded,
 	} {
 		require.True(t, kinds[kind], kind)
@@ -175,7 +175,7 @@ func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
 			if x.ID == e.CausedBy && e.Kind == journal.KindDropped {
 				return concernsAmong(before, x, cell)
 			}
-		case *journal.IntentEmitted, *journal.IntentDenied, *journal.IntentParked:
+		case *journal.IntentEmitted, *journal.IntentDenied, *journal.IntentAwaitingApproval:
 			if k, _ := x.Intent(); k == key && concernsAmong(nil, x, cell) {
 				return true
 			}
@@ -201,7 +201,7 @@ def reduce(ctx, state, event):
 `
 
 // eventful returns a world in which steps fail and send events to nobody, effects
-// are denied, parked, approved, repeated, made up for, in doubt and answered late.
+// are denied, put before a person, approved, repeated, made up for, in doubt and answered late.
 func eventful(t *testing.T) *local.World {
 	t.Helper()
 	dir := t.TempDir()
@@ -235,8 +235,8 @@ func eventful(t *testing.T) *local.World {
 	do("cell", "skip", "teller/ada")
 	order("ada", "bank.book", "2")
 	order("ada", "bank.call", "3")
-	parked := do("effect", "bank.pay", `{"amount": 300}`, "--cap", "desk", "--reason", "x", "--as", "ann")
-	do("intent", "approve", parked, "--reason", "x", "--as", "bob")
+	asked := do("effect", "bank.pay", `{"amount": 300}`, "--cap", "desk", "--reason", "x", "--as", "ann")
+	do("intent", "approve", asked, "--reason", "x", "--as", "bob")
 	do("effect", "bank.flaky", "--cap", "desk", "--reason", "x", "--as", "ann")
 	called := do("effect", "bank.call", "--cap", "desk", "--reason", "x", "--as", "ann")
 	do("intent", "resolve", called, "--not-executed", "--reason", "x", "--as", "bob")

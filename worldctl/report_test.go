@@ -38,7 +38,7 @@ decisions changed: 1,216
 
 cells changed: 1
   cell       is                      steps   where its state differs
-  agent/ada  changed, parked, waits  4 -> 3  /a: 1 -> 2
+  agent/ada  changed, halted, waits  4 -> 3  /a: 1 -> 2
                                              /b: nothing -> "x"
                                              (all): [] -> nothing
                                              … and 8 more places

@@ -52,7 +52,7 @@ func TestAirlineRolledBackAndRunAgainCallsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestAirlineCallThatOnlyLooksTheSameIsParked(t *testing.T) {
+func TestAirlineCallThatOnlyLooksTheSameAwaitsApproval(t *testing.T) {
 	dir := airlineHalfWay(t)
 	type intent struct {
 		Cell, Kind, State string
@@ -63,9 +63,9 @@ func TestAirlineCallThatOnlyLooksTheSameIsParked(t *testing.T) {
 	worldctl(t, strings.NewReader(`{"run": "2.1", "index": 99, "role": "user", "content": "Wait, one more thing.", "calls": []}`),
 		"-w", dir, "send", "chat.message", "--to", "agent/2.1", "-")
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
-	parked := jsonLines[intent](t, worldctl(t, nil, "-w", dir, "intent", "list", "--state", "parked", "-o", "jsonl"))
-	require.NotEmpty(t, parked)
-	for _, in := range parked {
+	asked := jsonLines[intent](t, worldctl(t, nil, "-w", dir, "intent", "list", "--state", "awaiting_approval", "-o", "jsonl"))
+	require.NotEmpty(t, asked)
+	for _, in := range asked {
 		require.Equal(t, "agent/2.1", in.Cell, "the others took the same steps")
 		require.Equal(t, []string{"possible_repeat"}, in.Rules)
 	}

@@ -111,7 +111,7 @@ Ctrl-C, SIGTERM and SIGHUP end any verb in order: effects under way have 10s to 
 Others within a second count as the same one. The next one ends it at once, or names the
 effects that this would leave in doubt, and then one more does.
 
-Exit codes: 0 ok, 1 failed or cells are parked, 2 usage (what was typed does not read,
+Exit codes: 0 ok, 1 failed or cells are halted, 2 usage (what was typed does not read,
 or names a file, a world, a moment, a cell or an intent that is not there), 3
 verification failed or replay diverged, 4 denied or approval missing, 5 conflict or
 world locked, 6 effects in doubt need a decision, 130 interrupted.`,

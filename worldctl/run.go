@@ -28,7 +28,7 @@ func newStepCommand(c *cli) *cobra.Command {
 receipt is awaited at the barrier of its round. The ticks of a world whose clock is real
 come by themselves: worldctl run. Ctrl-C ends it as it ends a run.
 
-Exit code 6 when effects in doubt need a decision, 1 when cells are parked.`,
+Exit code 6 when effects in doubt need a decision, 1 when cells are halted.`,
 		Example: `  worldctl step
   worldctl step -n 10`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,7 +70,7 @@ With --effects recorded:DIR nothing outside is touched: the receipts of the worl
 in DIR answer, and where they have no answer the run stops and says so.
 
 Exit code 130 when it was interrupted, 6 when effects in doubt need a decision, 1
-when cells are parked: a step of theirs failed, and a person says how they go on.`,
+when cells are halted: a step of theirs failed, and a person says how they go on.`,
 		Example: `  worldctl run
   worldctl run --ticks 100
   worldctl run --for 10s
@@ -142,7 +142,7 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		c.noteEdited(lw)
 		c.noteLive(lw)
 		unconfirmed := c.confirmed(ctx, lw)
-		// What is parked stays out of the way; what nobody could look at does not.
+		// What is halted stays out of the way; what nobody could look at does not.
 		if unconfirmed != nil && (errors.Is(unconfirmed, world.ErrUnconfirmed) || !errors.Is(unconfirmed, world.ErrConfirmationRequired)) {
 			return unconfirmed
 		}
@@ -171,7 +171,7 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		if err == nil {
 			err = unconfirmed
 		}
-		err = errors.Join(err, parkedCells(recordsOf(lw), done.Status.Parked))
+		err = errors.Join(err, haltedCells(recordsOf(lw), done.Status.Halted))
 		return errors.Join(answer(c, verb, func(a view.Course) { c.showCourse(lw, a) })(recordsOf(lw).Course(&done)), err)
 	})
 }
@@ -201,16 +201,16 @@ func (c *cli) tellNews(ctx context.Context, lw *local.World, course *local.Cours
 	}
 }
 
-// errParked says that cells wait for a person, because a step of theirs failed.
-var errParked = errors.New("cells are parked")
+// errHalted says that cells wait for a person, because a step of theirs failed.
+var errHalted = errors.New("cells are halted")
 
-// parkedCells names the cells that are parked, so many of them; nil: none is.
-func parkedCells(j view.Journal, n int) error {
+// haltedCells names the cells that are halted, so many of them; nil: none is.
+func haltedCells(j view.Journal, n int) error {
 	if n == 0 {
 		return nil
 	}
 	const most = 3
-	names := j.ParkedCells(most)
+	names := j.HaltedCells(most)
 	for i := range names {
 		names[i] = visible(names[i], "")
 	}
@@ -218,7 +218,7 @@ func parkedCells(j view.Journal, n int) error {
 	if more := n - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("%w: %s", errParked, text)
+	return fmt.Errorf("%w: %s", errHalted, text)
 }
 
 // underWay names effects in flight, the oldest of them first.
@@ -279,13 +279,13 @@ func (c *cli) notePerformed(attempts uint64) {
 }
 
 // confirmed compares recorded results with the outside, where that is wanted.
-// Those that a person has to confirm are parked, and the rest can go on.
+// Those that a person has to confirm wait, and the rest can go on.
 func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	if !c.confirm {
 		return nil
 	}
 	n, err := local.Change(lw, func(w *world.World) (world.Confirmation, error) { return w.Confirm(ctx) })
-	c.note("recorded results: %d confirmed, %d failed, %d warned of, %d parked", n.Confirmed, n.Failed, n.Warned, n.Parked)
+	c.note("recorded results: %d confirmed, %d failed, %d warned of, %d awaiting a person", n.Confirmed, n.Failed, n.Warned, n.Awaiting)
 	return err
 }
 
@@ -304,8 +304,8 @@ func (c *cli) showCourse(lw *local.World, a view.Course) {
 	for _, key := range a.Uncompensated {
 		c.note("not compensated: the compensation of %s came to nothing; worldctl intent show %s", view.Short(key), view.Short(key))
 	}
-	if a.Intents.Parked > 0 {
-		c.note("parked intents: %d; worldctl intent list --state parked tells why", a.Intents.Parked)
+	if n := a.Intents.Awaiting(); n > 0 {
+		c.note("intents that await a person: %d; worldctl intent list --state awaiting tells why", n)
 	}
 	if e := a.Meanwhile; e != (view.Meanwhile{}) {
 		cancelled := ""

@@ -86,12 +86,12 @@ func (l *life) liveEffects() map[string]manifest.Effect {
 	mode := pick(manifest.VerifyStrict, manifest.VerifyWarn, manifest.VerifyHuman)
 	return map[string]manifest.Effect{
 		"tool.a": {
-			Adapter: "stub", Retry: retry, OnInDoubt: pick(manifest.InDoubtPark, manifest.InDoubtFail), OnRepeat: pick(manifest.RepeatPark, manifest.RepeatReuse, manifest.RepeatRun),
+			Adapter: "stub", Retry: retry, OnInDoubt: pick(manifest.InDoubtAsk, manifest.InDoubtFail), OnRepeat: pick(manifest.RepeatAsk, manifest.RepeatReuse, manifest.RepeatRun),
 			Compensate: &manifest.Compensate{Kind: "tool.b", Params: `{"p": "undo"}`},
 		},
 		"tool.b": {Adapter: "stub", Idempotent: true, OnInDoubt: manifest.InDoubtRetry, Retry: retry},
 		"tool.c": {Adapter: "stub", OnInDoubt: manifest.InDoubtVerify, Verify: &manifest.Verify{Adapter: "stub", Mode: mode}, Retry: retry},
-		"tool.d": {Adapter: "stub", OnRepeat: pick(manifest.RepeatPark, manifest.RepeatReuse)},
+		"tool.d": {Adapter: "stub", OnRepeat: pick(manifest.RepeatAsk, manifest.RepeatReuse)},
 
 		"tool.bad": {Adapter: "stub"},
 		"other.x":  {Adapter: "stub"},
@@ -290,7 +290,7 @@ func (l *life) decide() {
 		return
 	}
 	e := &all[l.rng.IntN(len(all))]
-	if e.State == receipt.StateParked && l.rng.IntN(3) == 0 {
+	if e.State.AwaitsPerson() && l.rng.IntN(3) == 0 {
 		l.try(worldtest.ErrorOf(l.w.ConfirmByHand(context.Background(), e.Intent.Key, "ada", "she looked")))
 		return
 	}

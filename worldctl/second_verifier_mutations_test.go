@@ -42,7 +42,7 @@ var editsOfRecords = []edit{
 	{name: "the end of another", do: endOfAnother, doubted: true, past: true},
 	{name: "a start without a decision", do: startWithoutDecision, doubted: true, past: true},
 	{name: "an end that was removed", do: drop(journal.KindFinished), due: agreement},
-	{name: "a decision that was removed", do: drop(journal.KindIntent, journal.KindParked, journal.KindResolved, journal.KindInDoubt), due: agreement},
+	{name: "a decision that was removed", do: drop(journal.KindIntent, journal.KindAwaitingApproval, journal.KindResolved, journal.KindInDoubt), due: agreement},
 	{name: "a manifest that nobody approved", do: withoutApprovals, past: true},
 	{name: "approved by a stranger", do: approvedByAStranger, past: true},
 	{name: "approved on other terms", do: approvedOnOtherTerms, past: true},
@@ -65,11 +65,11 @@ var editsOfRecords = []edit{
 
 // boundToOther has an approval be bound to another effect, capability or rule than the manifest has.
 func boundToOther(f *counterfeit) bool {
-	at := f.pick(journal.KindParked)
+	at := f.pick(journal.KindAwaitingApproval)
 	if at < 0 {
 		return false
 	}
-	b := f.body(at).(*journal.IntentParked)
+	b := f.body(at).(*journal.IntentAwaitingApproval)
 	hashes := []*journal.Hash{&b.Seen.Effect, &b.Seen.Cap, &b.Seen.Rules}
 	hashes[f.rng.IntN(len(hashes))][f.rng.IntN(32)] ^= 1
 	f.say(at, b)

@@ -211,7 +211,7 @@ func TestAirlineShadows(t *testing.T) {
 	t.Run("code that fails at once", func(t *testing.T) {
 		s := shadowOf(t, dir, exitFailed, edited(t, dir, agentFile, agentHead, agentHead+`    fail("always")`+"\n"))
 		requireFailures(t, journal, &s)
-		require.Len(t, s.Failed, 60, "a cell that has failed is parked")
+		require.Len(t, s.Failed, 60, "a cell that has failed is halted")
 		require.EqualValues(t, 361, s.Counts.IntentsGone)
 		require.Zero(t, s.Counts.IntentsNew+s.Counts.Decisions+s.Counts.Mended+s.Counts.Unknown)
 	})
@@ -265,7 +265,7 @@ func requireDenied(t *testing.T, journal map[uint64]told, s *shadowed, want map[
 	cells := make([]string, 0, len(s.Cells))
 	for _, c := range s.Cells {
 		cells = append(cells, c.Cell)
-		require.Equal(t, []any{"changed", c.StepsWas, false, false}, []any{c.What, c.StepsIs, c.ParkedIs, c.Unknown})
+		require.Equal(t, []any{"changed", c.StepsWas, false, false}, []any{c.What, c.StepsIs, c.HaltedIs, c.Unknown})
 		require.Contains(t, c.State, governance.Change{Path: "/answers/denied", Is: strconv.FormatUint(want[c.Cell], 10)})
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(want)), cells)

@@ -74,8 +74,14 @@ func counts(n view.IntentCounts) string {
 	if n.Cancelled > 0 {
 		text += fmt.Sprintf(", %d cancelled", n.Cancelled)
 	}
-	if n.Parked > 0 {
-		text += fmt.Sprintf(", %d parked", n.Parked)
+	if n.AwaitingApproval > 0 {
+		text += fmt.Sprintf(", %d awaiting approval", n.AwaitingApproval)
+	}
+	if n.AwaitingAnswer > 0 {
+		text += fmt.Sprintf(", %d awaiting an answer", n.AwaitingAnswer)
+	}
+	if n.AwaitingConfirmation > 0 {
+		text += fmt.Sprintf(", %d awaiting confirmation", n.AwaitingConfirmation)
 	}
 	if n.InDoubt > 0 {
 		text += fmt.Sprintf(", %d in doubt", n.InDoubt)
@@ -90,7 +96,7 @@ func (c *cli) showStatus(s *world.Status, a *view.Status, date string) {
 		{"time", fmt.Sprintf("tick %d, %s", s.Time, date)},
 		{"head", fmt.Sprintf("#%d %s", a.Head.ID, a.Head.Root)},
 		{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
-		{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
+		{"cells", fmt.Sprintf("%d, %d of them halted", s.Cells, s.Halted)},
 		{"events pending", s.EventsPending},
 		{"timers", s.Timers},
 		{"snapshots", s.Snapshots},
@@ -106,11 +112,11 @@ func (c *cli) showStatus(s *world.Status, a *view.Status, date string) {
 
 // noteNext says what to type next.
 func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
-	if s.Parked > 0 {
-		c.note("next: worldctl cell show CELL tells why it is parked (worldctl cell list: which), then worldctl cell resume CELL or worldctl cell skip CELL")
+	if s.Halted > 0 {
+		c.note("next: worldctl cell show CELL tells why it is halted (worldctl cell list: which), then worldctl cell resume CELL or worldctl cell skip CELL")
 	}
-	if n := a.Intents.Parked; n > 0 {
-		c.note("next: worldctl intent list --state parked, for a person has to decide about %d", n)
+	if n := a.Intents.Awaiting(); n > 0 {
+		c.note("next: worldctl intent list --state awaiting, for a person has to decide about %d", n)
 	}
 	var undecided, asked int
 	lw.View(func(w *world.Moment) { undecided, asked = w.InDoubt() })
@@ -121,7 +127,7 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 	case c.owned != nil || lw.Lacks() != nil: // whoever owns it runs it, or another program
 	case asked > 0:
 		c.note("next: worldctl run, which asks the verifiers of %d in doubt", asked)
-	case !s.Idle && s.Parked == 0:
+	case !s.Idle && s.Halted == 0:
 		c.note("next: worldctl run")
 	}
 }

@@ -187,7 +187,7 @@ func (c *cli) noteWrong(t *experiment.Tally, runs uint64) {
 		what string
 		experiment.Count
 	}{
-		{"cells that have parked because a step of theirs failed", t.Parked}, {"events that were dropped because the step failed", t.Skipped},
+		{"cells that have halted because a step of theirs failed", t.Halted}, {"events that were dropped because the step failed", t.Skipped},
 	} {
 		if x.All > 0 {
 			c.note("%s: %d in %d of %d runs", x.what, x.All, x.Runs, runs)

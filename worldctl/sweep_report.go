@@ -108,9 +108,9 @@ func (c *cli) showWrong(s *experiment.Summary) error {
 	}
 	fmt.Fprintln(c.stdout, "how runs have ended:")
 	err := list(c, "sweep-report", "by_variant", all(s.ByVariant), columns[experiment.Ended]{
-		header: table.Row{"variant", "runs", "failed", "cells parked", "events dropped", "effects in doubt", "effects failed"},
+		header: table.Row{"variant", "runs", "failed", "cells halted", "events dropped", "effects in doubt", "effects failed"},
 		row: func(x experiment.Ended) table.Row {
-			return table.Row{x.Variant, x.Done, x.Failed, inRuns(x.Parked), inRuns(x.Skipped), inRuns(x.InDoubt), inRuns(x.FailedEffects)}
+			return table.Row{x.Variant, x.Done, x.Failed, inRuns(x.Halted), inRuns(x.Skipped), inRuns(x.InDoubt), inRuns(x.FailedEffects)}
 		},
 	})
 	if f := s.First(); f != nil {

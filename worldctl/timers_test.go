@@ -75,7 +75,7 @@ func TestTenThousandTimersOutliveFiveKills(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lw.Close()) }()
 	lw.View(func(w *world.Moment) {
-		require.Zero(t, w.Status().Parked)
+		require.Zero(t, w.Status().Halted)
 		require.Zero(t, w.Status().Timers)
 		for of := range 100 {
 			cell, ok := w.Cell(reducer.Cell{Reducer: "waiter", Key: fmt.Sprint(of)})

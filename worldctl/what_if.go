@@ -51,7 +51,7 @@ in force at that moment, as JSON, or a whole world.yaml to put in its place; cel
 their states. --seed has randomness come from another number. The events that the world got after the moment are sent again, in the
 ticks in which they came, unless --only says that they are not.
 
-What a person decided about a parked intent is decided again where the same cell asks for
+What a person decided about an intent that awaited approval is decided again where the same cell asks for
 the same, and a person is asked about it under the same policies, capability and effect.
 --decisions none leaves it to wait. What persons decided besides is not repeated.
 
@@ -131,7 +131,7 @@ const (
 
 // addDecisions adds the flag of verbs that live a past again.
 func addDecisions(cmd *cobra.Command, decisions *string) {
-	cmd.Flags().StringVar(decisions, "decisions", decisionsRecorded, "`WHO` decides about what is parked: recorded, as a person did about the same, or none")
+	cmd.Flags().StringVar(decisions, "decisions", decisionsRecorded, "`WHO` decides about what awaits approval: recorded, as a person did about the same, or none")
 }
 
 func checkDecisions(decisions string) error {

@@ -204,7 +204,7 @@ func (c *cli) noteAgain(a *view.Again) {
 		c.note("events that the fork did not take: %d, the first is #%d %s: %s", a.Refused, f.Record, f.Event, f.Reason)
 	}
 	if a.Decided > 0 {
-		c.note("decided as a person did about the same: %s", view.Count(a.Decided, "parked intent", ""))
+		c.note("decided as a person did about the same: %s", view.Number(a.Decided, "intent"))
 	}
 	if len(a.LeftOut) > 0 {
 		var kinds []string

@@ -115,7 +115,7 @@ func histories() []Kind {
 		{"rollback to what was left", "a rollback leads back into a part that an earlier one left", by(Lives)},
 		{"fork live amid effects", "a fork goes on with effects of its own while its parent's are under way", by(Lives)},
 		{"fork on hold", "a fork asks a person about each effect", by(Worlds, Lives)},
-		{"rules changed amid effects", "a manifest is applied while attempts are in doubt, parked or waiting", by(Effects)},
+		{"rules changed amid effects", "a manifest is applied while attempts are in doubt, awaiting a person or a backoff", by(Effects)},
 		{"capability revoked", "what a cell may ask for is taken away while its intents wait", by(Effects)},
 		{"budget exhausted", "no call is left while cells ask for more", by(Effects)},
 		{"approval too late", "a person approves what has expired, or was decided", by(Effects)},

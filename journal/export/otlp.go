@@ -163,7 +163,7 @@ func (x *spans) stepSpan(rec *journal.Record) (*otlpSpan, error) {
 		a.text("worldkernel.cell", name)
 		a.number("worldkernel.step", b.N)
 		a.text("worldkernel.outcome", string(receipt.OutcomePermanentFailure))
-		a.yes("worldkernel.parked", b.Parked)
+		a.yes("worldkernel.halted", b.Halted)
 		s.fail("reducer_failed", b.Error)
 	}
 	cell, err := reducer.ParseCell(name)

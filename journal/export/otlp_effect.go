@@ -159,7 +159,7 @@ func (s *otlpSpan) intent(e *receipt.Entry, asked *journal.Record) (params journ
 		decision, rules, params = b.Decision, b.Rules, b.Params
 	case *journal.IntentDenied:
 		decision, rules, params = "deny", b.Rules, b.Params
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		decision, rules, params = "require_approval", b.Rules, b.Params
 	}
 	a.text("worldkernel.decision", decision)

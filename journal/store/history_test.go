@@ -173,7 +173,7 @@ func acting(name string, until manifest.Tick, approve string, orders ...order) c
 			}
 		}
 		for _, e := range a.Intents() {
-			if e.Intent.Cell != approve || e.State != receipt.StateParked {
+			if e.Intent.Cell != approve || e.State != receipt.StateAwaitingApproval {
 				continue
 			}
 			b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: journal.Approve, Actor: "ada", Reason: "so"}

@@ -276,7 +276,7 @@ func TestImportedRunsGoThroughTheKernel(t *testing.T) {
 	require.Equal(t, "chat", s.World)
 	require.Equal(t, "library", s.ID)
 	require.True(t, s.Idle)
-	require.Zero(t, s.Parked)
+	require.Zero(t, s.Halted)
 	require.Equal(t, 3, s.Cells)
 	require.Equal(t, 4, s.Intents[receipt.StateCommitted])
 	require.Equal(t, 2, s.Intents[receipt.StateFailed])
@@ -422,7 +422,7 @@ func TestAirline(t *testing.T) {
 	s := lw.Status()
 	require.True(t, s.Idle)
 	require.Equal(t, 60, s.Cells)
-	require.Zero(t, s.Parked)
+	require.Zero(t, s.Halted)
 	require.Equal(t, 22, s.Intents[receipt.StateFailed])
 	require.Equal(t, 361-22, s.Intents[receipt.StateCommitted])
 	keys, repeated := map[receipt.Key]bool{}, 0

@@ -109,7 +109,7 @@ func (p *Plan) same(was, is *Result) error {
 	}
 	compare("number of rows", len(was.Rows), len(is.Rows))
 	compare("sent", was.Sent, is.Sent)
-	compare("parked", was.Parked, is.Parked)
+	compare("halted", was.Halted, is.Halted)
 	compare("skipped", was.Skipped, is.Skipped)
 	compare("in_doubt", was.InDoubt, is.InDoubt)
 	compare("failed_effects", was.FailedEffects, is.FailedEffects)

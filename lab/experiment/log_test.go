@@ -57,7 +57,7 @@ func TestAChangedLineOfTheLogIsRefused(t *testing.T) {
 		var x struct{ Last []json.RawMessage }
 		require.NoError(t, json.Unmarshal(line, &x))
 		var changed [][]byte
-		for _, was := range []string{`"tick":30`, `"parked":0`, `"last":[` + string(x.Last[0]), `"sum":"`} {
+		for _, was := range []string{`"tick":30`, `"halted":0`, `"last":[` + string(x.Last[0]), `"sum":"`} {
 			other := bytes.Replace(line, []byte(was), []byte(was+"1"), 1)
 			require.NotEqual(t, line, other)
 			changed = append(changed, other)

@@ -22,7 +22,7 @@ type Result struct {
 	Tick          uint64 // in which it ended
 	Stopped       string
 	Sent          uint64 // events of the inputs
-	Parked        uint64 // cells that have stopped because a step of theirs failed
+	Halted        uint64 // cells that have stopped because a step of theirs failed
 	Skipped       uint64 // events that were dropped because the step failed
 	InDoubt       uint64 // effects of which nobody can tell what came of them
 	FailedEffects uint64
@@ -48,7 +48,7 @@ type line struct {
 	Tick      uint64              `json:"tick"`
 	Stopped   string              `json:"stopped"`
 	Sent      uint64              `json:"sent"`
-	Parked    uint64              `json:"parked"`
+	Halted    uint64              `json:"halted"`
 	Skipped   uint64              `json:"skipped"`
 	InDoubt   uint64              `json:"in_doubt"`
 	Effects   uint64              `json:"failed_effects"`
@@ -71,7 +71,7 @@ func (p *Plan) ofResults() []byte {
 // encodeResult returns the line of a result, with its end.
 func (p *Plan) encodeResult(r *Result) ([]byte, error) {
 	x := line{
-		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Sent: r.Sent, Parked: r.Parked, Skipped: r.Skipped, InDoubt: r.InDoubt,
+		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Sent: r.Sent, Halted: r.Halted, Skipped: r.Skipped, InDoubt: r.InDoubt,
 		Effects: r.FailedEffects, First: r.First, Execution: r.ExecutionHash, State: r.StateRoot,
 		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error, Reason: r.Reason, Again: r.Again,
 	}
@@ -110,7 +110,7 @@ func (p *Plan) decodeResult(text []byte) (*Result, error) {
 		return nil, fmt.Errorf("the experiment has no run %d", x.Run)
 	}
 	r := &Result{
-		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Sent: x.Sent, Parked: x.Parked, Skipped: x.Skipped, InDoubt: x.InDoubt,
+		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Sent: x.Sent, Halted: x.Halted, Skipped: x.Skipped, InDoubt: x.InDoubt,
 		FailedEffects: x.Effects, First: x.First, ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error, Reason: x.Reason, Again: x.Again,
 	}
 	if x.Error == "" {

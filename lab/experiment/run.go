@@ -218,7 +218,7 @@ func (c *course) result(m *world.Moment, err error) (*Result, error) {
 	status := m.Status()
 	r := &Result{
 		Planned: c.plan, Tick: uint64(m.Time()), Stopped: c.stopped, Rows: c.rows, Last: c.row,
-		Sent: c.sent, Parked: uint64(status.Parked), Skipped: c.skipped, InDoubt: c.doubts.count(m),
+		Sent: c.sent, Halted: uint64(status.Halted), Skipped: c.skipped, InDoubt: c.doubts.count(m),
 		FailedEffects: uint64(status.Intents[receipt.StateFailed]), First: c.first,
 	}
 	if err != nil {

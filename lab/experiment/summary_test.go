@@ -164,7 +164,7 @@ func TestWhatOfARunIsNotWhatItWasIsSaid(t *testing.T) {
 		`error was "no", and is ""`:                        func(r *Result) { r.Error = "no" },
 		`stopped was "when", and is "idle"`:                func(r *Result) { r.Stopped = StoppedWhen },
 		"ticks was 8, and is 9":                            func(r *Result) { r.Tick = 8 },
-		"parked was 1, and is 0":                           func(r *Result) { r.Parked = 1 },
+		"halted was 1, and is 0":                           func(r *Result) { r.Halted = 1 },
 		"in_doubt was 1, and is 0":                         func(r *Result) { r.InDoubt = 1 },
 		"sent was 1, and is 0":                             func(r *Result) { r.Sent = 1 },
 		"skipped was 1, and is 0":                          func(r *Result) { r.Skipped = 1 },
@@ -185,7 +185,7 @@ func TestWhatOfARunIsNotWhatItWasIsSaid(t *testing.T) {
 		require.Contains(t, err.Error(), "run 3: the run is not what it was: "+want)
 	}
 	was := result()
-	was.Tick, was.Parked, was.InDoubt, was.Last[0], was.Stopped, was.Rows, was.Error = 1, 1, 1, 1.5, "", nil, "no"
+	was.Tick, was.Halted, was.InDoubt, was.Last[0], was.Stopped, was.Rows, was.Error = 1, 1, 1, 1.5, "", nil, "no"
 	require.ErrorContains(t, p.same(was, result()), "; and 2 more")
 }
 

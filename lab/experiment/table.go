@@ -21,7 +21,7 @@ func runHead() []Column {
 	return append(head(), seedColumn(),
 		Column{Name: "ticks", Type: Uint, Doc: "the tick of the world in which the run has ended"},
 		Column{Name: "stopped", Type: Text, Doc: "why it has ended: ticks, idle, when (the condition of stop), or failed"},
-		Column{Name: "parked", Type: Uint, Doc: "cells that have stopped because a step of theirs failed"},
+		Column{Name: "halted", Type: Uint, Doc: "cells that have stopped because a step of theirs failed"},
 		Column{Name: "skipped", Type: Uint, Doc: "events that were dropped because the step failed (on_error: skip)"},
 		Column{Name: "in_doubt", Type: Uint, Doc: "effects of which nobody can tell what came of them, whatever on_in_doubt told the cell"},
 		Column{Name: "failed_effects", Type: Uint, Doc: "effects that have failed"})
@@ -59,7 +59,7 @@ func (p *Plan) tables() []table {
 		columns: slices.Concat(withParams(runHead(), p.Params), p.Columns, runTail()),
 		rows: func(r *Result, visit func([]any) error) error {
 			row := p.start(r)
-			row = append(row, r.Tick, r.Stopped, r.Parked, r.Skipped, r.InDoubt, r.FailedEffects)
+			row = append(row, r.Tick, r.Stopped, r.Halted, r.Skipped, r.InDoubt, r.FailedEffects)
 			if r.Error != "" {
 				row = append(row, make([]any, len(p.Columns)+2)...)
 				return visit(append(row, r.firstFailure(), r.Error))

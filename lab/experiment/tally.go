@@ -25,7 +25,7 @@ func (f *StepFailure) String() string {
 // Tally counts what went wrong within runs, which is no failure of the run: its measures are
 // those of what was left.
 type Tally struct {
-	Parked        Count    `json:"parked"`         // cells that have stopped because a step of theirs failed
+	Halted        Count    `json:"halted"`         // cells that have stopped because a step of theirs failed
 	Skipped       Count    `json:"skipped"`        // events that were dropped because the step failed
 	InDoubt       Count    `json:"in_doubt"`       // effects of which nobody can tell what came of them
 	FailedEffects Count    `json:"failed_effects"` // effects that have failed
@@ -46,11 +46,11 @@ type Example struct {
 
 // Clean reports whether nothing went wrong that calls for a look: no step has failed, and
 // no effect is in doubt.
-func (t *Tally) Clean() bool { return t.Parked.Runs+t.Skipped.Runs+t.InDoubt.Runs == 0 }
+func (t *Tally) Clean() bool { return t.Halted.Runs+t.Skipped.Runs+t.InDoubt.Runs == 0 }
 
 // tally counts what went wrong within a run; nil: nothing.
 func (r *Result) tally() *Tally {
-	t := &Tally{Parked: countOf(r.Parked), Skipped: countOf(r.Skipped), InDoubt: countOf(r.InDoubt), FailedEffects: countOf(r.FailedEffects)}
+	t := &Tally{Halted: countOf(r.Halted), Skipped: countOf(r.Skipped), InDoubt: countOf(r.InDoubt), FailedEffects: countOf(r.FailedEffects)}
 	if r.First != nil {
 		t.First = &Example{r.ID, *r.First}
 	}
@@ -81,7 +81,7 @@ func (t *Tally) add(run *Tally) {
 		return
 	}
 	for _, x := range []struct{ to, of *Count }{
-		{&t.Parked, &run.Parked}, {&t.Skipped, &run.Skipped}, {&t.InDoubt, &run.InDoubt}, {&t.FailedEffects, &run.FailedEffects},
+		{&t.Halted, &run.Halted}, {&t.Skipped, &run.Skipped}, {&t.InDoubt, &run.InDoubt}, {&t.FailedEffects, &run.FailedEffects},
 	} {
 		x.to.Runs += x.of.Runs
 		x.to.All += x.of.All
@@ -93,7 +93,7 @@ func (t *Tally) add(run *Tally) {
 
 // hear notes a step that failed.
 func (c *course) hear(f world.Failure) {
-	if !f.Parked {
+	if !f.Halted {
 		c.skipped++
 	}
 	if c.first == nil {

@@ -41,7 +41,7 @@ func TestWhatWentWrongWithinRunsIsCounted(t *testing.T) {
 	strong, weak := summary.ByVariant[0], summary.ByVariant[1]
 	require.Equal(t, experiment.Ended{Variant: "strong", Done: 4}, strong)
 	require.Equal(t, out.Tally, weak.Tally, "it is all in one variant")
-	var parked, failed uint64
+	var halted, failed uint64
 	for id := experiment.RunID(2); uint64(id) <= s.Runs(); id += 2 {
 		dir := filepath.Join(t.TempDir(), "kept")
 		kept, err := experiment.Keep(t.Context(), s, id, o, dir)
@@ -49,7 +49,7 @@ func TestWhatWentWrongWithinRunsIsCounted(t *testing.T) {
 		require.True(t, kept.Recorded)
 		lw, err := local.Open(dir, local.Options{})
 		require.NoError(t, err)
-		parked += uint64(lw.Status().Parked)
+		halted += uint64(lw.Status().Halted)
 		for rec, err := range lw.Scan(0) {
 			require.NoError(t, err)
 			if rec.Record.Kind == journal.KindFailed {
@@ -58,10 +58,10 @@ func TestWhatWentWrongWithinRunsIsCounted(t *testing.T) {
 		}
 		require.NoError(t, lw.Close())
 	}
-	require.Equal(t, parked, out.Parked.All)
-	require.Equal(t, failed-parked, out.Skipped.All)
+	require.Equal(t, halted, out.Halted.All)
+	require.Equal(t, failed-halted, out.Skipped.All)
 	require.Positive(t, out.Skipped.All)
-	require.Positive(t, out.Parked.All)
+	require.Positive(t, out.Halted.All)
 	require.Equal(t, out.First, summary.First())
 	row := strings.Split(strings.Split(tables(t, o.Dir)["runs.csv"], "\n")[out.First.Run], ",")
 	require.Equal(t, strconv.FormatUint(uint64(out.First.Run), 10), row[0])

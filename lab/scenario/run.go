@@ -89,7 +89,7 @@ func simulated(loaded *source.Loaded) *source.Loaded {
 	for kind, e := range m.Effects {
 		e.Retry.Backoff = 1
 		if e.OnInDoubt == manifest.InDoubtVerify { // there is nobody to ask
-			e.OnInDoubt = manifest.InDoubtPark
+			e.OnInDoubt = manifest.InDoubtAsk
 		}
 		m.Effects[kind] = e
 	}
@@ -213,7 +213,7 @@ func (p *play) decide(ctx context.Context, g *Given) error {
 	var found *receipt.Entry
 	p.lw.View(func(m *world.Moment) {
 		for _, e := range m.Intents() {
-			if e.State == receipt.StateParked && e.Intent.Kind == kind && (found == nil || e.Emitted < found.Emitted) {
+			if e.State.AwaitsPerson() && e.Intent.Kind == kind && (found == nil || e.Emitted < found.Emitted) {
 				found = &e
 			}
 		}
@@ -244,7 +244,7 @@ func (p *play) look() (*seen, error) {
 	x := new(seen)
 	at := make(map[receipt.Key]int)
 	add := func(a asked) {
-		if i, ok := at[a.key]; ok { // was parked before
+		if i, ok := at[a.key]; ok { // awaited approval before
 			x.intents[i].denied, x.intents[i].code, x.intents[i].reason = a.denied, a.code, a.reason
 			return
 		}
@@ -266,7 +266,7 @@ func (p *play) look() (*seen, error) {
 			x.fails = append(x.fails, b.Cell+": "+b.Error)
 		case *journal.IntentEmitted:
 			add(asked{cell: b.Cell, kind: b.Kind, key: b.Key, params: b.Params})
-		case *journal.IntentParked:
+		case *journal.IntentAwaitingApproval:
 			add(asked{cell: b.Cell, kind: b.Kind, key: b.Key, params: b.Params})
 		case *journal.IntentDenied:
 			add(asked{cell: b.Cell, kind: b.Kind, key: b.Key, params: b.Params, denied: true, code: b.Code, reason: b.Reason})

@@ -138,7 +138,7 @@ func TestAnswersComeWhenTheyDo(t *testing.T) {
 clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}
 reducers: {post: {engine: starlark, source: post.star, grants: [mail]}}
 events: {asked:}
-effects: {mail.send: {adapter: stub, config: {answers: none.jsonl}, on_in_doubt: park}}
+effects: {mail.send: {adapter: stub, config: {answers: none.jsonl}, on_in_doubt: ask}}
 caps: {mail: {type: any, params: {kinds: [mail.send]}}}
 defaults: {approval_ttl: 48h}
 policies: [{name: all, when: "true", decide: allow}, {name: boss, when: 'intent.params.to == "boss"', decide: require_approval}]

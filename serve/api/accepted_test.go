@@ -82,7 +82,7 @@ func TestToolThatAsksIsAnsweredOverTheAPI(t *testing.T) {
 			Answer   any
 		}
 	}
-	require.EqualValues(t, "parked", ok[intent](s.get(path)).State)
+	require.EqualValues(t, "awaiting_answer", ok[intent](s.get(path)).State)
 	asked := ok[asks](s.get(path)).Asks
 	require.Len(t, asked, 1)
 	require.Equal(t, "Drop users?", asked[0].Requests[0].Message)

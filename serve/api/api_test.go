@@ -57,7 +57,7 @@ type cell struct {
 	N       uint64          `json:"n"`
 	State   json.RawMessage `json:"state"`
 	Mailbox []any           `json:"mailbox"`
-	Parked  bool            `json:"parked"`
+	Halted  bool            `json:"halted"`
 }
 
 // intent is the part of an Intent that can be parsed again.
@@ -209,7 +209,7 @@ func TestCellsAreNamedWhateverTheirKeys(t *testing.T) {
 	name := "bot/c/d ?é"
 	c := ok[cell](s.get("/api/worlds/w/cell?cell=" + url.QueryEscape(name)))
 	require.Equal(t, name, c.Cell)
-	require.True(t, c.Parked)
+	require.True(t, c.Halted)
 	require.Len(t, c.Mailbox, 1)
 	ok[records](s.get("/api/worlds/w/timeline?cell=" + url.QueryEscape(name)))
 
@@ -244,7 +244,7 @@ func TestIntentsAreTold(t *testing.T) {
 			require.Equal(t, []string{"not bad"}, line.Rules)
 			require.Equal(t, "deny", line.Decision)
 			require.Equal(t, false, ok[map[string]any](s.get(path))["signed"])
-		case "parked":
+		case "awaiting_approval":
 			require.Contains(t, line.Reason, "decide")
 			s.get(path).problem(http.StatusNotFound, "not-found")
 		}
@@ -255,17 +255,17 @@ func TestIntentsAreTold(t *testing.T) {
 	require.NotEmpty(t, decisions[1]["code"])
 }
 
-// parked returns the path of the intent that waits for a person.
-func (s *served) parked() string {
+// asked returns the path of the intent that awaits approval.
+func (s *served) asked() string {
 	s.t.Helper()
-	list := ok[intents](s.get("/api/worlds/w/intents?state=parked"))
+	list := ok[intents](s.get("/api/worlds/w/intents?state=awaiting_approval"))
 	require.NotEmpty(s.t, list.Intents)
 	return "/api/worlds/w/intents/" + list.Intents[0].Key
 }
 
 func TestDecisionsNameTheTokenAsTheirActor(t *testing.T) {
 	s := lived(t)
-	at := s.parked()
+	at := s.asked()
 	hash := ok[intent](s.get(at)).ParamsHash
 	s.post(at+"/approve", map[string]any{"params_hash": strings.Repeat("0", 64)}).problem(http.StatusConflict, "other-params")
 	s.post(at+"/retry", map[string]any{"reason": "so"}).problem(http.StatusConflict, "not-waiting")
@@ -283,7 +283,7 @@ func TestDecisionsNameTheTokenAsTheirActor(t *testing.T) {
 
 	ok[api.Submitted](s.post("/api/worlds/w/events", act("z", map[string]any{"effect": "tool.b"})))
 	ok[view.Course](s.post("/api/worlds/w/step", nil))
-	require.EqualValues(t, "denied", ok[view.Decided](s.post(s.parked()+"/deny", nil)).State)
+	require.EqualValues(t, "denied", ok[view.Decided](s.post(s.asked()+"/deny", nil)).State)
 }
 
 func TestSnapshotsHaveNamesOfTheirOwn(t *testing.T) {

@@ -108,7 +108,7 @@ func showCellDiff(c *call) error {
 	return c.answer("state-diff")(c.world.CompareCell(cell, a, b))
 }
 
-// ResumeRequest is which parked cell a person lets go on. Who that is the token says.
+// ResumeRequest is which halted cell a person lets go on. Who that is the token says.
 type ResumeRequest struct {
 	Cell   string `json:"cell"`
 	Reason string `json:"reason"` // why, for those who read the journal

@@ -18,7 +18,7 @@ func listDecisions(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.Kinds = []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindParked}
+	s.Kinds = []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindAwaitingApproval}
 	out := Decisions{Schema: view.SchemaOf("decisions"), Decisions: []view.Decision{}}
 	out.Next, err = page(c, s, func(e *view.Entry) (bool, error) {
 		d, ok := e.Decision()

@@ -17,7 +17,7 @@ func inDoubt(t *testing.T, cells ...string) (s *served, paths []string) {
 	t.Helper()
 	lw := create(t, "w",
 		"tool.a: {adapter: stub, config: {script: answers.star}}",
-		`tool.a: {adapter: exec, config: {program: sh, args: ["-c", "kill -9 $$"]}, on_in_doubt: park}`,
+		`tool.a: {adapter: exec, config: {program: sh, args: ["-c", "kill -9 $$"]}, on_in_doubt: ask}`,
 		`{type: any, params: {kinds: ["tool.*"]}}`, `{type: exec, params: {programs: [sh], args: ["*"]}}`)
 	s = serve(t, api.Config{Worlds: []*local.World{lw}})
 	for _, cell := range cells {

@@ -61,8 +61,8 @@ func TestTheInboxHasWhatWaitsInAllWorlds(t *testing.T) {
 			require.Equal(t, o.Failure.Event, o.Since)
 			continue
 		}
-		require.Equal(t, []any{view.WantsApprove, "bot/a", receipt.StateParked}, []any{o.Wants, o.Cell, o.Intent.State})
-		require.Equal(t, "intent.parked", ok[map[string]any](s.get(fmt.Sprintf("/api/worlds/%s/records/%d", o.World, o.Since)))["kind"])
+		require.Equal(t, []any{view.WantsApprove, "bot/a", receipt.StateAwaitingApproval}, []any{o.Wants, o.Cell, o.Intent.State})
+		require.Equal(t, "intent.awaiting_approval", ok[map[string]any](s.get(fmt.Sprintf("/api/worlds/%s/records/%d", o.World, o.Since)))["kind"])
 		shown := ok[intent](s.get("/api/worlds/" + o.World + "/intents/" + o.Intent.Key))
 		require.Equal(t, []any{shown.ParamsHash, shown.Reason}, []any{o.Intent.ParamsHash, o.Intent.Reason})
 	}

@@ -23,7 +23,7 @@ type SeenRequest struct {
 	Attempt *uint64 `json:"attempt"` // decide only if that is its last attempt; nil: whichever it is
 }
 
-// EditRequest is what is to be asked for in the place of a parked intent.
+// EditRequest is what is to be asked for in the place of an intent that awaits approval.
 type EditRequest struct {
 	ParamsHash string          `json:"params_hash"` // as of a DecisionRequest: of the intent that ends
 	Params     json.RawMessage `json:"params"`      // needed

@@ -35,20 +35,22 @@ func TestWhatWasListedIsDecidedAtOnce(t *testing.T) {
 		}
 		s.post("/api/worlds/w/step", map[string]any{"ticks": 2})
 	}
-	parked := func() int { return len(ok[intents](s.get("/api/worlds/w/intents?state=parked&limit=3")).Intents) }
+	asked := func() int {
+		return len(ok[intents](s.get("/api/worlds/w/intents?state=awaiting_approval&limit=3")).Intents)
+	}
 	ask(0, 2)
 	filter := map[string]any{"kind": "tool.*", "reason": "so"}
 	list := ok[decidedAll](s.post(path+"approve", filter))
 	require.False(t, list.Done)
 	require.Len(t, list.Intents, 2)
 	require.Zero(t, list.More)
-	require.Equal(t, 2, parked(), "nothing was decided")
+	require.Equal(t, 2, asked(), "nothing was decided")
 
 	ask(2, 4)
 	filter["digest"] = list.Digest
 	s.post(path+"approve", filter).problem(http.StatusConflict, "other-intents")
 	s.post(path+"deny", map[string]any{"cell": "bot/a0", "digest": list.Digest}).problem(http.StatusConflict, "other-intents")
-	require.Equal(t, 3, parked(), "a page of four")
+	require.Equal(t, 3, asked(), "a page of four")
 
 	delete(filter, "digest")
 	list = ok[decidedAll](s.post(path+"deny", filter))
@@ -62,7 +64,7 @@ func TestWhatWasListedIsDecidedAtOnce(t *testing.T) {
 	for _, in := range done.Intents {
 		require.Equal(t, receipt.StateDenied, in.State)
 	}
-	require.Equal(t, 1, parked())
+	require.Equal(t, 1, asked())
 	require.Contains(t, done.Intents[0].Reason, "ada: so")
 	s.post(path+"deny", filter).problem(http.StatusConflict, "other-intents")
 }
@@ -125,7 +127,7 @@ func TestReasonsFillAPage(t *testing.T) {
 		s.post("/api/worlds/w/events", act(fmt.Sprint("a", i), map[string]any{"effect": "tool.b", "param": "wait"}))
 	}
 	s.post("/api/worlds/w/step", map[string]any{"ticks": 2})
-	list := ok[intents](s.get("/api/worlds/w/intents?state=parked"))
+	list := ok[intents](s.get("/api/worlds/w/intents?state=awaiting_approval"))
 	require.Len(t, list.Intents, 2, "%d bytes", len(list.Intents[0].Reason))
 	batch := ok[decidedAll](s.post("/api/worlds/w/intents/deny", map[string]any{"kind": "tool.*"}))
 	require.Len(t, batch.Intents, 2)

@@ -28,10 +28,10 @@ func causes() map[string]string {
 		{"a session, with a code that worldctl ui has made", "POST /api/sessions"},
 		{"the end of the session that is shown", "DELETE /api/sessions"},
 		{"whatever cells do about an event, within the rules in force: effects, too", "/events"},
-		{"a parked cell goes on, with the event that failed or without it", "/cell/resume", "/cell/skip"},
-		{"parked effects are performed" + intents, "/intents/approve", "/intents/{key}/approve"},
+		{"a halted cell goes on, with the event that failed or without it", "/cell/resume", "/cell/skip"},
+		{"effects that await approval are performed" + intents, "/intents/approve", "/intents/{key}/approve"},
 		{
-			"parked effects, or effects that are not begun, are not performed",
+			"effects that await approval, or effects that are not begun, are not performed",
 			"/intents/deny", "/intents/{key}/deny", "/intents/stop", "/intents/{key}/stop",
 		},
 		{"failed effects, and those in doubt, are performed again", "/intents/retry", "/intents/{key}/retry"},

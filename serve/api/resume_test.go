@@ -11,8 +11,8 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// TestParkedCellSaysWhy: by the record of its last failure, with the error, until it goes on.
-func TestParkedCellSaysWhy(t *testing.T) {
+// TestHaltedCellSaysWhy: by the record of its last failure, with the error, until it goes on.
+func TestHaltedCellSaysWhy(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w")})
 	event := ok[api.Submitted](s.post("/api/worlds/w/events", act("a", map[string]any{"fail": "as told"})))
 	show := func(at string) view.Cell {
@@ -23,7 +23,7 @@ func TestParkedCellSaysWhy(t *testing.T) {
 	}
 	ok[view.Course](s.post("/api/worlds/w/step", nil))
 	first := show("")
-	require.True(t, first.Parked)
+	require.True(t, first.Halted)
 	require.Equal(t, &view.CellFailure{Record: first.At, Event: event.ID, Error: "bot.star:25:17: as told"}, first.Failure)
 
 	ok[view.Resumed](s.post("/api/worlds/w/cell/resume", map[string]any{"cell": "bot/a"}))
@@ -41,7 +41,7 @@ func TestParkedCellSaysWhy(t *testing.T) {
 func TestWhoResumesACellIsOnTheRecord(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w")})
 	ok[api.Submitted](s.post("/api/worlds/w/events", act("a", map[string]any{"fail": "as told"})))
-	s.post("/api/worlds/w/cell/skip", map[string]any{"cell": "bot/a"}).problem(http.StatusConflict, "not-parked")
+	s.post("/api/worlds/w/cell/skip", map[string]any{"cell": "bot/a"}).problem(http.StatusConflict, "not-halted")
 	ok[view.Course](s.post("/api/worlds/w/step", nil))
 	s.post("/api/worlds/w/cell/skip", map[string]any{"cell": "bot/z"}).problem(http.StatusNotFound, "not-found")
 	s.post("/api/worlds/w/cell/skip", map[string]any{"cell": "a"}).problem(http.StatusBadRequest, "malformed")

@@ -29,11 +29,11 @@ func TestWhatATextMeansIsFound(t *testing.T) {
 	require.Contains(t, find("tool").Names, "tool.b")
 	require.Equal(t, []string{"bot/a"}, find("bot/&limit=1").Cells)
 	require.True(t, find("bot/&limit=1").More)
-	key := ok[intents](s.get("/api/worlds/w/intents?state=parked")).Intents[0].Key
+	key := ok[intents](s.get("/api/worlds/w/intents?state=awaiting_approval")).Intents[0].Key
 	for _, part := range []string{key[:8], key[:11], key} {
 		found := find(part).Intents
 		require.Len(t, found, 1)
-		require.Equal(t, []string{key, "bot/a", "tool.b", "parked"}, []string{found[0].Key, found[0].Cell, found[0].Kind, found[0].State})
+		require.Equal(t, []string{key, "bot/a", "tool.b", "awaiting_approval"}, []string{found[0].Key, found[0].Cell, found[0].Kind, found[0].State})
 	}
 	require.Empty(t, find(key[:7]).Intents)
 	s.get("/api/worlds/w/search").problem(http.StatusBadRequest, "malformed")

@@ -98,7 +98,7 @@ func (w *watched) count(r *journal.Scanned) {
 	case journal.KindFailed:
 		w.steps.WithLabelValues("failed").Inc()
 		return
-	case journal.KindParked:
+	case journal.KindAwaitingApproval:
 		w.decisions.WithLabelValues(governance.RequireApproval.String()).Inc()
 		return
 	case journal.KindDenied:

@@ -205,7 +205,7 @@ func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
 		case over(&e):
 			c.finish(a, out, &e)
 			return
-		case e.State == receipt.StateParked && time.Since(begun) > holdTime:
+		case e.State.AwaitsPerson() && time.Since(begun) > holdTime:
 			out.refuse(c, c.ticket(&e))
 			c.leave(a, false, false)
 			return
@@ -213,7 +213,7 @@ func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
 		select {
 		case <-news:
 		case <-pings.C:
-			out.ping(c.dialect, e.State == receipt.StateParked)
+			out.ping(c.dialect, e.State.AwaitsPerson())
 		case <-ctx.Done():
 			c.leave(a, false, false)
 			return
@@ -226,7 +226,7 @@ func over(e *receipt.Entry) bool {
 	switch e.State {
 	case receipt.StateCommitted, receipt.StateFailed, receipt.StateDenied, receipt.StateCancelled, receipt.StateInDoubt:
 		return true
-	case receipt.StateOpen, receipt.StateInFlight, receipt.StateParked:
+	case receipt.StateOpen, receipt.StateInFlight, receipt.StateAwaitingApproval, receipt.StateAwaitingAnswer, receipt.StateAwaitingConfirmation:
 	}
 	return false
 }

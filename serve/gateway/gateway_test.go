@@ -491,7 +491,7 @@ func TestASessionBeginsWhenItsCallsAreSettled(t *testing.T) {
 }
 
 // A session whose cell has failed, since somebody has sent it what is no event of it, does not begin: it would answer nothing.
-func TestASessionWhoseCellIsParkedDoesNotBegin(t *testing.T) {
+func TestASessionWhoseCellIsHaltedDoesNotBegin(t *testing.T) {
 	s := newStage(t)
 	r := s.start()
 	cell := reducer.Cell{Reducer: recorder.Name, Key: "a"}
@@ -499,12 +499,12 @@ func TestASessionWhoseCellIsParkedDoesNotBegin(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.lw.SubmitEvent(t.Context(), world.Submission{Name: recorder.Began, Data: data, To: &cell})
 	require.NoError(t, err)
-	require.Eventually(t, func() (parked bool) {
-		r.lw.View(func(m *world.Moment) { parked = len(m.ParkedCells()) == 1 })
-		return parked
+	require.Eventually(t, func() (halted bool) {
+		r.lw.View(func(m *world.Moment) { halted = len(m.HaltedCells()) == 1 })
+		return halted
 	}, time.Minute, time.Millisecond)
 	_, err = gateway.Open(t.Context(), gateway.Config{World: r.lw, Desk: r.desk, Session: "a"})
-	require.ErrorIs(t, err, gateway.ErrParked)
+	require.ErrorIs(t, err, gateway.ErrHalted)
 }
 
 // What a person has to approve waits while its client goes, and the one that asks again gets its answer; also an agent that
@@ -541,14 +541,14 @@ func TestWhatWaitsForAPersonIsJoined(t *testing.T) {
 
 // approve has a person approve the one call that waits.
 func (r *run) approve() {
-	var parked []receipt.Entry
+	var asked []receipt.Entry
 	require.Eventually(r.t, func() bool {
 		r.lw.View(func(m *world.Moment) {
-			parked = slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool { return e.State != receipt.StateParked })
+			asked = slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool { return e.State != receipt.StateAwaitingApproval })
 		})
-		return len(parked) == 1
+		return len(asked) == 1
 	}, time.Minute, time.Millisecond)
-	e := &parked[0]
+	e := &asked[0]
 	_, err := view.Journal{Local: r.lw}.Decide(r.t.Context(), &journal.Resolved{Key: e.Intent.Key, How: journal.Approve, Params: e.Params, Actor: "ada"}, e)
 	require.NoError(r.t, err)
 }
@@ -559,9 +559,9 @@ func (r *run) leave(dialect, path, body string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url(dialect, path), strings.NewReader(body))
 	require.NoError(r.t, err)
 	req.Header.Set("User-Agent", "claude-cli/2.1")
-	waiting := r.states()[receipt.StateParked]
+	waiting := r.states()[receipt.StateAwaitingApproval]
 	go func() {
-		for r.states()[receipt.StateParked] == waiting {
+		for r.states()[receipt.StateAwaitingApproval] == waiting {
 			runtime.Gosched()
 		}
 		cancel()

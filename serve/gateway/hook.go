@@ -120,7 +120,7 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 			return "the journal cannot be read: " + err.Error()
 		case over(&e):
 			return g.notRun(u, &e)
-		case e.State == receipt.StateParked && time.Since(begun) > toolHold:
+		case e.State.AwaitsPerson() && time.Since(begun) > toolHold:
 			g.leaveUse(u)
 			return "a person has to approve this: worldctl intent approve " + e.Intent.Key.String()[:12] + "; then call the tool again, with the same input"
 		}

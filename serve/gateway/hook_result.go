@@ -143,7 +143,7 @@ func (g *Gateway) recallUses() error {
 				x.past[alias] = of
 			}
 		}
-		if t, ok := g.ticketOf(e); ok && e.State == receipt.StateParked {
+		if t, ok := g.ticketOf(e); ok && e.State.AwaitsPerson() {
 			x.tickets = append(x.tickets, t)
 		}
 	}

@@ -118,7 +118,7 @@ func TestToolsAreJudged(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	}()
-	require.Eventually(t, func() bool { return r.states()[receipt.StateParked] == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.states()[receipt.StateAwaitingApproval] == 1 }, time.Minute, time.Millisecond)
 	leave()
 	r.stop()
 

@@ -208,7 +208,7 @@ func (c *toolCall) await() []byte {
 			return c.refused("the journal cannot be read: " + err.Error())
 		case over(&e):
 			return c.finish(&e)
-		case e.State == receipt.StateParked && time.Since(begun) >= hold:
+		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
 			g.leaveTool(a, false, false)
 			return c.refused("a person has to approve this call, and it was not made yet: worldctl intent approve " + view.Short(e.Intent.Key) + "; then call it again, with the same arguments")
 		}
@@ -216,13 +216,13 @@ func (c *toolCall) await() []byte {
 		case <-news:
 		case <-late.C:
 		case <-alive.C:
-			if token := c.meta["progressToken"]; token != nil && e.State == receipt.StateParked {
+			if token := c.meta["progressToken"]; token != nil && e.State.AwaitsPerson() {
 				signs++
 				s.toClient(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"message":%s}}`,
 					token, strconv.FormatFloat(float64(signs)*1e-6, 'g', -1, 64), quoted("waits for a person: worldctl intent approve "+view.Short(e.Intent.Key))))
 			}
 		case <-c.off:
-			if e.State == receipt.StateParked || e.State == receipt.StateOpen { // a permit on its way finds nobody, and makes nothing
+			if e.State.AwaitsPerson() || e.State == receipt.StateOpen { // a permit on its way finds nobody, and makes nothing
 				g.cfg.Tools.Take(a.tag)
 			}
 			g.leaveTool(a, false, false)

@@ -81,8 +81,8 @@ func (g *Gateway) handled(ctx context.Context) error {
 	return nil
 }
 
-// ErrParked says that the cell of a session has failed, and handles nothing until a person lets it go on.
-var ErrParked = errors.New("gateway: the session's cell is parked")
+// ErrHalted says that the cell of a session has failed, and handles nothing until a person lets it go on.
+var ErrHalted = errors.New("gateway: the session's cell is halted")
 
 // recall finds what earlier incarnations of the session have asked.
 func (g *Gateway) recall() error {
@@ -91,8 +91,8 @@ func (g *Gateway) recall() error {
 		if c, ok := m.Cell(g.cell); ok {
 			s, err := reducer.Decode[recorder.Session](c.State)
 			g.incarnation, failed = s.Incarnation, err
-			if c.Parked {
-				failed = fmt.Errorf("%w: %s", ErrParked, g.cell)
+			if c.Halted {
+				failed = fmt.Errorf("%w: %s", ErrHalted, g.cell)
 			}
 		}
 		for _, e := range m.Intents() {
@@ -122,7 +122,7 @@ func (g *Gateway) read(after journal.Seq) (journal.Seq, error) {
 		}
 		after = s.ID
 		switch s.Record.Kind {
-		case journal.KindIntent, journal.KindParked, journal.KindDenied:
+		case journal.KindIntent, journal.KindAwaitingApproval, journal.KindDenied:
 		default:
 			continue
 		}
@@ -135,7 +135,7 @@ func (g *Gateway) read(after journal.Seq) (journal.Seq, error) {
 		switch b := e.Body.(type) {
 		case *journal.IntentEmitted:
 			tag, cell, key = b.Tag, b.Cell, b.Key
-		case *journal.IntentParked:
+		case *journal.IntentAwaitingApproval:
 			tag, cell, key = b.Tag, b.Cell, b.Key
 		case *journal.IntentDenied:
 			tag, cell, key = b.Tag, b.Cell, b.Key
@@ -150,19 +150,19 @@ func (g *Gateway) read(after journal.Seq) (journal.Seq, error) {
 }
 
 // unended counts the calls of the session that a person has to decide about, and those that are under way.
-func (g *Gateway) unended() (parked, underWay int) {
+func (g *Gateway) unended() (waiting, underWay int) {
 	g.cfg.World.View(func(m *world.Moment) {
 		for _, e := range m.Intents() {
 			switch {
 			case e.Intent.Cell != g.cell.String() || over(&e):
-			case e.State == receipt.StateParked:
-				parked++
+			case e.State.AwaitsPerson():
+				waiting++
 			default:
 				underWay++
 			}
 		}
 	})
-	return parked, underWay
+	return waiting, underWay
 }
 
 // entry returns how an intent stands.
@@ -217,7 +217,7 @@ func (g *Gateway) paramsOf(e *receipt.Entry, v any) error {
 	switch b := at.Body.(type) {
 	case *journal.IntentEmitted:
 		return canon.UnmarshalTrusted(b.Params, v)
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		return canon.UnmarshalTrusted(b.Params, v)
 	case *journal.IntentDenied:
 		return canon.UnmarshalTrusted(b.Params, v)

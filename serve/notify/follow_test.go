@@ -39,9 +39,9 @@ func TestFollowingTellsWhatWaitsHaltsAndIsDenied(t *testing.T) {
 	require.Len(t, lines, 4)
 	require.Equal(t, "begun", lines[0])
 	require.Regexp(t, `^effect waits for approval: tool\.b of bot/a, intent [0-9a-f]{12}  \{.*<U\+202E>`, lines[1])
-	require.Equal(t, "cell is parked: bot/b", lines[2])
+	require.Equal(t, "cell is halted: bot/b", lines[2])
 	require.Regexp(t, `^intent was denied: tool\.bad of bot/c, intent [0-9a-f]{12}: policy_denied: .*"not bad"`, lines[3])
-	require.Equal(t, []string{"begun; 1 effect waits for approval, 1 cell is parked"}, followed(t, lw, func() {}), "what waited when it begins is summed up")
+	require.Equal(t, []string{"begun; 1 effect waits for approval, 1 cell is halted"}, followed(t, lw, func() {}), "what waited when it begins is summed up")
 	require.NoError(t, lw.Close())
 }
 

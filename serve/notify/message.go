@@ -103,7 +103,7 @@ func words(wants view.Wanted, n int) string {
 		view.WantsAnswer:  {"effect asks something", "effects ask something"},
 		view.WantsConfirm: {"effect waits to be confirmed", "effects wait to be confirmed"},
 		view.WantsResolve: {"effect is in doubt", "effects are in doubt"},
-		view.WantsResume:  {"cell is parked", "cells are parked"},
+		view.WantsResume:  {"cell is halted", "cells are halted"},
 		wantsReview:       {"proposal waits", "proposals wait"},
 		wantsNothing:      {"intent was denied", "intents were denied"},
 	}[wants]

@@ -161,7 +161,7 @@ func TestWhatNewlyWaitsIsToldOnce(t *testing.T) {
 	require.Equal(t, []any{view.WantsApprove, "bot/a", "tool.b"}, []any{m.New[0].Wants, m.New[0].Cell, m.New[0].Kind})
 	ask(t, lw, "b", map[string]any{"fail": "as told"})
 	second := r.next()
-	require.Equal(t, "w: 1 cell is parked", strings.Split(second.Text, "\n")[0])
+	require.Equal(t, "w: 1 cell is halted", strings.Split(second.Text, "\n")[0])
 	require.Equal(t, 2, second.Waiting)
 	r.noted(lw, &second)
 	end()

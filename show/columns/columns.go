@@ -42,7 +42,7 @@
 //
 // A record about an intent that names nothing itself, such as a permit, has the name and
 // the cell of its intent. The cause of an answer is what asked for it: of a receipt its
-// permit, of a decision what was parked; the records say 0 there, because an answer is
+// permit, of a decision the intent that awaited approval; the records say 0 there, because an answer is
 // an input. A record whose payload was redacted has its kind, its tick and its cause.
 //
 // # Reading all of it

@@ -81,14 +81,14 @@ effects:
   slow.ok: {adapter: outside}
   slow.error: {adapter: outside}
   flaky: {adapter: outside, retry: {attempts: 3, backoff: 1h}}
-  parked: {adapter: outside}
+  asked: {adapter: outside}
   denied: {adapter: outside}
   long.job: {adapter: outside, retry: {attempts: 1, backoff: 1h}}
   ask.first: {adapter: outside}
 caps: {all: {type: any, params: {kinds: ["*"]}}}
 policies:
   - {name: all, when: 'intent.kind != "denied"', decide: allow}
-  - {name: look, when: 'intent.kind == "parked"', decide: require_approval}
+  - {name: look, when: 'intent.kind == "asked"', decide: require_approval}
 routing: [{event: go, reducer: a, key: event.data.to}]
 `,
 		"a.star": `
@@ -134,7 +134,7 @@ func lineOf(t *testing.T, j view.Journal, cell string) (in *view.Intent, words s
 // What a cell has cancelled says so, whatever came of it.
 func TestWhatWasCancelledSaysSo(t *testing.T) {
 	lw := cancelling(t)
-	for _, to := range []string{"slow.ok", "slow.error", "flaky", "parked", "denied"} {
+	for _, to := range []string{"slow.ok", "slow.error", "flaky", "asked", "denied"} {
 		_, err := lw.Submit(t.Context(), "go", map[string]any{"to": to})
 		require.NoError(t, err)
 	}
@@ -143,7 +143,7 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 	}
 	_, err := lw.Drive(t.Context(), local.Course{Stop: func(w *world.Moment) bool { return w.Status().Intents[receipt.StateDenied] > 0 && waits(w) }})
 	require.NoError(t, err)
-	for _, to := range []string{"flaky", "parked"} {
+	for _, to := range []string{"flaky", "asked"} {
 		_, err := lw.Submit(t.Context(), "go", map[string]any{"to": to, "cancel": true})
 		require.NoError(t, err)
 	}
@@ -162,7 +162,7 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 		{"a/slow.ok", receipt.StateCommitted, "committed, cancelled", "its cell cancelled it while it was under way, and it happened all the same", `slow.ok ok (its cell had cancelled it)  "done"`},
 		{"a/slow.error", receipt.StateFailed, "failed, cancelled", "permanent_failure; its cell cancelled it while it was under way", "slow.error error (its cell had cancelled it)"},
 		{"a/flaky", receipt.StateFailed, "failed, cancelled", "cancelled: its cell cancelled it before the next attempt", "ended rejected"},
-		{"a/parked", receipt.StateCancelled, "cancelled", "cancelled: its cell cancelled it before anything was attempted", "ended cancelled"},
+		{"a/asked", receipt.StateCancelled, "cancelled", "cancelled: its cell cancelled it before anything was attempted", "ended cancelled"},
 	} {
 		in, words := lineOf(t, j, c.cell)
 		require.True(t, in.Cancelled, c.cell)
@@ -181,7 +181,7 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 	in, _ := lineOf(t, j, "a/denied")
 	require.False(t, in.Cancelled)
 	require.Equal(t, receipt.StateDenied, in.State)
-	for state, cell := range map[receipt.State]string{receipt.StateDenied: "a/denied", receipt.StateCancelled: "a/parked"} {
+	for state, cell := range map[receipt.State]string{receipt.StateDenied: "a/denied", receipt.StateCancelled: "a/asked"} {
 		entries, err := j.Selected(view.IntentFilter{State: state})
 		require.NoError(t, err)
 		require.Len(t, entries, 1)
@@ -193,7 +193,7 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 		cancelled[l.Cell+" "+string(l.Status)] = l.Cancelled
 	}
 	require.Equal(t, map[string]bool{
-		"a/slow.ok ok": true, "a/slow.error error": true, "a/parked cancelled": true, "a/denied denied": false,
+		"a/slow.ok ok": true, "a/slow.error error": true, "a/asked cancelled": true, "a/denied denied": false,
 		"a/flaky error": false, "a/flaky rejected": true,
 	}, cancelled)
 }
@@ -201,13 +201,13 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 // Of what nothing was attempted there is nothing to try again: who says so says what to do.
 func TestWhoTriesAgainWhatNeverBeganHearsWhatToDo(t *testing.T) {
 	lw := cancelling(t)
-	for _, data := range []map[string]any{{"to": "denied"}, {"to": "parked"}, {"to": "parked", "cancel": true}} {
+	for _, data := range []map[string]any{{"to": "denied"}, {"to": "asked"}, {"to": "asked", "cancel": true}} {
 		_, err := lw.Submit(t.Context(), "go", data)
 		require.NoError(t, err)
 		require.NoError(t, lw.Run(t.Context()))
 	}
 	j := view.Journal{Local: lw}
-	for cell, is := range map[string]string{"a/denied": "is denied: no_policy", "a/parked": "is cancelled: its cell cancelled it"} {
+	for cell, is := range map[string]string{"a/denied": "is denied: no_policy", "a/asked": "is cancelled: its cell cancelled it"} {
 		in, _ := lineOf(t, j, cell)
 		e, _ := j.LedgerEntry(in.Key)
 		_, err := j.Decide(t.Context(), &journal.Resolved{Key: in.Key, How: journal.RetryAnyway, Params: e.Params, Actor: "ada", Reason: "so"}, &e)

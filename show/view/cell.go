@@ -15,7 +15,7 @@ type CellLine struct {
 	N         uint64        `json:"n"`          // steps taken
 	StateHash *journal.Hash `json:"state_hash"` // null where the cell has no state
 	Mailbox   int           `json:"mailbox"`
-	Parked    bool          `json:"parked"`
+	Halted    bool          `json:"halted"`
 
 	State *journal.Data `json:"state,omitempty"` // where states are asked for; of a cell without one it is null
 }
@@ -26,8 +26,8 @@ type Cell struct {
 	N       uint64           `json:"n"` // steps taken
 	State   journal.Data     `json:"state"`
 	Mailbox []world.MailView `json:"mailbox"`
-	Parked  bool             `json:"parked"`
-	Failure *CellFailure     `json:"failure"` // why it is parked; null where it is not, or nobody can tell
+	Halted  bool             `json:"halted"`
+	Failure *CellFailure     `json:"failure"` // why it is halted; null where it is not, or nobody can tell
 
 	// What falls due for it later, in that order.
 	Scheduled []world.AlarmView `json:"scheduled"` // events
@@ -48,14 +48,14 @@ func (c *Cell) Shorten(mailbox, due int) {
 	c.Timers = c.Timers[:min(due, len(c.Timers))]
 }
 
-// CellFailure is the failed step that parked a cell, which waits there for a person.
+// CellFailure is the failed step that halted a cell, which waits there for a person.
 type CellFailure struct {
 	Record journal.Seq `json:"record"` // that says so
 	Event  journal.Seq `json:"event"`  // the record of what the step was on: the first of the mailbox
 	Error  string      `json:"error"`  // with the place in the code and the calls that led there
 }
 
-// Resumed is a parked cell that a person lets go on.
+// Resumed is a halted cell that a person lets go on.
 type Resumed struct {
 	Cell   string      `json:"cell"`
 	Record journal.Seq `json:"record"`
@@ -63,11 +63,11 @@ type Resumed struct {
 	Reason string      `json:"reason"` // empty: none was given
 }
 
-// ParkedCells returns the names of the cells that wait for a person, by name, no more than so
+// HaltedCells returns the names of the cells that wait for a person, by name, no more than so
 // many.
-func (j Journal) ParkedCells(most int) (names []string) {
+func (j Journal) HaltedCells(most int) (names []string) {
 	j.Local.View(func(w *world.Moment) {
-		for _, v := range w.ParkedCells() {
+		for _, v := range w.HaltedCells() {
 			if len(names) < most {
 				names = append(names, v.Cell.String())
 			}
@@ -78,7 +78,7 @@ func (j Journal) ParkedCells(most int) (names []string) {
 
 // LineOfCell returns a cell as lists have it.
 func LineOfCell(v world.CellView) CellLine {
-	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}
+	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Halted: v.Halted}
 	if len(v.State) > 0 {
 		sum := canon.Sum(v.State)
 		line.StateHash = &sum
@@ -89,7 +89,7 @@ func LineOfCell(v world.CellView) CellLine {
 // CellAt returns a cell as it is shown, at the record of a moment.
 func CellAt(v world.CellView, at journal.Seq) Cell {
 	return Cell{
-		Cell: v.Cell.String(), N: v.N, State: v.State, Parked: v.Parked, At: at,
+		Cell: v.Cell.String(), N: v.N, State: v.State, Halted: v.Halted, At: at,
 		Mailbox: append([]world.MailView{}, v.Mail...), MailboxLen: len(v.Mail),
 		Scheduled: append([]world.AlarmView{}, v.Scheduled...), ScheduledLen: len(v.Scheduled),
 		Timers: append([]world.AlarmView{}, v.Timers...), TimersLen: len(v.Timers),
@@ -120,17 +120,17 @@ func (j Journal) Cell(cell reducer.Cell, moment string) (Cell, error) {
 	return j.CellIn(v, at)
 }
 
-// CellIn returns a cell of a moment as it is shown, with why it is parked.
+// CellIn returns a cell of a moment as it is shown, with why it is halted.
 func (j Journal) CellIn(v world.CellView, at journal.Seq) (c Cell, err error) {
-	if c = CellAt(v, at); c.Parked {
+	if c = CellAt(v, at); c.Halted {
 		c.Failure, err = j.failure(&c)
 	}
 	return c, err
 }
 
-// failure returns the last failure of a parked cell on the first event of its mailbox, nil
+// failure returns the last failure of a halted cell on the first event of its mailbox, nil
 // where it is in an archive that is not at hand. After a rollback to a moment at which the
-// cell was parked by this event that may be one that the rollback undid.
+// cell was halted by this event that may be one that the rollback undid.
 func (j Journal) failure(c *Cell) (last *CellFailure, err error) {
 	if len(c.Mailbox) == 0 {
 		return nil, nil

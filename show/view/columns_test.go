@@ -156,7 +156,7 @@ func (b *bots) large(kind journal.Kind) (found journal.Seq) {
 	return found
 }
 
-// lived is a world in which cells failed, and effects were denied, parked, approved,
+// lived is a world in which cells failed, and effects were denied, put before a person, approved,
 // failed and repeated.
 func lived(t *testing.T) *bots {
 	t.Helper()
@@ -180,7 +180,7 @@ func lived(t *testing.T) *bots {
 func (b *bots) resolve(how journal.Resolution) {
 	b.Helper()
 	for _, e := range (view.Journal{Local: b.lw}).Ledger() {
-		if e.State != receipt.StateParked {
+		if e.State != receipt.StateAwaitingApproval {
 			continue
 		}
 		b.update(func(w *world.World) error {
@@ -196,7 +196,7 @@ func (b *bots) resolve(how journal.Resolution) {
 func TestColumnsAreThoseOfTheRecordsWhateverIsDoneToAWorld(t *testing.T) {
 	b := lived(t)
 	kinds := b.hold()
-	for _, k := range []journal.Kind{journal.KindFailed, journal.KindDenied, journal.KindParked, journal.KindFinished, journal.KindFired, journal.KindEmitted} {
+	for _, k := range []journal.Kind{journal.KindFailed, journal.KindDenied, journal.KindAwaitingApproval, journal.KindFinished, journal.KindFired, journal.KindEmitted} {
 		require.NotZero(t, kinds[k], k)
 	}
 	b.update(func(w *world.World) error {
@@ -235,7 +235,7 @@ func TestColumnsAreThoseOfTheRecordsWhateverIsDoneToAWorld(t *testing.T) {
 	require.Greater(t, archived.Last.ID, journal.Seq(2))
 	b.hold()
 
-	for _, kind := range []journal.Kind{journal.KindSubmitted, journal.KindIntent, journal.KindParked} {
+	for _, kind := range []journal.Kind{journal.KindSubmitted, journal.KindIntent, journal.KindAwaitingApproval} {
 		before := b.hold()
 		record := b.large(kind)
 		require.NoError(t, b.lw.Close())

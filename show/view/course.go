@@ -21,7 +21,7 @@ type Course struct {
 	Time          manifest.Tick `json:"time"`
 	Head          journal.Head  `json:"head"`
 	EventsPending int           `json:"events_pending"`
-	CellsParked   int           `json:"cells_parked"`
+	CellsHalted   int           `json:"cells_halted"`
 	Intents       IntentCounts  `json:"intents"`
 	Timers        int           `json:"timers"`
 	Idle          bool          `json:"idle"`
@@ -59,7 +59,7 @@ func (j Journal) Course(d *local.Driven) (Course, error) {
 	s := &d.Status
 	c := Course{
 		Ticks: d.Ticks, Records: d.Records, Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
-		CellsParked: s.Parked, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
+		CellsHalted: s.Halted, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
 		Meanwhile: Meanwhile{d.Committed, d.Failed, d.Denied, d.Cancelled, s.Intents[receipt.StateInDoubt]},
 		Performed: d.Missed, DeniedBy: []DeniedBy{}, Expired: []Expired{}, Uncompensated: []receipt.Key{},
 	}

@@ -28,7 +28,7 @@ type Decision struct {
 	Decision string         `json:"decision"` // allow, deny, require_approval, approved or recorded
 	Rules    []string       `json:"rules"`    // of the policy, that decided
 	Code     string         `json:"code"`     // of a denial
-	Reason   string         `json:"reason"`   // of a denial, or why it is parked beside the rules
+	Reason   string         `json:"reason"`   // of a denial, or why it awaits approval beside the rules
 	Params   journal.Data   `json:"params"`
 }
 
@@ -43,7 +43,7 @@ func (e *Entry) Decision() (d Decision, ok bool) {
 	case *journal.IntentDenied:
 		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
 		d.Decision, d.Rules, d.Code, d.Reason = governance.Deny.String(), append(d.Rules, b.Rules...), b.Code, b.Reason
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
 		d.Decision, d.Rules, d.Reason = governance.RequireApproval.String(), append(d.Rules, b.Rules...), b.Reason
 	default:

@@ -60,8 +60,13 @@ func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.En
 	switch how { //nolint:exhaustive // an answer, and an edit, is about one
 	case journal.Stop:
 		return j.stoppable(f)
-	case journal.Approve, journal.Disapprove, world.Reuse:
-		want, known = receipt.StateParked, "parked"
+	case journal.Approve, world.Reuse:
+		want, known = receipt.StateAwaitingApproval, "awaiting_approval"
+	case journal.Disapprove:
+		want, known = StateAwaiting, "awaiting a person"
+		if f.State.AwaitsPerson() {
+			want = f.State
+		}
 	case journal.RetryAnyway, journal.NotExecuted:
 		known, failed = "in_doubt or failed", f.State == receipt.StateFailed
 	}
@@ -81,17 +86,16 @@ func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.En
 	return slices.DeleteFunc(entries, func(e receipt.Entry) bool {
 		next := places[e.Intent.Step]
 		askedAgain := next != nil && next.State != receipt.StateDenied
-		asks := how != journal.Disapprove && e.NeedsInput() // which is answered one by one
-		return asks || failed && (askedAgain || e.Abandoned || e.For != nil || e.Outcome == receipt.OutcomeCompensated)
+		return failed && (askedAgain || e.Abandoned || e.For != nil || e.Outcome == receipt.OutcomeCompensated)
 	}), nil
 }
 
 // stoppable returns the intents of a filter that are not begun, in flight or not.
 func (j Journal) stoppable(f IntentFilter) ([]receipt.Entry, error) {
 	switch f.State {
-	case "", receipt.StateOpen, receipt.StateParked:
+	case "", receipt.StateOpen, receipt.StateAwaitingApproval, receipt.StateAwaitingAnswer:
 	default:
-		return nil, &world.InputError{Err: ErrStateDecides, Field: "state", Rule: "stop is about those that are open or parked"}
+		return nil, &world.InputError{Err: ErrStateDecides, Field: "state", Rule: "stop is about those that are open, awaiting_approval or awaiting_answer"}
 	}
 	if f == (IntentFilter{}) {
 		return nil, ErrNoFilter
@@ -102,7 +106,7 @@ func (j Journal) stoppable(f IntentFilter) ([]receipt.Entry, error) {
 	queued := j.queued()
 	return slices.DeleteFunc(entries, func(e receipt.Entry) bool {
 		if queued.Has(&e) {
-			return state == receipt.StateParked
+			return state.AwaitsPerson()
 		}
 		return !e.NotBegun() || state != "" && e.State != state
 	}), err
@@ -139,14 +143,9 @@ func (j Journal) begun(f IntentFilter) (map[receipt.State]int, error) {
 // Asking counts the intents of a filter that ask a person something, which approvals pass
 // over: each is answered by itself.
 func (j Journal) Asking(f IntentFilter) (n int, err error) {
-	f.State = receipt.StateParked
+	f.State = receipt.StateAwaitingAnswer
 	entries, err := j.Selected(f)
-	for i := range entries {
-		if entries[i].NeedsInput() {
-			n++
-		}
-	}
-	return n, err
+	return len(entries), err
 }
 
 // Preview returns what DecideAll would decide about.

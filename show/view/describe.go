@@ -66,11 +66,11 @@ func (t Describer) Describe(e *Entry) (string, error) {
 		return t.fill("{cell}step {n} on ", b) + on + t.fill(": {outcome}", b), err
 	case *journal.Failed:
 		on, err := t.cause(e)
-		parked := ""
-		if b.Parked {
-			parked = ", parked"
+		halted := ""
+		if b.Halted {
+			halted = ", halted"
 		}
-		return t.fill("{cell}step {n} on ", b) + on + " failed" + parked + ": " + b.Error, err
+		return t.fill("{cell}step {n} on ", b) + on + " failed" + halted + ": " + b.Error, err
 	case *journal.Finished:
 		return t.answered("receipt", e, b.Receipt)
 	case *journal.Late:
@@ -109,11 +109,11 @@ func words(e *Entry) string {
 			return "{cell}resumed, without the event that failed[, says {actor}][: {reason}]"
 		}
 		return "{cell}resumed, with the event that failed[, says {actor}][: {reason}]"
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		if b.Deadline == receipt.NoDeadline {
-			return "{cell}intent {key} {kind} parked[ by {rules}][: {reason}]  {params}"
+			return "{cell}intent {key} {kind} awaits approval[, by {rules}][: {reason}]  {params}"
 		}
-		return "{cell}intent {key} {kind} parked[ by {rules}] until {deadline}[: {reason}]  {params}"
+		return "{cell}intent {key} {kind} awaits approval until {deadline}[, by {rules}][: {reason}]  {params}"
 	case *journal.IntentDenied:
 		if leavesOutCap(b) {
 			return strings.Replace(e.Kind.Words(), "{reason}", "{reason} (capability {cap})", 1)

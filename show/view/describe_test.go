@@ -13,7 +13,7 @@ import (
 func TestEveryKindIsToldInWords(t *testing.T) {
 	own := map[journal.Kind]journal.Body{
 		journal.KindSubmitted: &journal.Submitted{}, journal.KindEmitted: &journal.Emitted{}, journal.KindResumed: &journal.Resumed{},
-		journal.KindOperator: &journal.OperatorEffect{}, journal.KindParked: &journal.IntentParked{}, journal.KindWaiting: &journal.IntentWaiting{},
+		journal.KindOperator: &journal.OperatorEffect{}, journal.KindAwaitingApproval: &journal.IntentAwaitingApproval{}, journal.KindWaiting: &journal.IntentWaiting{},
 		journal.KindResolved: &journal.Resolved{}, journal.KindConfirmed: &journal.Confirmed{}, journal.KindPinned: &journal.SnapshotPinned{},
 		journal.KindRollback: &journal.RolledBack{}, journal.KindRedacted: &journal.Redacted{}, journal.KindApproved: &journal.ManifestApproved{},
 	}

@@ -155,7 +155,7 @@ func StateNames() string {
 	for _, state := range states() {
 		names = append(names, string(state))
 	}
-	return "states are " + strings.Join(names, ", ")
+	return "states are " + strings.Join(names, ", ") + "; awaiting is all that await a person"
 }
 
 // faultsOfInput are about events, cells, effects, and decisions about them.
@@ -194,7 +194,7 @@ func faultsOfInput() []Fault {
 		{is(ErrOtherIntents), "other-intents", conflict, ExitConflict, ""},
 		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
-		{is(world.ErrNotParked), "not-parked", conflict, ExitConflict, ""},
+		{is(world.ErrNotHalted), "not-halted", conflict, ExitConflict, ""},
 		{is(world.ErrUnconfirmed, world.ErrNoEffect), "", 0, ExitFailed, ""},
 	}
 }

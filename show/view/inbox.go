@@ -22,33 +22,34 @@ const (
 	WantsAnswer  Wanted = "answer"  // an effect asks something
 	WantsConfirm Wanted = "confirm" // the outside is not what a receipt says
 	WantsResolve Wanted = "resolve" // nobody can tell whether an effect happened
-	WantsResume  Wanted = "resume"  // a cell is parked by a step that failed
+	WantsResume  Wanted = "resume"  // a cell is halted by a step that failed
 )
 
 // WantedOf returns what an intent wants of a person; empty: nothing.
 func WantedOf(e *receipt.Entry) Wanted {
-	switch {
-	case e.State == receipt.StateInDoubt:
+	switch e.State {
+	case receipt.StateInDoubt:
 		return WantsResolve
-	case e.State != receipt.StateParked:
-		return ""
-	case e.NeedsInput():
+	case receipt.StateAwaitingAnswer:
 		return WantsAnswer
-	case e.Deadline == 0:
+	case receipt.StateAwaitingConfirmation:
 		return WantsConfirm
-	case e.Repeats != nil:
-		return WantsRepeat
-	default:
+	case receipt.StateAwaitingApproval:
+		if e.Repeats != nil {
+			return WantsRepeat
+		}
 		return WantsApprove
+	default:
+		return ""
 	}
 }
 
-// Owed is something that waits for a person: an intent, or a parked cell.
+// Owed is something that waits for a person: an intent, or a halted cell.
 type Owed struct {
 	World   string       `json:"world"` // its id
 	Wants   Wanted       `json:"wants"`
 	Cell    string       `json:"cell"`
-	Since   journal.Seq  `json:"since"`   // the record that asked for the effect, or of the event that parked the cell
+	Since   journal.Seq  `json:"since"`   // the record that asked for the effect, or of the event that halted the cell
 	Intent  *OwedIntent  `json:"intent"`  // null: it is a cell
 	Failure *CellFailure `json:"failure"` // of the cell; null: it is an intent, or nobody can tell
 }
@@ -86,7 +87,7 @@ func (j Journal) Debts() (out []Debt) {
 				Occasion: fmt.Sprintf("%s %s %d %d", e.Intent.Key, wants, e.Attempt, len(e.Inputs)), of: &e,
 			})
 		}
-		for _, v := range w.ParkedCells() {
+		for _, v := range w.HaltedCells() {
 			d := Debt{ID: "cell " + v.Cell.String(), Wants: WantsResume, Cell: v.Cell.String(), cell: v.Cell}
 			if len(v.Mail) > 0 {
 				d.Since = v.Mail[0].Record
@@ -104,7 +105,7 @@ func (j Journal) Owed(d *Debt) (o Owed, ok bool, err error) {
 	o.World = j.Local.Keys().World()
 	if d.of == nil {
 		c, err := j.Cell(d.cell, "")
-		if err != nil || !c.Parked {
+		if err != nil || !c.Halted {
 			return o, false, err
 		}
 		o.Wants, o.Cell, o.Since, o.Failure = d.Wants, d.Cell, d.Since, c.Failure

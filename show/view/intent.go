@@ -43,7 +43,7 @@ type Intent struct {
 	Outcome    receipt.Outcome  `json:"outcome"`     // the last; empty while there is none
 	Cost       receipt.Cost     `json:"cost"`        // of all attempts
 	Reserved   receipt.Cost     `json:"reserved"`    // of budgets
-	Deadline   manifest.Tick    `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
+	Deadline   manifest.Tick    `json:"deadline"`    // the tick at which it is denied unless a person approves it; 0: none
 	For        *receipt.Key     `json:"for"`         // the intent that it makes up for; null: none
 	Instead    *receipt.Key     `json:"instead"`     // the intent that a person has asked for in its place; null: none
 	InsteadOf  *receipt.Key     `json:"instead_of"`  // the intent in the place of which a person has asked for it; null: none
@@ -373,7 +373,7 @@ func (r *IntentLines) heldBy(s *governance.Shortage) string {
 	return "; held by " + strings.TrimPrefix(text, ", ")
 }
 
-// deadlineOf returns the tick at which an intent is denied if it is parked; 0: at none.
+// deadlineOf returns the tick at which an intent is denied unless a person approves it; 0: at none.
 func deadlineOf(e *receipt.Entry) manifest.Tick {
 	if e.Deadline == receipt.NoDeadline {
 		return 0
@@ -381,7 +381,7 @@ func deadlineOf(e *receipt.Entry) manifest.Tick {
 	return manifest.Tick(e.Deadline)
 }
 
-// decideBefore says until when a parked intent waits for a person.
+// decideBefore says until when an intent awaits approval.
 func (j Journal) decideBefore(e *receipt.Entry) string {
 	if at := deadlineOf(e); at != 0 {
 		return "decide before " + j.Tick(at)

@@ -17,16 +17,25 @@ import (
 
 // IntentFilter selects intents. What is empty selects all.
 type IntentFilter struct {
-	State receipt.State
-	Cell  string // a name, or the beginning of one with * behind it
-	Kind  string // likewise
-	Since string // a moment: those that were made there or later
+	State receipt.State // or StateAwaiting
+	Cell  string        // a name, or the beginning of one with * behind it
+	Kind  string        // likewise
+	Since string        // a moment: those that were made there or later
+}
+
+// StateAwaiting selects, in an IntentFilter, the intents that await a person: for approval, an
+// answer or a confirmation.
+const StateAwaiting receipt.State = "awaiting"
+
+// inState reports whether an intent is in a state, as the ledger or a filter names it.
+func inState(e *receipt.Entry, s receipt.State) bool {
+	return e.State == s || s == StateAwaiting && e.State.AwaitsPerson()
 }
 
 // Selected is Ledger for the intents that a filter selects. The error is ErrState or a
 // *MomentError.
 func (j Journal) Selected(f IntentFilter) ([]receipt.Entry, error) {
-	if f.State != "" && !slices.Contains(states(), f.State) {
+	if f.State != "" && f.State != StateAwaiting && !slices.Contains(states(), f.State) {
 		return nil, &world.InputError{Err: ErrState, Field: "state", Rule: fmt.Sprintf("%q", f.State)}
 	}
 	var since journal.Seq
@@ -41,7 +50,7 @@ func (j Journal) Selected(f IntentFilter) ([]receipt.Entry, error) {
 	}
 	selected := slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool {
 		ledgers := f.State == receipt.StateCancelled && e.State == receipt.StateDenied
-		return f.State != "" && e.State != f.State && !ledgers || journal.Seq(e.Emitted) < since ||
+		return f.State != "" && !inState(&e, f.State) && !ledgers || journal.Seq(e.Emitted) < since ||
 			!fits(f.Cell, e.Intent.Cell) || !fits(f.Kind, e.Intent.Kind)
 	})
 	if f.State != receipt.StateCancelled && f.State != receipt.StateDenied {

@@ -109,7 +109,7 @@ func TestIntentSaysWhereItStandsAndWhy(t *testing.T) {
 	}{
 		{"teller/ann", receipt.StateCommitted, "allow", []string{"payments"}, "", 1, receipt.OutcomeSideEffectCommitted, "ok 1 true"},
 		{
-			"teller/ben", receipt.StateParked, "require_approval",
+			"teller/ben", receipt.StateAwaitingApproval, "require_approval",
 			[]string{"big payments need a person"},
 			"decide before tick 6: intent approve, intent edit or intent deny", 0, "", "",
 		},
@@ -253,18 +253,18 @@ func TestWorldIsShownAsItStands(t *testing.T) {
 			require.Equal(t, Anchor{ID: stored.ID, OK: ok}, StatusOf(&now, stored, 0).Anchor)
 		}
 		require.Equal(t, []any{"bank", "bank-1", 6, 1}, []any{s.World, s.WorldID, s.Cells, int(s.Manifest.Version)})
-		require.Equal(t, IntentCounts{Parked: 1, Committed: 2, Failed: 2, Denied: 1}, s.Intents)
+		require.Equal(t, IntentCounts{AwaitingApproval: 1, Committed: 2, Failed: 2, Denied: 1}, s.Intents)
 		require.Equal(t, s.Intents, CountsOf(&now))
 		c, err := j.Course(&local.Driven{Ticks: 3, Records: 9, Status: now})
 		require.NoError(t, err)
-		require.Equal(t, []any{uint64(3), uint64(9), s.Time, s.Head, s.Intents, 1}, []any{c.Ticks, c.Records, c.Time, c.Head, c.Intents, c.CellsParked})
-		for name, parked := range map[string]bool{"ann": false, "fay": true} {
+		require.Equal(t, []any{uint64(3), uint64(9), s.Time, s.Head, s.Intents, 1}, []any{c.Ticks, c.Records, c.Time, c.Head, c.Intents, c.CellsHalted})
+		for name, halted := range map[string]bool{"ann": false, "fay": true} {
 			v, ok := w.Cell(reducer.Cell{Reducer: "teller", Key: name})
 			require.True(t, ok)
 			line, at := LineOfCell(v), CellAt(v, s.Head.ID)
-			require.Equal(t, []any{v.N, parked, len(v.Mail)}, []any{line.N, line.Parked, line.Mailbox})
-			require.Equal(t, []any{v.N, parked, len(v.Mail), s.Head.ID}, []any{at.N, at.Parked, len(at.Mailbox), at.At})
-			require.Equal(t, parked, line.StateHash == nil, "whose first step failed has no state")
+			require.Equal(t, []any{v.N, halted, len(v.Mail)}, []any{line.N, line.Halted, line.Mailbox})
+			require.Equal(t, []any{v.N, halted, len(v.Mail), s.Head.ID}, []any{at.N, at.Halted, len(at.Mailbox), at.At})
+			require.Equal(t, halted, line.StateHash == nil, "whose first step failed has no state")
 			require.NotNil(t, at.Mailbox, "an empty list, not null")
 		}
 	})

@@ -176,10 +176,10 @@ func cellsSection(r *governance.Report, most int) Section {
 func cellIs(d *governance.CellDifference) string {
 	is := d.What
 	switch {
-	case d.ParkedIs && !d.ParkedWas:
-		is += ", parked"
-	case d.ParkedWas && !d.ParkedIs:
-		is += ", parked no more"
+	case d.HaltedIs && !d.HaltedWas:
+		is += ", halted"
+	case d.HaltedWas && !d.HaltedIs:
+		is += ", halted no more"
 	}
 	if d.Unknown {
 		is += ", waits"

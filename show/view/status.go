@@ -38,14 +38,21 @@ type ManifestInLine struct {
 
 // IntentCounts counts intents by their state.
 type IntentCounts struct {
-	Open      int `json:"open"`
-	InFlight  int `json:"in_flight"`
-	InDoubt   int `json:"in_doubt"`
-	Parked    int `json:"parked"`
-	Committed int `json:"committed"`
-	Failed    int `json:"failed"`
-	Denied    int `json:"denied"`
-	Cancelled int `json:"cancelled"` // before anything was attempted
+	Open                 int `json:"open"`
+	InFlight             int `json:"in_flight"`
+	InDoubt              int `json:"in_doubt"`
+	AwaitingApproval     int `json:"awaiting_approval"`
+	AwaitingAnswer       int `json:"awaiting_answer"`
+	AwaitingConfirmation int `json:"awaiting_confirmation"`
+	Committed            int `json:"committed"`
+	Failed               int `json:"failed"`
+	Denied               int `json:"denied"`
+	Cancelled            int `json:"cancelled"` // before anything was attempted
+}
+
+// Awaiting returns how many intents await a person.
+func (n *IntentCounts) Awaiting() int {
+	return n.AwaitingApproval + n.AwaitingAnswer + n.AwaitingConfirmation
 }
 
 // Anchor compares the acknowledged head with the present head.
@@ -69,7 +76,8 @@ func StatusOf(s *world.Status, stored journal.Head, now manifest.Tick) Status {
 func CountsOf(s *world.Status) IntentCounts {
 	return IntentCounts{
 		Open: s.Intents[receipt.StateOpen], InFlight: s.Intents[receipt.StateInFlight],
-		InDoubt: s.Intents[receipt.StateInDoubt], Parked: s.Intents[receipt.StateParked],
+		InDoubt: s.Intents[receipt.StateInDoubt], AwaitingApproval: s.Intents[receipt.StateAwaitingApproval],
+		AwaitingAnswer: s.Intents[receipt.StateAwaitingAnswer], AwaitingConfirmation: s.Intents[receipt.StateAwaitingConfirmation],
 		Committed: s.Intents[receipt.StateCommitted], Failed: s.Intents[receipt.StateFailed],
 		Denied: s.Intents[receipt.StateDenied], Cancelled: s.Intents[receipt.StateCancelled],
 	}

@@ -11,7 +11,7 @@ from report import NO_HASH
 # A payload of these kinds that is gone takes the hash with it.
 LINES = frozenset((
     "world.created", "manifest.applied", "world.forked", "cell.stepped", "cell.failed", "invocation.finished",
-    "intent.ended", "intent.denied", "intent.emitted", "intent.parked", "intent.waiting",
+    "intent.ended", "intent.denied", "intent.emitted", "intent.awaiting_approval", "intent.waiting",
 ))
 
 
@@ -46,7 +46,7 @@ class Execution:
             self._govern(p["manifest"])
         elif kind == "world.forked" and p["manifest"] != self._manifest:
             self._govern(p["manifest"])
-        elif kind in ("intent.emitted", "intent.parked"):
+        elif kind in ("intent.emitted", "intent.awaiting_approval"):
             self._forget(p["key"])
             self._limits.hold(_STEP_BYTES + sys.getsizeof(p["step"]))
             self._steps[p["key"]] = p["step"]

@@ -34,11 +34,11 @@ class Seen:
         except (AttributeError, KeyError, TypeError):
             return None
 
-    def holds(self, parked, limits):
-        """Whether an intent.parked has the digests of the manifest's effect, capability and policies."""
-        kind, cap = parked["effect"], parked["cap"]
-        found = sorted(self._policies[name] for name in set(parked["rules"]) if name in self._policies)
-        return list(parked["seen"]) == [
+    def holds(self, asked, limits):
+        """Whether an intent.awaiting_approval has the digests of the manifest's effect, capability and policies."""
+        kind, cap = asked["effect"], asked["cap"]
+        found = sorted(self._policies[name] for name in set(asked["rules"]) if name in self._policies)
+        return list(asked["seen"]) == [
             self._digest(self._effects[kind], limits) if kind in self._effects else _NONE,
             self._digest([cap, self._caps[cap]], limits) if cap in self._caps else _NONE,
             self._digest([policy for _, policy in found], limits) if found else _NONE,

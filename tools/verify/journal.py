@@ -220,7 +220,7 @@ class Journal:
                     return
             elif kind == "world.forked":
                 self._fork(p)
-            elif kind == "intent.parked" and self._whole and self._seen and not self._seen.holds(p, self._limits):
+            elif kind == "intent.awaiting_approval" and self._whole and self._seen and not self._seen.holds(p, self._limits):
                 self._fault("intent %s: what its approval is bound to is not what the manifest in force says" % p["key"].hex())
             elif kind == "blob.redacted":
                 self._blobs.redact(p["blob"])

@@ -11,10 +11,10 @@ import sys
 from limits import Limits
 from records import Gone
 
-UNKNOWN, DENIED, CANCELLED, PARKED, APPROVED, REFUSED, EDITED = range(7)  # no attempt may be started from these
+UNKNOWN, DENIED, CANCELLED, AWAITING, APPROVED, REFUSED, EDITED = range(7)  # no attempt may be started from these
 (READY, FLYING, EXPIRED, DOUBTFUL, RESOLVED, ANSWERED, HELD, ENDING, COMPENSATING, ENDED, COMPENSATED, ASKING) = range(7, 19)
 
-_UNBEGUN = (PARKED, READY, RESOLVED, ASKING)  # no attempt is under way
+_UNBEGUN = (AWAITING, READY, RESOLVED, ASKING)  # no attempt is under way
 _SETTLED = (ANSWERED, ENDED, COMPENSATED)
 _BY_PERSON = "person"
 _REPEAT_RULE = "possible_repeat"
@@ -170,7 +170,7 @@ class Ledger:
         self.attempts = self.confirmed_not = 0
         self.duplicate_keys, self.orphan_keys = [], []
         self._take = {
-            "intent.emitted": self._emitted, "intent.parked": self._parked, "intent.denied": self._denied,
+            "intent.emitted": self._emitted, "intent.awaiting_approval": self._awaits, "intent.denied": self._denied,
             "invocation.started": self._started, "invocation.finished": self._finished,
             "invocation.late": self._late, "intent.waiting": self._waiting, "invocation.expired": self._expired,
             "intent.in_doubt": self._in_doubt, "intent.resolved": self._resolved,
@@ -257,9 +257,9 @@ class Ledger:
             x.move(to)
         elif to == READY and x.stage == APPROVED:
             x.move(to)
-        elif to == DENIED and x.stage in (READY, PARKED, APPROVED, REFUSED) and x.attempt == x.returned:
+        elif to == DENIED and x.stage in (READY, AWAITING, APPROVED, REFUSED) and x.attempt == x.returned:
             x.move(to)  # a person says so, or the rules when its turn comes or others are in force
-        elif to == READY and x.stage in (PARKED, REFUSED):
+        elif to == READY and x.stage in (AWAITING, REFUSED):
             self._orphan(key, x, "it was allowed, and nobody had approved it")
         else:
             self._duplicate(key, x, "it was decided before")
@@ -292,7 +292,7 @@ class Ledger:
         x = self._decided_on(key)
         may = {
             "recorded": (ANSWERED, ENDED), "rejected": (COMPENSATED,),
-            "waits": (PARKED, READY, FLYING, DOUBTFUL, RESOLVED, HELD, ASKING, COMPENSATING),
+            "waits": (AWAITING, READY, FLYING, DOUBTFUL, RESOLVED, HELD, ASKING, COMPENSATING),
         }[decision]
         if x.stage == UNKNOWN and not x.hidden:
             self._orphan(key, x, "its decision is %s, and nobody had asked for it" % decision)
@@ -304,26 +304,26 @@ class Ledger:
             x.move(may[0])
         self._ask(x)
 
-    def _parked(self, p):
+    def _awaits(self, p):
         self._asked_by(p)
         key = p["key"]
         x = self._intent(key)
-        if p.get("reason") and x.at(READY, RESOLVED, PARKED, APPROVED):
-            x.move(PARKED)  # other rules are in force, or it starts later than it was judged
+        if p.get("reason") and x.at(READY, RESOLVED, AWAITING, APPROVED):
+            x.move(AWAITING)  # other rules are in force, or it starts later than it was judged
         elif not self._by_fork():
             if _REPEAT_RULE in p["rules"] and not self.history.turned():
                 self._orphan(key, x, "it is said to repeat another one, and no rollback left any behind")
-            self._decide(key, PARKED)
+            self._decide(key, AWAITING)
         elif x.at(READY, RESOLVED):
-            x.move(PARKED)
+            x.move(AWAITING)
         else:
-            self._orphan(key, x, "a fork parked it, and it was not open")
+            self._orphan(key, x, "a fork asks a person about it, and it was not open")
 
     def _resolved(self, p):
         key, how = p["key"], p["decision"]
         x = self._decided_on(key)
-        wanted = PARKED if how in ("approve", "deny", "edit", "reuse") else ASKING if how == "answer" else DOUBTFUL
-        if how == "stop" and (x.hidden or not x.accepted) and x.at(READY, RESOLVED, PARKED, ASKING):
+        wanted = AWAITING if how in ("approve", "deny", "edit", "reuse") else ASKING if how == "answer" else DOUBTFUL
+        if how == "stop" and (x.hidden or not x.accepted) and x.at(READY, RESOLVED, AWAITING, ASKING):
             x.move(REFUSED)
         elif how == "deny" and x.stage in (HELD, ASKING):
             x.move(ENDING)
@@ -435,9 +435,9 @@ class Ledger:
             self._cancelled(key, x)
         elif x.hidden or x.stage == COMPENSATING:
             x.move({"compensated": COMPENSATED, "side_effect_committed": ANSWERED}.get(p["outcome"], ENDED))
-        elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, PARKED, ASKING) and self._ends_cancelled(x):
+        elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, AWAITING, ASKING) and self._ends_cancelled(x):
             x.move(ENDED)
-        elif x.stage in (READY, PARKED, APPROVED, REFUSED, ASKING) and x.attempt > x.returned and not self._is_cancelled(x):
+        elif x.stage in (READY, AWAITING, APPROVED, REFUSED, ASKING) and x.attempt > x.returned and not self._is_cancelled(x):
             x.move(ENDED)
         elif x.stage in (ENDED, DENIED, CANCELLED, ANSWERED, COMPENSATED):
             self._duplicate(key, x, "it had ended before")
@@ -474,7 +474,7 @@ class Ledger:
 
     def _cancelled(self, key, x):
         by_rollback = self.history.is_last(self._record.caused_by)
-        if not x.at(READY, PARKED) or x.attempt > x.returned and not x.hidden:
+        if not x.at(READY, AWAITING) or x.attempt > x.returned and not x.hidden:
             self._orphan(key, x, "it was cancelled, and it was attempted or had ended")
         elif self._ends_cancelled(x):
             pass
@@ -513,7 +513,7 @@ class Ledger:
         """A payload that is gone may have been about any intent that has not ended."""
         if kind == "rollback.applied":
             self.history.turn(self._record.id, 0)  # to where, nobody can tell
-        elif kind in ("intent.emitted", "intent.parked", "intent.denied"):
+        elif kind in ("intent.emitted", "intent.awaiting_approval", "intent.denied"):
             self._unnamed += 1
         elif not kind.startswith(("intent.", "invocation.")):
             return
@@ -530,6 +530,6 @@ class Ledger:
             "orphan_keys": [key.hex() for key in self.orphan_keys],
             "attempts": self.attempts,
             "in_doubt": sum(stage in (EXPIRED, DOUBTFUL) for _, stage in stages),
-            "parked": sum(stage in (PARKED, HELD, ASKING) for _, stage in stages),
+            "awaiting": sum(stage in (AWAITING, HELD, ASKING) for _, stage in stages),
             "confirmed_not": self.confirmed_not,
         }

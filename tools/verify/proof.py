@@ -247,7 +247,7 @@ def _check_receipt(receipt):
 
 # Cells.
 
-_LEAF = ("n", "history", "state_hash", "reducer_hash", "parked")
+_LEAF = ("n", "history", "state_hash", "reducer_hash", "halted")
 
 
 def _cell(cell, record, limits):
@@ -277,7 +277,7 @@ def _leaf(cell, limits):
     """The value of a cell in the tree, in the form that is hashed."""
     leaf = cell.get("leaf")
     if not isinstance(leaf, dict) or set(leaf) != set(_LEAF) or not is_uint(leaf["n"]) \
-            or not isinstance(leaf["parked"], bool):
+            or not isinstance(leaf["halted"], bool):
         raise NotProof("cell: its leaf has another form")
     hashes = [_unhex(leaf[name]) for name in _LEAF[1:4]]
     state = _bytes(cell, "state") if "state" in cell else None
@@ -289,7 +289,7 @@ def _leaf(cell, limits):
             cbor.decode(state, limits)
         except cbor.Error as e:
             raise Wrong("cell", "its state: %s" % e) from None
-    return [leaf["n"], *hashes, leaf["parked"]]
+    return [leaf["n"], *hashes, leaf["halted"]]
 
 
 def _unhex(text):

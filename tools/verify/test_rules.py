@@ -36,8 +36,8 @@ def emitted(decision="allow", **more):
     return "intent.emitted", {"key": K, "decision": decision, "rules": [], **more}
 
 
-def parked(*rules):
-    return "intent.parked", {"key": K, "rules": list(rules)}
+def awaits(*rules):
+    return "intent.awaiting_approval", {"key": K, "rules": list(rules)}
 
 
 def started(attempt=1):
@@ -53,7 +53,7 @@ def about(kind, **payload):
 
 
 def asked_again():
-    return "intent.parked", {"key": K, "rules": [], "reason": "the policies are others"}
+    return "intent.awaiting_approval", {"key": K, "rules": [], "reason": "the policies are others"}
 
 
 def resolved(how):
@@ -81,7 +81,7 @@ UNDO = about("intent.waiting", outcome="compensatable_failure")
 MADE_UP = [K, "", "", "", "", 0, "compensate"]
 
 
-def doubt(action="park"):
+def doubt(action="ask"):
     return about("intent.in_doubt", action=action)
 
 
@@ -94,14 +94,14 @@ GOOD = {
     "denied": (DENIED,),
     "allowed, and too late for its budget": (emitted(), DENIED),
     "tried, and too late for its budget": (emitted(), started(), finished(), AGAIN, ended()),
-    "approved": (parked(), resolved("approve"), emitted("approved"), started(), finished()),
-    "approved and denied by the gate": (parked(), resolved("approve"), DENIED),
-    "disapproved": (parked(), resolved("deny"), DENIED),
-    "approval expired": (parked(), DENIED),
+    "approved": (awaits(), resolved("approve"), emitted("approved"), started(), finished()),
+    "approved and denied by the gate": (awaits(), resolved("approve"), DENIED),
+    "disapproved": (awaits(), resolved("deny"), DENIED),
+    "approval expired": (awaits(), DENIED),
     "asked though it was let through": (emitted(), asked_again(), resolved("approve"), emitted("approved"), started()),
-    "asked again": (parked(), asked_again(), resolved("approve"), asked_again(), DENIED),
+    "asked again": (awaits(), asked_again(), resolved("approve"), asked_again(), DENIED),
     "stopped": (emitted(), resolved("stop"), DENIED),
-    "stopped while parked": (parked(), resolved("stop"), DENIED),
+    "stopped while awaiting approval": (awaits(), resolved("stop"), DENIED),
     "stopped after it asked": (emitted(), started(), finished(), ASKS, resolved("stop"), ended()),
     "stopped before another attempt": (*LOST, resolved("retry"), resolved("stop"), ended()),
     "denied before another attempt": (*LOST, resolved("retry"), ended("rejected")),
@@ -125,8 +125,8 @@ GOOD = {
     "told again": (emitted(), started(), finished(), back(0), emitted("recorded")),
     "made up for": (emitted(), started(), finished(), back(0, MADE_UP), ended(outcome="compensated"),
                     emitted("rejected")),
-    "repeats another": (back(0), parked("possible_repeat"), resolved("reuse"), ended()),
-    "forked while open": (emitted(), ("world.forked", {}), (*parked(), 3)),
+    "repeats another": (back(0), awaits("possible_repeat"), resolved("reuse"), ended()),
+    "forked while open": (emitted(), ("world.forked", {}), (*awaits(), 3)),
     "forked in flight": (emitted(), started(), ("world.forked", {}), (*doubt(), 4)),
     "decided in a payload that is gone": (("intent.emitted", Gone), started(), finished()),
     "in a payload that is gone": (emitted(), started(), ("invocation.finished", Gone), ended()),
@@ -148,9 +148,9 @@ BAD = {
     },
     "orphan": {
         "started without decision": (started(),),
-        "started while parked": (parked(), started()),
+        "started while awaiting approval": (awaits(), started()),
         "started after a denial": (DENIED, started()),
-        "allowed without approval": (parked(), emitted("approved")),
+        "allowed without approval": (awaits(), emitted("approved")),
         "finished without start": (emitted(), finished()),
         "receipt of another attempt": (emitted(), started(), finished(2)),
         "late without doubt": (emitted(), started(), finished(kind="invocation.late")),
@@ -171,7 +171,7 @@ BAD = {
         "cancelled before it began, and not ended": (emitted(), about("intent.cancelled"), ("clock.advanced", {"to": 1})),
         "cancelled after a start": (emitted(), started(), back(0), (*ended("cancelled"), 4)),
         "recorded while in flight": (emitted(), started(), back(0), emitted("recorded")),
-        "repeats without rollback": (parked("possible_repeat"),),
+        "repeats without rollback": (awaits("possible_repeat"),),
         "one gone, two unknown": (("intent.emitted", Gone), started(),
                                   ("invocation.started", {**started()[1], "key": b"o"})),
     },
@@ -184,7 +184,7 @@ class Bindings(unittest.TestCase):
         "policies": [{"name": "a", "when": "true", "decide": "require_approval"}, {"name": "b", "when": "x", "decide": "allow"}],
     }
 
-    def parked(self, **more):
+    def awaits(self, **more):
         def digest(value):
             return hashlib.sha256(cbor.encode(value)).digest()
 
@@ -193,15 +193,15 @@ class Bindings(unittest.TestCase):
 
     def test_an_approval_is_bound_to_what_the_manifest_says(self):
         seen = governance.Seen.of(self.manifest)
-        good, none = self.parked(), bytes(32)
+        good, none = self.awaits(), bytes(32)
         self.assertTrue(seen.holds(good, limits.Limits()))
-        self.assertTrue(seen.holds(self.parked(effect="x", cap="", rules=[], seen=(none, none, none)), limits.Limits()))
+        self.assertTrue(seen.holds(self.awaits(effect="x", cap="", rules=[], seen=(none, none, none)), limits.Limits()))
         for i in range(3):
             for other in (none, bytes([good["seen"][i][0] ^ 1]) + good["seen"][i][1:]):
                 forged = (*good["seen"][:i], other, *good["seen"][i + 1:])
-                self.assertFalse(seen.holds(self.parked(seen=forged), limits.Limits()))
+                self.assertFalse(seen.holds(self.awaits(seen=forged), limits.Limits()))
         for more in ({"effect": "other"}, {"cap": "other"}, {"rules": ["a"]}, {"rules": []}):
-            self.assertFalse(seen.holds(self.parked(**more), limits.Limits()))
+            self.assertFalse(seen.holds(self.awaits(**more), limits.Limits()))
         self.assertIsNone(governance.Seen.of(None))
         self.assertIsNone(governance.Seen.of({"policies": [{}]}))
 
@@ -230,7 +230,7 @@ class Ledger(unittest.TestCase):
     def test_what_is_owed_is_counted(self):
         _, proof_ = self.prove(LOST)
         self.assertEqual((proof_["in_doubt"], proof_["pending_idempotency_keys"]), (1, [K.hex()]))
-        self.assertEqual(self.prove([parked()])[1]["parked"], 1)
+        self.assertEqual(self.prove([awaits()])[1]["awaiting"], 1)
 
 
 def step(cell="c/a"):
@@ -406,9 +406,9 @@ class History(unittest.TestCase):
             allowed = limits.Limits()
             told = ledger.Ledger(lambda _: None, allowed)
             for n in range(count):
-                told.take(Told(3 * n + 2, *parked()))
+                told.take(Told(3 * n + 2, *awaits()))
                 told.take(Told(3 * n + 3, "rollback.applied", {"at": 3 * n if n % 2 else 0, "effects": []}))
-                told.take(Told(3 * n + 4, "intent.parked", Gone))
+                told.take(Told(3 * n + 4, "intent.awaiting_approval", Gone))
             spent.append(allowed.spent)
         self.assertLess(spent[2] / spent[1], 2.5)
         self.assertLess(spent[1] / spent[0], 2.5)

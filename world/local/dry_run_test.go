@@ -40,7 +40,7 @@ func newAnew(t *testing.T) *anew {
 	t.Helper()
 	a := &anew{t: t, till: new(till), home: t.TempDir(), copy: filepath.Join(t.TempDir(), "copy")}
 	a.write(local.ManifestFile, worldtest.Caller("shop",
-		"outside.pay: {adapter: till, on_in_doubt: park}\n  outside.ask: {adapter: stub, config: {answers: answers.jsonl}}"))
+		"outside.pay: {adapter: till, on_in_doubt: ask}\n  outside.ask: {adapter: stub, config: {answers: answers.jsonl}}"))
 	a.write("caller.star", asker)
 	a.write("answers.jsonl", skies)
 	require.NoError(t, local.Create(a.home, local.CreateOptions{ID: "parent"}, a.till.options()))

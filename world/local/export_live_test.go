@@ -113,7 +113,7 @@ func TestExportOfLiveEffectsComesBackByteForByte(t *testing.T) {
 	somewhere := opts
 	somewhere.Log = func([]byte) (journal.Log, error) { return nil, errors.ErrUnsupported }
 	for _, kind := range []journal.Kind{
-		journal.KindWaiting, journal.KindDue, journal.KindParked, journal.KindResolved, journal.KindOperator, journal.KindDenied,
+		journal.KindWaiting, journal.KindDue, journal.KindAwaitingApproval, journal.KindResolved, journal.KindOperator, journal.KindDenied,
 	} {
 		require.Contains(t, text.String(), string(kind))
 	}

@@ -88,7 +88,7 @@ func TestForkBesideStruckAnywhere(t *testing.T) {
 	opts.Log = func([]byte) (journal.Log, error) { return parent.Log(), nil }
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		local.ManifestFile: worldtest.Caller("shop", "outside.pay: {adapter: till, on_in_doubt: park}"), "caller.star": payer,
+		local.ManifestFile: worldtest.Caller("shop", "outside.pay: {adapter: till, on_in_doubt: ask}"), "caller.star": payer,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}

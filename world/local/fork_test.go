@@ -49,10 +49,10 @@ func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
 	_, err = f.Submit(t.Context(), "go", map[string]any{"to": "a", "do": []any{map[string]any{"effect": "tool.a", "param": "y"}}})
 	require.NoError(t, err)
 	require.NoError(t, f.Run(t.Context()))
-	require.Equal(t, 1, f.Status().Intents[receipt.StateParked], "its effects are on hold")
+	require.Equal(t, 1, f.Status().Intents[receipt.StateAwaitingApproval], "its effects are on hold")
 	require.Positive(t, sound(t, f).Receipts.Inherited)
 	live(t, w)
-	require.Zero(t, w.Status().Intents[receipt.StateParked])
+	require.Zero(t, w.Status().Intents[receipt.StateAwaitingApproval])
 	require.Zero(t, sound(t, w).Receipts.Inherited)
 	var got [2][]byte
 	for i, s := range []*local.World{w, f} {
@@ -265,7 +265,7 @@ func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 func forkOfCalls(t *testing.T, effects journal.ForkEffects, live ...string) (dir, to string, opts local.Options) {
 	t.Helper()
 	dir = t.TempDir()
-	for name, text := range map[string]string{"world.yaml": windowsManifest(parks), "caller.star": windowsReducer} {
+	for name, text := range map[string]string{"world.yaml": windowsManifest(askPerson), "caller.star": windowsReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	opts = local.Options{Adapters: outside(dir, "")}

@@ -107,7 +107,7 @@ func TestWhoIsRefusedLeavesNoAttemptBehind(t *testing.T) {
 		_, err := w.Resume(t.Context(), reducer.Cell{Reducer: "job", Key: "ada"}, world.SkipEvent, "ben", "x")
 		return err
 	})
-	require.ErrorIs(t, err, world.ErrNotParked)
+	require.ErrorIs(t, err, world.ErrNotHalted)
 	require.Equal(t, effectsLater, w.Status().Intents[receipt.StateOpen], "asked for on the way to now")
 	require.NoError(t, w.Close())
 	requireDoneOnce(t, dir, opts, done)

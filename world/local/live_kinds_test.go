@@ -69,7 +69,7 @@ func TestForkPerformsOnlyTheKindsThatAreNamed(t *testing.T) {
 				require.Error(t, err, "nothing answers the others")
 			} else {
 				require.NoError(t, err)
-				require.Equal(t, 3-len(c.want), f.Status().Intents[receipt.StateParked])
+				require.Equal(t, 3-len(c.want), f.Status().Intents[receipt.StateAwaitingApproval])
 			}
 			require.ElementsMatch(t, c.want, p.paid, "%s %v", mode, c.live)
 			sound(t, f)

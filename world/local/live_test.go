@@ -38,7 +38,7 @@ type till struct {
 	paid    []string
 	keys    []string
 	fails   string
-	declare string // of the effect; empty: on_in_doubt: park
+	declare string // of the effect; empty: on_in_doubt: ask
 }
 
 func (p *till) Perform(_ context.Context, call host.Call) (host.Result, error) {
@@ -66,7 +66,7 @@ func paying(t *testing.T, p *till) *local.World {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		local.ManifestFile: worldtest.Caller("shop", "outside.pay: {adapter: till, "+cmp.Or(p.declare, "on_in_doubt: park")+"}"), "caller.star": payer,
+		local.ManifestFile: worldtest.Caller("shop", "outside.pay: {adapter: till, "+cmp.Or(p.declare, "on_in_doubt: ask")+"}"), "caller.star": payer,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}

@@ -237,7 +237,7 @@ func TestManyCallersTakeTurns(t *testing.T) {
 	group.Wait()
 	close(errs)
 	for err := range errs {
-		if !errors.Is(err, world.ErrNotParked) {
+		if !errors.Is(err, world.ErrNotHalted) {
 			require.NoError(t, err)
 		}
 	}

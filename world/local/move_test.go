@@ -134,7 +134,7 @@ func movingShop(t *testing.T, p *till) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		local.ManifestFile: worldtest.Caller("shop", "outside.pay: {adapter: till, on_in_doubt: park}"), "caller.star": payer,
+		local.ManifestFile: worldtest.Caller("shop", "outside.pay: {adapter: till, on_in_doubt: ask}"), "caller.star": payer,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}

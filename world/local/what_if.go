@@ -30,7 +30,7 @@ type WhatIf struct {
 	Amend     world.Amendment                                            // makes the rules since then; nil: they are the world's
 	Send      func(ctx context.Context, fork *World) (n uint64, e error) // submits events at that moment; nil: none
 	Alone     bool                                                       // without what the world got after it
-	Undecided bool                                                       // no decision about parked intents is repeated
+	Undecided bool                                                       // no decision about what awaited approval is repeated
 	Seed      *uint64                                                    // where randomness comes from since then; nil: as it did
 
 	Ticks     uint64 // so many after the moment; 0: until the fork is idle if the world is, else as far as that is

@@ -10,10 +10,10 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// decisions are those that persons made in a past about parked intents. A world that asks the
+// decisions are those that persons made in a past about intents that awaited approval. A world that asks the
 // same is told each where it was made there, or at once where it asks later.
 type decisions struct {
-	asked map[receipt.Key]question       // parked in the past, by its keys
+	asked map[receipt.Key]question       // awaited approval in the past, by its keys
 	taken map[question]*journal.Resolved // there, and not here yet
 }
 
@@ -24,13 +24,13 @@ type question struct {
 }
 
 func questionOf(e *receipt.Entry) (q question, ok bool) {
-	if e.State != receipt.StateParked || e.Seen == nil || e.NeedsInput() {
+	if e.State != receipt.StateAwaitingApproval || e.Seen == nil {
 		return q, false
 	}
 	return question{e.Request(), *e.Seen}, true
 }
 
-// begin notes what the world and its past have parked both.
+// begin notes what awaits approval both in the world and in its past.
 func (d *decisions) begin(m *world.Moment) {
 	d.asked, d.taken = make(map[receipt.Key]question), make(map[question]*journal.Resolved)
 	for _, e := range m.Undecided() {
@@ -50,7 +50,7 @@ func (d *decisions) take(b *journal.Resolved) bool {
 	return repeated
 }
 
-// next returns the decision about the first parked intent that has one, or nil.
+// next returns the decision about the first intent awaiting approval that has one, or nil.
 func (d *decisions) next(m *world.Moment) (q question, decision *journal.Resolved) {
 	if len(d.taken) == 0 {
 		return q, nil
@@ -72,7 +72,7 @@ func (f *follower) decide(ctx context.Context) error {
 		return err
 	}
 	switch b := body.(type) {
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		f.decisions.asked[b.Key] = question{receipt.Request{Cell: b.Cell, Kind: b.Kind, Params: canon.Sum(b.Params), Occurrence: b.Occurrence}, b.Seen}
 	case *journal.Resolved:
 		if !f.past.Undecided && f.decisions.take(b) {
@@ -85,7 +85,7 @@ func (f *follower) decide(ctx context.Context) error {
 	return nil
 }
 
-// repeat decides about what is parked as the past did. What is refused here waits for a person.
+// repeat decides about what awaits approval as the past did. What is refused here waits for a person.
 func (f *follower) repeat(ctx context.Context) error {
 	for {
 		var q question

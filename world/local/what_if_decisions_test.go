@@ -17,7 +17,7 @@ import (
 
 // careful asks a person about each payment.
 var careful = strings.NewReplacer("decide: allow", "decide: require_approval", "version: 1\n", "version: 1\ndefaults: {approval_ttl: 9}\n").Replace(
-	worldtest.Caller("shop", "outside.pay: {adapter: till, on_in_doubt: park}"))
+	worldtest.Caller("shop", "outside.pay: {adapter: till, on_in_doubt: ask}"))
 
 // asked is a world in which a person decided about a payment, or has yet to, and its backup.
 func asked(t *testing.T, how journal.Resolution, payload string) *anew {
@@ -32,7 +32,7 @@ func asked(t *testing.T, how journal.Resolution, payload string) *anew {
 	for how != "" {
 		require.NoError(t, w.Step(t.Context()))
 		require.NoError(t, w.Step(t.Context()))
-		stood := parked(w)
+		stood := awaiting(w)
 		if len(stood) == 0 {
 			break
 		}
@@ -52,7 +52,7 @@ func asked(t *testing.T, how journal.Resolution, payload string) *anew {
 	return a
 }
 
-func parked(w *local.World) (all []receipt.Entry) {
+func awaiting(w *local.World) (all []receipt.Entry) {
 	w.View(func(m *world.Moment) { all = m.Undecided() })
 	return all
 }
@@ -91,7 +91,7 @@ func TestDecisionsAreRepeatedAboutNothingElse(t *testing.T) {
 			a.write(local.ManifestFile, strings.Replace(careful, `when: "true"`, `when: "true || false"`, 1))
 		},
 		"another effect": func(a *anew) {
-			a.write(local.ManifestFile, strings.Replace(careful, "on_in_doubt: park", "on_in_doubt: park, timeout: 5s", 1))
+			a.write(local.ManifestFile, strings.Replace(careful, "on_in_doubt: ask", "on_in_doubt: ask, timeout: 5s", 1))
 		},
 		"another cap":      func(a *anew) { a.write(local.ManifestFile, strings.Replace(careful, `["outside.*"]`, `["*"]`, 1)) },
 		"none is repeated": func(a *anew) { a.undecided = true },
@@ -120,7 +120,7 @@ func TestDecisionIsRepeatedWhereItIsAskedForLater(t *testing.T) {
     ctx.effect(`, 1))
 	_, x := a.try("outside.pay")
 	require.Equal(t, uint64(1), x.Followed.Decided)
-	require.Empty(t, parked(x.Fork))
+	require.Empty(t, awaiting(x.Fork))
 	require.Equal(t, `["paid rent"]`, toldOf(t, x.Fork, "a"))
 	require.Equal(t, []string{"rent"}, a.till.paid)
 }

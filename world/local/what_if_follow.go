@@ -23,7 +23,7 @@ type Past struct {
 	Sent  uint64        // events that the world got before, and the other one did not
 
 	Alone     bool // nothing of it is lived through: it only answers
-	Undecided bool // what persons decided about parked intents is not repeated
+	Undecided bool // what persons decided about what awaited approval is not repeated
 }
 
 // Followed says what became of the inputs of a Past.
@@ -53,7 +53,7 @@ type LeftOut struct {
 // through, up to the end of a tick: its events are submitted again, each in the tick in
 // which it came, its ticks are run, with whatever this world has to do in and between
 // them, and what came of its effects is told where it was told there. Where nothing else
-// differs the two come to the same state. What a person decided there about a parked intent is
+// differs the two come to the same state. What a person decided there about what awaited approval is
 // decided here about one that asks for the same, in the same cell, and that a person is asked about
 // under the same effect, capability and policies. What persons decided besides is not repeated: it was
 // about effects of that world. What that world has no answer to yet is waited for as long
@@ -133,7 +133,7 @@ func (f *follower) take(ctx context.Context) error {
 		if err := f.tick(ctx); err != nil {
 			return err
 		}
-	case journal.KindParked, journal.KindResolved, journal.KindConfirmed:
+	case journal.KindAwaitingApproval, journal.KindResolved, journal.KindConfirmed:
 		if err := f.decide(ctx); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (f *follower) begin(ctx context.Context) error {
 	f.lw.View(func(m *world.Moment) {
 		now = m.Time()
 		at, ok := m.NextTick()
-		waits := func(c world.CellView) bool { return len(c.Mail) > 0 && !c.Parked }
+		waits := func(c world.CellView) bool { return len(c.Mail) > 0 && !c.Halted }
 		goes = ok && at == now && (f.past.Sent > 0 || !slices.ContainsFunc(m.Cells(), waits))
 	})
 	if !goes {

@@ -50,7 +50,7 @@ func readStory(lw *World, after journal.Seq) (*story, error) {
 		case journal.KindAdvanced:
 			s.ticks = append(s.ticks, s.head)
 			continue
-		case journal.KindStepped, journal.KindEmitted, journal.KindIntent, journal.KindParked:
+		case journal.KindStepped, journal.KindEmitted, journal.KindIntent, journal.KindAwaitingApproval:
 		default:
 			continue
 		}
@@ -71,7 +71,7 @@ func readStory(lw *World, after journal.Seq) (*story, error) {
 			s.say(cell, b.To, rec.ID > after)
 		case *journal.IntentEmitted:
 			s.asked[b.Step] = rec.ID
-		case *journal.IntentParked:
+		case *journal.IntentAwaitingApproval:
 			s.asked[b.Step] = rec.ID
 		}
 	}

@@ -44,7 +44,7 @@ reducers:
   board: {engine: starlark, source: talk.star, grants: [outside]}
 events: {desk: , agent: , board: , go: }
 effects:
-  outside.ask: {adapter: till, on_in_doubt: park}
+  outside.ask: {adapter: till, on_in_doubt: ask}
 caps:
   outside: {type: any, params: {kinds: ["outside.*"]}}
 policies:

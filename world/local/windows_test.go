@@ -61,32 +61,32 @@ type aWindow struct {
 }
 
 const (
-	parks    = "on_in_doubt: park"
-	retries  = "on_in_doubt: retry, idempotent: true, retry: {attempts: 2, backoff: 1ms}"
-	fails    = "on_in_doubt: fail"
-	verifies = "on_in_doubt: verify, verify: {adapter: exec, config: {program: ./look}}, retry: {attempts: 2, backoff: 1ms}"
+	askPerson = "on_in_doubt: ask"
+	retries   = "on_in_doubt: retry, idempotent: true, retry: {attempts: 2, backoff: 1ms}"
+	fails     = "on_in_doubt: fail"
+	verifies  = "on_in_doubt: verify, verify: {adapter: exec, config: {program: ./look}}, retry: {attempts: 2, backoff: 1ms}"
 )
 
 func windows() []aWindow {
 	return []aWindow{
 		{
-			name: "1_no_permit", at: beforePermit, declare: parks, last: journal.KindSubmitted,
+			name: "1_no_permit", at: beforePermit, declare: askPerson, last: journal.KindSubmitted,
 			became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "1_intent_without_permit", at: beforeSecond, declare: parks, cells: []string{"a", "b"}, last: journal.KindStarted,
+			name: "1_intent_without_permit", at: beforeSecond, declare: askPerson, cells: []string{"a", "b"}, last: journal.KindStarted,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 2,
 		},
 		{
-			name: "2_permit_durable", at: afterPermit, declare: parks, last: journal.KindStarted,
+			name: "2_permit_durable", at: afterPermit, declare: askPerson, last: journal.KindStarted,
 			became: receipt.StateInDoubt, told: "[]", decide: journal.NotExecuted, hasAfter: 1,
 		},
 		{
-			name: "2_adapter_called", at: beforePerform, declare: parks, last: journal.KindStarted,
+			name: "2_adapter_called", at: beforePerform, declare: askPerson, last: journal.KindStarted,
 			became: receipt.StateInDoubt, told: "[]", decide: journal.NotExecuted, hasAfter: 1,
 		},
 		{
-			name: "2_performed", at: afterPerform, declare: parks, last: journal.KindStarted,
+			name: "2_performed", at: afterPerform, declare: askPerson, last: journal.KindStarted,
 			had: 1, became: receipt.StateInDoubt, told: "[]", has: 1, decide: journal.Executed, hasAfter: 1,
 		},
 		{
@@ -106,15 +106,15 @@ func windows() []aWindow {
 			became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "3_stored", at: afterStored, declare: parks, last: journal.KindStarted,
+			name: "3_stored", at: afterStored, declare: askPerson, last: journal.KindStarted,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "4_journaled", at: afterFinished, declare: parks, last: journal.KindFinished,
+			name: "4_journaled", at: afterFinished, declare: askPerson, last: journal.KindFinished,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "5_delivered", at: afterDelivered, declare: parks, last: journal.KindStepped,
+			name: "5_delivered", at: afterDelivered, declare: askPerson, last: journal.KindStepped,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 1, nothing: true,
 		},
 	}

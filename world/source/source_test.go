@@ -22,7 +22,7 @@ version: 1
 seed: 42
 clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}
 reducers:
-  agent: {engine: starlark, source: ./code/agent.star, grants: [tools], on_error: park,
+  agent: {engine: starlark, source: ./code/agent.star, grants: [tools], on_error: halt,
           limits: {gas: 200000, state: 256KiB, effects: 16, events: 64, value: 1MiB}}
   clerk: {engine: go, name: clerk, version: "2", on_error: skip, limits: {state: 256KiB, value: 1MiB}}
 events:
@@ -81,7 +81,7 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "e57b964652a45ef844875ac557fa51ff6669ff471b6098b1a9bd7b81315c6566", canon.Sum(b).String())
+	require.Equal(t, "ce545346a5ce923455744562dd42cef3063405ab5701f5202c7a3474e52bee9a", canon.Sum(b).String())
 }
 
 func TestLoadedHoldsExactlyItsContents(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFieldsArriveInTheManifest(t *testing.T) {
 	require.Equal(t, int64(time.Minute), m.Clock.Tick)
 	require.Equal(t, manifest.Reducer{
 		Engine: "starlark", File: "code/agent.star", Source: canon.Sum([]byte(agentStar)),
-		Grants: []string{"tools"}, OnError: "park",
+		Grants: []string{"tools"}, OnError: "halt",
 		Limits: manifest.ReducerLimits{Gas: 200_000, State: 256 << 10, Effects: 16, Events: 64, Value: 1 << 20}.WithDefaults(),
 	}, m.Reducers["agent"])
 	require.Equal(t, manifest.Reducer{
@@ -228,7 +228,7 @@ func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
 	require.Equal(t, manifest.Effect{
 		Adapter: "exec", Config: fromJSON(t, `{"program": "./tools/lookup"}`), Timeout: 5_000_000_000, Idempotent: true,
 		Class: "read", Retry: manifest.Retry{Attempts: manifest.DefaultAttempts, Backoff: manifest.DefaultBackoff},
-		OnInDoubt: "retry", OnRepeat: "park",
+		OnInDoubt: "retry", OnRepeat: "ask",
 	}, m.Effects["tool.lookup"])
 	require.Equal(t, manifest.Effect{
 		Adapter: "http", Config: fromJSON(t, `{"url": "http://127.0.0.1:8080/refunds", "method": "POST"}`),

@@ -12,7 +12,7 @@ import (
 // What rollbacks and forks do to intents: the part of the proof that knows which
 // history goes on.
 
-// The decisions that intent.emitted can hold, and the rules of intent.parked that
+// The decisions that intent.emitted can hold, and the rules of intent.awaiting_approval that
 // are the kernel's own.
 const (
 	byGate   = "allow"
@@ -73,7 +73,7 @@ func (v *verifier) claimed(place string, b *journal.IntentEmitted) {
 	x := v.decidedOn(b.Key)
 	may := map[string][]stage{
 		recorded: {answered, ended},
-		waits:    {parked, ready, flying, doubtful, resolved, held, asking, compensating},
+		waits:    {awaiting, ready, flying, doubtful, resolved, held, asking, compensating},
 		rejected: {compensated},
 	}[b.Decision]
 	switch {
@@ -89,25 +89,25 @@ func (v *verifier) claimed(place string, b *journal.IntentEmitted) {
 	x.Asked = append(x.Asked, v.now)
 }
 
-// parked takes that an intent waits for approval: by a decision of the gate, or
+// awaits takes that an intent waits for approval: by a decision of the gate, or
 // because a fork leaves to its parent what was open.
-func (v *verifier) parked(place string, b *journal.IntentParked) {
+func (v *verifier) awaits(place string, b *journal.IntentAwaitingApproval) {
 	if m := v.rules.all; m != nil && b.Seen != governance.Seen(m, b.Kind, b.Cap, b.Rules) {
 		v.fault(place, "intent %s: what its approval is bound to is not what the manifest in force says", b.Key)
 	}
 	x := v.invocation(b.Key)
 	switch {
-	case b.Reason != "" && x.is(ready, resolved, parked, approved): // other rules are in force, or it starts later than it was judged
-		x.move(parked)
+	case b.Reason != "" && x.is(ready, resolved, awaiting, approved): // other rules are in force, or it starts later than it was judged
+		x.move(awaiting)
 	case !v.forks():
 		if slices.Contains(b.Rules, possibleRepeat) && len(v.turnings) == 0 {
 			v.orphan(place, b.Key, x, "it is said to repeat another one, and no rollback left any behind")
 		}
-		v.decided(place, b.Key, parked)
+		v.decided(place, b.Key, awaiting)
 	case x.is(ready, resolved):
-		x.move(parked)
+		x.move(awaiting)
 	default:
-		v.orphan(place, b.Key, x, "a fork parked it, and it was not open")
+		v.orphan(place, b.Key, x, "a fork asks a person about it, and it was not open")
 	}
 }
 
@@ -153,7 +153,7 @@ func (v *verifier) cancelledByCell(place string, b *journal.IntentCancelled) {
 	case slices.ContainsFunc(x.Cancelled, v.inThisWorld):
 		v.duplicate(place, b.Key, x, "its cell had cancelled it before")
 	}
-	if !x.Hidden && !x.Accepted && slices.Contains([]stage{parked, ready, resolved, asking}, x.Stage) {
+	if !x.Hidden && !x.Accepted && slices.Contains([]stage{awaiting, ready, resolved, asking}, x.Stage) {
 		v.owed = &b.Key
 	}
 	x.Cancelled = append(x.Cancelled, v.now)
@@ -195,7 +195,7 @@ func (v *verifier) byRollback() bool {
 // rollback, or by the receipt that gave the attempt back after one.
 func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
 	switch {
-	case !x.is(ready, parked) || x.Last.Attempt > x.Returned && !x.Hidden:
+	case !x.is(ready, awaiting) || x.Last.Attempt > x.Returned && !x.Hidden:
 		v.orphan(place, key, x, "it was cancelled, and it was attempted or had ended")
 	case v.endsCancelled(x):
 	case !v.byRollback() && x.By != v.cause || v.reached(x):
@@ -223,7 +223,7 @@ func (v *verifier) goneWord(kind journal.Kind) {
 	switch {
 	case kind == journal.KindRollback:
 		v.turnings = append(v.turnings, turning{record: v.now}) // to where, nobody can tell
-	case kind == journal.KindIntent || kind == journal.KindParked || kind == journal.KindDenied:
+	case kind == journal.KindIntent || kind == journal.KindAwaitingApproval || kind == journal.KindDenied:
 		v.unnamed++
 	case !strings.HasPrefix(string(kind), "intent.") && !strings.HasPrefix(string(kind), "invocation."):
 		return

@@ -202,7 +202,7 @@ func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
 	t.Run("human confirms", func(t *testing.T) {
 		p := again(t, manifest.VerifyHuman, receipt.NotHappened)
 		key := keysOf(p, 0)[0]
-		require.EqualValues(t, 1, p.proven().Ledger.Parked)
+		require.EqualValues(t, 1, p.proven().Ledger.Awaiting)
 		verdict := &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}
 		require.Equal(t, keysOf(p, 0), p.forged(verdict).OrphanKeys, "a person has to")
 		require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "she called them")))
@@ -235,15 +235,15 @@ func repeat(t *testing.T, on string) *play {
 }
 
 func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
-	parked := func(t *testing.T) *play {
+	repeated := func(t *testing.T) *play {
 		p := repeat(t, "")
-		require.Equal(t, []string{"possible_repeat"}, worldtest.Bodies[*journal.IntentParked](t, p.Journal)[0].Rules)
-		require.EqualValues(t, 1, p.proven().Ledger.Parked)
+		require.Equal(t, []string{"possible_repeat"}, worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)[0].Rules)
+		require.EqualValues(t, 1, p.proven().Ledger.Awaiting)
 		return p
 	}
 	for how, attempts := range map[journal.Resolution]uint64{world.Reuse: 1, journal.Disapprove: 1, journal.Approve: 2} {
 		t.Run(string(how), func(t *testing.T) {
-			p := parked(t)
+			p := repeated(t)
 			resolve(t, p.World, 1, how)
 			p.proven()
 			p.Drive()
@@ -262,7 +262,7 @@ func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
 		p := asked(t)
 		absent := receipt.Key{Hash: journal.Hash{9}}
 		require.Equal(t, []receipt.Key{absent}, p.forged(claim(absent, "reused")).OrphanKeys)
-		require.Equal(t, []receipt.Key{absent}, p.forged(&journal.IntentParked{
+		require.Equal(t, []receipt.Key{absent}, p.forged(&journal.IntentAwaitingApproval{
 			Version: journal.V(1), Key: absent, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
 		}).OrphanKeys)
 	})

@@ -321,17 +321,17 @@ func place(id journal.Seq) string { return fmt.Sprintf("record #%d", id) }
 func TestForgedBindingOfAnApprovalIsNamed(t *testing.T) {
 	w := ledgerStory(t)
 	require.Empty(t, withKeys(t, w.Journal).Faults)
-	id, _, _ := find(t, w.Journal, journal.KindParked)
-	for name, change := range map[string]func(*journal.IntentParked){
-		"effect":                func(b *journal.IntentParked) { b.Seen.Effect[0] ^= 1 },
-		"capability":            func(b *journal.IntentParked) { b.Seen.Cap[0] ^= 1 },
-		"rules":                 func(b *journal.IntentParked) { b.Seen.Rules[0] ^= 1 },
-		"to nothing":            func(b *journal.IntentParked) { b.Seen = receipt.Seen{} },
-		"to no rule":            func(b *journal.IntentParked) { b.Rules = []string{} },
-		"to another capability": func(b *journal.IntentParked) { b.Cap = "other" },
+	id, _, _ := find(t, w.Journal, journal.KindAwaitingApproval)
+	for name, change := range map[string]func(*journal.IntentAwaitingApproval){
+		"effect":                func(b *journal.IntentAwaitingApproval) { b.Seen.Effect[0] ^= 1 },
+		"capability":            func(b *journal.IntentAwaitingApproval) { b.Seen.Cap[0] ^= 1 },
+		"rules":                 func(b *journal.IntentAwaitingApproval) { b.Seen.Rules[0] ^= 1 },
+		"to nothing":            func(b *journal.IntentAwaitingApproval) { b.Seen = receipt.Seen{} },
+		"to no rule":            func(b *journal.IntentAwaitingApproval) { b.Rules = []string{} },
+		"to another capability": func(b *journal.IntentAwaitingApproval) { b.Cap = "other" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := withKeys(t, edit(t, w.Journal, journal.KindParked, func(b journal.Body) { change(b.(*journal.IntentParked)) }))
+			r := withKeys(t, edit(t, w.Journal, journal.KindAwaitingApproval, func(b journal.Body) { change(b.(*journal.IntentAwaitingApproval)) }))
 			require.True(t, slices.ContainsFunc(r.Faults, func(f verify.Fault) bool {
 				return f.Place == place(id) && strings.Contains(f.Message, "bound to")
 			}), "%v", r.Faults)

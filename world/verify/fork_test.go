@@ -51,7 +51,7 @@ func TestForkLeavesToItsParentWhatIsUnderWay(t *testing.T) {
 			r := p.provenChild()
 			require.Equal(t, verify.Receipts{Inherited: 2}, r.Receipts)
 			require.EqualValues(t, 1, r.Ledger.InDoubt)
-			require.EqualValues(t, 2, r.Ledger.Parked)
+			require.EqualValues(t, 2, r.Ledger.Awaiting)
 			resolve(t, p.World, 3, journal.Disapprove)
 			resolve(t, p.World, 2, journal.NotExecuted)
 			resolve(t, p.World, 1, journal.Approve)
@@ -85,7 +85,7 @@ func TestRollbackInAForkPastItsBeginning(t *testing.T) {
 	p = p.fork(journal.ForkLive)
 	p.back()
 	p.Drive()
-	require.Equal(t, []string{"possible_repeat"}, worldtest.Bodies[*journal.IntentParked](t, p.Journal)[0].Rules, "it has another key in another world")
+	require.Equal(t, []string{"possible_repeat"}, worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)[0].Rules, "it has another key in another world")
 	p.provenChild()
 }
 
@@ -169,7 +169,7 @@ func TestInheritedReceiptWithAnotherHashIsNamed(t *testing.T) {
 func TestForkedLedgerIsHeldToWhatAForkDoes(t *testing.T) {
 	p := parent(t)
 	all := p.Intents()
-	doubt := &journal.InDoubt{Version: journal.V(1), Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}
+	doubt := &journal.InDoubt{Version: journal.V(1), Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtAsk}
 	require.Equal(t, keysOf(p, 2), p.forged(doubt).OrphanKeys, "nothing expired, and there was no fork")
 	f := p.fork(journal.ForkHold)
 	fork, _, _ := find(t, f.Journal, journal.KindForked)
@@ -177,8 +177,8 @@ func TestForkedLedgerIsHeldToWhatAForkDoes(t *testing.T) {
 		body journal.Body
 		key  receipt.Key
 	}{
-		"parked and had ended": {&journal.IntentParked{Version: journal.V(1), Key: all[0].Intent.Key, Rules: []string{}, Params: journal.Data{0xf6}}, all[0].Intent.Key},
-		"in doubt already":     {&journal.InDoubt{Version: journal.V(1), Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}, all[2].Intent.Key},
+		"awaits approval and had ended": {&journal.IntentAwaitingApproval{Version: journal.V(1), Key: all[0].Intent.Key, Rules: []string{}, Params: journal.Data{0xf6}}, all[0].Intent.Key},
+		"in doubt already":              {&journal.InDoubt{Version: journal.V(1), Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtAsk}, all[2].Intent.Key},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := tamper(f.Journal)

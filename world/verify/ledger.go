@@ -17,7 +17,7 @@ const (
 	unknown      stage = iota // nobody decided about it
 	denied                    // for good, or until a rollback leads to it again
 	cancelled                 // by its cell or a rollback, before anything was attempted; the same
-	parked                    // waits for approval
+	awaiting                  // waits for approval
 	approved                  // a person did; the gate has still to agree
 	refused                   // a person did; the denial follows at once
 	edited                    // a person did, and another is asked for in its place; its end follows at once
@@ -143,9 +143,9 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 	case *journal.IntentEmitted:
 		v.askedBy(b.Key, b.Cell)
 		v.emitted(place, b)
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		v.askedBy(b.Key, b.Cell)
-		v.parked(place, b)
+		v.awaits(place, b)
 	case *journal.IntentDenied:
 		v.askedBy(b.Key, b.Cell)
 		v.decided(place, b.Key, denied)
@@ -168,7 +168,7 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 	}
 }
 
-// decided takes a decision of the gate. What is parked gets a second one: a
+// decided takes a decision of the gate. What awaits approval gets a second one: a
 // denial, or leave after an approval. What was allowed is judged again when its turn comes, and
 // under other rules: it is denied, unless it was attempted before, or a person is asked. What
 // was denied or cancelled gets another where a rollback led to it again.
@@ -181,9 +181,9 @@ func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	case x.Stage == unknown, x.Hidden:
 		x.Asked = append(x.Asked, v.now)
 		x.move(to)
-	case to == ready && x.is(approved), to == denied && x.is(ready, parked, approved, refused) && !x.attempted():
+	case to == ready && x.is(approved), to == denied && x.is(ready, awaiting, approved, refused) && !x.attempted():
 		x.move(to)
-	case to == ready && x.is(parked, refused):
+	case to == ready && x.is(awaiting, refused):
 		v.orphan(place, key, x, "it was allowed and nobody had approved it")
 	default:
 		v.duplicate(place, key, x, "it was decided before")
@@ -291,16 +291,16 @@ func (v *verifier) inDoubt(place string, b *journal.InDoubt) {
 	}
 }
 
-// resolved takes a decision about what is parked or in doubt.
+// resolved takes a decision about what awaits a person or is in doubt.
 func (v *verifier) resolved(place string, b *journal.Resolved) {
 	x := v.decidedOn(b.Key)
 	wanted := map[journal.Resolution]stage{
-		journal.Approve: parked, journal.Disapprove: parked, world.Reuse: parked, journal.Edit: parked,
+		journal.Approve: awaiting, journal.Disapprove: awaiting, world.Reuse: awaiting, journal.Edit: awaiting,
 		journal.Executed: doubtful, journal.NotExecuted: doubtful, journal.RetryAnyway: doubtful,
 		journal.Answer: asking,
 	}[b.How]
 	switch {
-	case b.How == journal.Stop && (!x.Accepted || x.Hidden) && x.is(ready, resolved, parked, asking):
+	case b.How == journal.Stop && (!x.Accepted || x.Hidden) && x.is(ready, resolved, awaiting, asking):
 		x.move(refused)
 	case b.How == journal.Disapprove && (x.Stage == held || x.Stage == asking):
 		x.move(ending)
@@ -361,9 +361,9 @@ func (v *verifier) ended(place string, b *journal.IntentEnded) {
 		v.cancelled(place, b.Key, x)
 	case x.Hidden, x.Stage == compensating:
 		x.move(endedAs(b.Outcome))
-	case x.is(resolved, ending), x.is(ready, parked, asking) && v.endsCancelled(x):
+	case x.is(resolved, ending), x.is(ready, awaiting, asking) && v.endsCancelled(x):
 		x.move(ended)
-	case x.is(ready, parked, approved, refused, asking) && x.attempted() && !slices.ContainsFunc(x.Cancelled, v.inThisWorld): // no further attempt is allowed
+	case x.is(ready, awaiting, approved, refused, asking) && x.attempted() && !slices.ContainsFunc(x.Cancelled, v.inThisWorld): // no further attempt is allowed
 		x.move(ended)
 	case x.is(ended, denied, cancelled, answered, compensated):
 		v.duplicate(place, b.Key, x, "it had ended before")

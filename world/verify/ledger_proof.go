@@ -36,8 +36,8 @@ func (v *verifier) closeLedger() {
 			fallthrough
 		case flying:
 			proof.PendingIdempotencyKeys = append(proof.PendingIdempotencyKeys, key)
-		case parked, held, asking:
-			proof.Parked++
+		case awaiting, held, asking:
+			proof.Awaiting++
 		default: // ended, or not started
 		}
 	}

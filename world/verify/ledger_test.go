@@ -68,7 +68,7 @@ func TestOpenDecisionsAreNoFaults(t *testing.T) {
 	require.Equal(t, verify.LedgerProof{
 		OK: true, PendingIdempotencyKeys: []receipt.Key{all[2].Intent.Key, all[3].Intent.Key},
 		DuplicateKeys: []receipt.Key{}, OrphanKeys: []receipt.Key{},
-		Attempts: 5, InDoubt: 1, Parked: 1, NoVerifier: 2,
+		Attempts: 5, InDoubt: 1, Awaiting: 1, NoVerifier: 2,
 	}, r.Ledger)
 	require.Equal(t, verify.Receipts{Checked: 3}, r.Receipts, "late ones count")
 }
@@ -87,9 +87,9 @@ func TestBadLateReceiptIsNamed(t *testing.T) {
 
 // forger adds records to the journal of ledgerStory that cannot follow.
 type forger struct {
-	t                                *testing.T
-	done, parked, doubtful, inFlight receipt.Entry
-	absent                           receipt.Key
+	t                               *testing.T
+	done, asked, doubtful, inFlight receipt.Entry
+	absent                          receipt.Key
 }
 
 func (f *forger) receipt(e receipt.Entry, attempt uint64, nonce receipt.Nonce) journal.Data {
@@ -103,7 +103,7 @@ func (f *forger) receipt(e receipt.Entry, attempt uint64, nonce receipt.Nonce) j
 func TestMadeUpLedgersAreNamed(t *testing.T) {
 	w := ledgerStory(t)
 	all := w.Intents()
-	f := &forger{t: t, done: all[0], parked: all[1], doubtful: all[2], inFlight: all[3]}
+	f := &forger{t: t, done: all[0], asked: all[1], doubtful: all[2], inFlight: all[3]}
 	for _, b := range worldtest.Bodies[*journal.Started](t, w.Journal) {
 		if b.Key == f.done.Intent.Key {
 			f.done.Nonce = b.Nonce // the ledger needs it no more
@@ -130,9 +130,9 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 		"started while in doubt":        {journal.KindStarted, started(f.doubtful, 2), f.doubtful.Intent.Key, dup},
 		"started while in flight":       {journal.KindStarted, started(f.inFlight, 2), f.inFlight.Intent.Key, dup},
 		"started after its end":         {journal.KindStarted, started(f.done, 4), f.done.Intent.Key, dup},
-		"started while parked":          {journal.KindStarted, started(f.parked, 1), f.parked.Intent.Key, lone},
-		"allowed without approval":      {journal.KindIntent, &journal.IntentEmitted{Version: journal.V(1), Key: f.parked.Intent.Key, Decision: "approved", Rules: []string{}, Params: null}, f.parked.Intent.Key, lone},
-		"parked twice":                  {journal.KindParked, &journal.IntentParked{Version: journal.V(1), Key: f.parked.Intent.Key, Rules: []string{}, Params: null}, f.parked.Intent.Key, dup},
+		"started while asked":           {journal.KindStarted, started(f.asked, 1), f.asked.Intent.Key, lone},
+		"allowed without approval":      {journal.KindIntent, &journal.IntentEmitted{Version: journal.V(1), Key: f.asked.Intent.Key, Decision: "approved", Rules: []string{}, Params: null}, f.asked.Intent.Key, lone},
+		"asked twice":                   {journal.KindAwaitingApproval, &journal.IntentAwaitingApproval{Version: journal.V(1), Key: f.asked.Intent.Key, Rules: []string{}, Params: null}, f.asked.Intent.Key, dup},
 		"finished with another nonce":   {journal.KindFinished, &journal.Finished{Version: journal.V(1), Receipt: f.receipt(f.inFlight, 1, receipt.Nonce{7})}, f.inFlight.Intent.Key, lone},
 		"finished ahead":                {journal.KindFinished, &journal.Finished{Version: journal.V(1), Receipt: f.receipt(f.inFlight, 2, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
 		"finished twice":                {journal.KindFinished, &journal.Finished{Version: journal.V(1), Receipt: f.receipt(f.done, f.done.Attempt, f.done.Nonce)}, f.done.Intent.Key, dup},
@@ -144,7 +144,7 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 		"waiting without a receipt":     {journal.KindWaiting, &journal.IntentWaiting{Version: journal.V(1), Key: f.inFlight.Intent.Key, Attempt: 1, Outcome: receipt.OutcomeRetryableFailure}, f.inFlight.Intent.Key, lone},
 		"executed, nothing in doubt":    {journal.KindResolved, resolved(f.inFlight.Intent.Key, journal.Executed), f.inFlight.Intent.Key, lone},
 		"retried after its end":         {journal.KindResolved, resolved(f.done.Intent.Key, journal.RetryAnyway), f.done.Intent.Key, lone},
-		"answered, and nothing asked":   {journal.KindResolved, resolved(f.parked.Intent.Key, journal.Answer), f.parked.Intent.Key, lone},
+		"answered, and nothing asked":   {journal.KindResolved, resolved(f.asked.Intent.Key, journal.Answer), f.asked.Intent.Key, lone},
 		"approved, and in doubt":        {journal.KindResolved, resolved(f.doubtful.Intent.Key, journal.Approve), f.doubtful.Intent.Key, lone},
 		"stopped in flight":             {journal.KindResolved, resolved(f.inFlight.Intent.Key, journal.Stop), f.inFlight.Intent.Key, lone},
 		"stopped in doubt":              {journal.KindResolved, resolved(f.doubtful.Intent.Key, journal.Stop), f.doubtful.Intent.Key, lone},
@@ -322,8 +322,8 @@ func kindOf(t *testing.T, b journal.Body) journal.Kind {
 	switch b.(type) {
 	case *journal.IntentEmitted:
 		return journal.KindIntent
-	case *journal.IntentParked:
-		return journal.KindParked
+	case *journal.IntentAwaitingApproval:
+		return journal.KindAwaitingApproval
 	case *journal.IntentDenied:
 		return journal.KindDenied
 	case *journal.Started:

@@ -218,7 +218,7 @@ func TestCellIsProvenPresentOrAbsent(t *testing.T) {
 		"history":         {func(x, _ *verify.ProofOfCell) { x.Leaf.History[0]++ }, "cell/leaf"},
 		"hash of state":   {func(x, _ *verify.ProofOfCell) { x.Leaf.State[0]++ }, "cell/leaf"},
 		"reducer":         {func(x, _ *verify.ProofOfCell) { x.Leaf.Reducer[0]++ }, "cell/leaf"},
-		"parked":          {func(x, _ *verify.ProofOfCell) { x.Leaf.Parked = true }, "cell/leaf"},
+		"halted":          {func(x, _ *verify.ProofOfCell) { x.Leaf.Halted = true }, "cell/leaf"},
 		"state":           {func(x, _ *verify.ProofOfCell) { x.State = []byte("\x01") }, "cell/state"},
 		"no state":        {func(x, _ *verify.ProofOfCell) { x.State = nil }, "cell/state"},
 		"no leaf":         {func(x, _ *verify.ProofOfCell) { x.Leaf = nil }, "cell/leaf"},

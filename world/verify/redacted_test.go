@@ -380,7 +380,7 @@ func TestAnyPayloadMayBeRedacted(t *testing.T) {
 		}
 	}
 	for _, kind := range []journal.Kind{
-		journal.KindSubmitted, journal.KindIntent, journal.KindParked, journal.KindDenied, journal.KindFinished, journal.KindEnded,
+		journal.KindSubmitted, journal.KindIntent, journal.KindAwaitingApproval, journal.KindDenied, journal.KindFinished, journal.KindEnded,
 		journal.KindResolved, journal.KindEmitted,
 	} {
 		require.True(t, redacted[kind], "%s", kind)

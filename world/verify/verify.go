@@ -102,7 +102,7 @@ type LedgerProof struct {
 
 	Attempts     uint64 `json:"attempts"`      // started, of all intents together
 	InDoubt      uint64 `json:"in_doubt"`      // intents that owe a decision
-	Parked       uint64 `json:"parked"`        // intents that wait for a person to approve or confirm them
+	Awaiting     uint64 `json:"awaiting"`      // intents that wait for a person to approve, answer or confirm them
 	ConfirmedNot uint64 `json:"confirmed_not"` // results that were used though the outside shows something else
 	NoVerifier   uint64 `json:"no_verifier"`   // receipts of kinds that nobody can confirm
 }

@@ -219,7 +219,7 @@ func TestReportHasTheKeysOfTheSpecification(t *testing.T) {
 		ledger := got["tool_invocation_ledger_proof"]
 		require.ElementsMatch(t, []string{
 			"ok", "pending_idempotency_keys", "duplicate_keys", "orphan_keys",
-			"attempts", "in_doubt", "parked", "confirmed_not", "no_verifier",
+			"attempts", "in_doubt", "awaiting", "confirmed_not", "no_verifier",
 		}, keys(ledger), name)
 		for _, list := range []string{"pending_idempotency_keys", "duplicate_keys", "orphan_keys"} {
 			require.IsType(t, []any{}, ledger.(map[string]any)[list], "an empty list is a list")

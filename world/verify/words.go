@@ -25,7 +25,7 @@ func (v *verifier) words(body journal.Body) error {
 	case *journal.Stepped:
 		return oneOf("outcome", b.Outcome, receipt.OutcomePure, receipt.OutcomeSuccess)
 	case *journal.InDoubt:
-		return oneOf("action", b.Action, manifest.InDoubtPark, manifest.InDoubtVerify, manifest.InDoubtRetry, manifest.InDoubtFail)
+		return oneOf("action", b.Action, manifest.InDoubtAsk, manifest.InDoubtVerify, manifest.InDoubtRetry, manifest.InDoubtFail)
 	case *journal.IntentWaiting:
 		return oneOf("outcome", b.Outcome, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired, receipt.OutcomeAccepted)
 	case *journal.Confirmed:
@@ -40,7 +40,7 @@ func (v *verifier) words(body journal.Body) error {
 			if err := oneOf("disposition", x.Disposition, journal.Kept, journal.Compensated, journal.Acknowledged, journal.Cancelled, journal.MadeUpFor); err != nil {
 				return err
 			}
-			if err := oneOf("state", x.State, receipt.StateCommitted, receipt.StateFailed, receipt.StateDenied, receipt.StateOpen, receipt.StateInFlight, receipt.StateInDoubt, receipt.StateParked); err != nil {
+			if err := oneOf("state", x.State, receipt.StateCommitted, receipt.StateFailed, receipt.StateDenied, receipt.StateOpen, receipt.StateInFlight, receipt.StateInDoubt, receipt.StateAwaitingApproval, receipt.StateAwaitingAnswer, receipt.StateAwaitingConfirmation); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ func TestWordsThatNoKernelWritesAreFaults(t *testing.T) {
 	}{
 		"outcome of a step":    {journal.KindStepped, &journal.Stepped{Version: journal.V(1), Outcome: receipt.OutcomePure}, &journal.Stepped{Version: journal.V(1), Outcome: "purer"}},
 		"outcome of a receipt": {journal.KindWaiting, &journal.IntentWaiting{Version: journal.V(1), Key: key, Outcome: receipt.OutcomeCompensatable}, &journal.IntentWaiting{Version: journal.V(1), Key: key, Outcome: receipt.OutcomePure}},
-		"what is done":         {journal.KindInDoubt, &journal.InDoubt{Version: journal.V(1), Key: key, Action: manifest.InDoubtPark}, &journal.InDoubt{Version: journal.V(1), Key: key, Action: "hope"}},
+		"what is done":         {journal.KindInDoubt, &journal.InDoubt{Version: journal.V(1), Key: key, Action: manifest.InDoubtAsk}, &journal.InDoubt{Version: journal.V(1), Key: key, Action: "hope"}},
 		"mode":                 {journal.KindConfirmed, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: "lax", Verdict: receipt.Happened}},
 		"verdict":              {journal.KindConfirmed, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.NotHappened}, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.Unknown}},
 		"disposition":          {journal.KindRollback, left(receipt.StateFailed, journal.Kept), left(receipt.StateFailed, "lost")},

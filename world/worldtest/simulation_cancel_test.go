@@ -50,7 +50,7 @@ func (s *liveSimulation) cancelled() {
 			apart.decided[rec.ID] = b.Key
 		case *journal.IntentEmitted:
 			apart.ask(b.Key, b.Cell, rec.CausedBy)
-		case *journal.IntentParked:
+		case *journal.IntentAwaitingApproval:
 			apart.ask(b.Key, b.Cell, rec.CausedBy)
 		case *journal.IntentEnded:
 			if apart.keys[apart.decided[rec.CausedBy]] && b.Status == receipt.StatusCancelled {

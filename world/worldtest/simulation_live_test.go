@@ -360,7 +360,7 @@ func (s *liveSimulation) late() {
 func (s *liveSimulation) decide(e *receipt.Entry) {
 	b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, Actor: "ada", Reason: "she looked"}
 	switch {
-	case e.State == receipt.StateParked:
+	case e.State.AwaitsPerson():
 		b.How = []journal.Resolution{journal.Approve, journal.Disapprove}[s.rng.IntN(2)]
 	case e.State == receipt.StateInDoubt && s.happened(e.Intent.Key, e.Attempt):
 		b.How = journal.Executed

@@ -89,7 +89,7 @@ func liveUnderLaws(t *testing.T, few int, loaded *source.Loaded, place func(*tes
 	if lives >= fewLaws {
 		for _, what := range []string{
 			"started", "control", "applied", "deny", "stop", "crash", "amid", "amid a change", "rolled back",
-			"held", "taken back", "slot", "rate", "budget", "backoff", "parked", "approved", "in doubt", "in flight",
+			"held", "taken back", "slot", "rate", "budget", "backoff", "awaiting", "approved", "in doubt", "in flight",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -477,8 +477,8 @@ func (l *lawful) tally() {
 	for _, e := range l.w.Intents() {
 		w, is := waits[e.Intent.Key]
 		switch {
-		case e.State == receipt.StateParked:
-			l.total["parked"]++
+		case e.State.AwaitsPerson():
+			l.total["awaiting"]++
 		case e.State == receipt.StateInDoubt:
 			l.total["in doubt"]++
 		case e.State == receipt.StateInFlight:
@@ -513,7 +513,7 @@ func (l *lawful) judge(of func(journal.Hash) *law) (bad []string, started int) {
 			now = of(b.Manifest)
 		case *journal.Applied:
 			now = of(b.Manifest)
-		case *journal.IntentParked:
+		case *journal.IntentAwaitingApproval:
 			kinds[b.Key], cells[b.Key] = slices.Index(lawKinds, b.Kind), b.Cell
 		case *journal.IntentEmitted:
 			kinds[b.Key], cells[b.Key] = slices.Index(lawKinds, b.Kind), b.Cell

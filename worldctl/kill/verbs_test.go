@@ -137,7 +137,7 @@ func (k *life) truth(e *receipt.Entry) verb {
 // settleRepeat has a person decide about what a rollback led to again.
 func (k *life) settleRepeat() (verb, bool) {
 	for _, e := range k.seen.intents {
-		if e.State == receipt.StateParked {
+		if e.State.AwaitsPerson() {
 			args := []string{"intent", "deny", e.Intent.Key.String(), "--reason", "it was done"}
 			if e.Repeats != nil && k.rng.IntN(2) == 0 {
 				args = []string{"intent", "approve", e.Intent.Key.String(), "--reuse", "--reason", "it was done"}

@@ -25,7 +25,7 @@ func rules() manifest.Manifest {
 	return manifest.Manifest{
 		World: "disks", Version: 1, Seed: 1, Clock: manifest.Clock{Tick: int64(time.Second)},
 		Reducers: map[string]manifest.Reducer{"client": {
-			Engine: manifest.EngineGo, Name: "client", Version: "1", Grants: []string{"bank"}, OnError: manifest.OnErrorPark,
+			Engine: manifest.EngineGo, Name: "client", Version: "1", Grants: []string{"bank"}, OnError: manifest.OnErrorHalt,
 		}},
 		Events:   map[string]manifest.Event{"order": {}},
 		Effects:  map[string]manifest.Effect{"bank.pay": {Adapter: "bank"}},

@@ -115,7 +115,7 @@ func rules(rng *rand.Rand) manifest.Manifest {
 	m := manifest.Manifest{
 		World: "twice", Version: 1, Seed: 1, Clock: manifest.Clock{Tick: int64(time.Second)},
 		Reducers: map[string]manifest.Reducer{"client": {
-			Engine: manifest.EngineGo, Name: "client", Version: "1", Grants: []string{"bank"}, OnError: manifest.OnErrorPark,
+			Engine: manifest.EngineGo, Name: "client", Version: "1", Grants: []string{"bank"}, OnError: manifest.OnErrorHalt,
 		}},
 		Events: map[string]manifest.Event{"pay": {}, "remark": {}, "withdraw": {}},
 		Effects: map[string]manifest.Effect{refundKind: {
@@ -155,8 +155,8 @@ func effect(rng *rand.Rand, kind string) manifest.Effect {
 		Adapter: "bank", Timeout: int64(timeout), Verify: &manifest.Verify{Adapter: "bank"},
 		Retry:      manifest.Retry{Attempts: uint64(1 + rng.IntN(3)), Backoff: int64(time.Second)},
 		Idempotent: rng.IntN(4) == 0,
-		OnRepeat:   pick(rng, manifest.RepeatPark, manifest.RepeatReuse, manifest.RepeatReuse, manifest.RepeatRun),
-		OnInDoubt:  pick(rng, manifest.InDoubtPark, manifest.InDoubtVerify, manifest.InDoubtVerify, manifest.InDoubtFail),
+		OnRepeat:   pick(rng, manifest.RepeatAsk, manifest.RepeatReuse, manifest.RepeatReuse, manifest.RepeatRun),
+		OnInDoubt:  pick(rng, manifest.InDoubtAsk, manifest.InDoubtVerify, manifest.InDoubtVerify, manifest.InDoubtFail),
 	}
 	if e.Idempotent && rng.IntN(2) == 0 {
 		e.OnInDoubt = manifest.InDoubtRetry

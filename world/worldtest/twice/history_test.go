@@ -17,7 +17,7 @@ type history struct {
 	snapshots map[string]map[receipt.Key]bool
 	deals     map[receipt.Key]deal // of all that was ever asked for
 	steps     map[receipt.Key]receipt.StepID
-	parked    map[receipt.Key][]string // by which rules
+	asked     map[receipt.Key][]string // by which rules
 	attempted map[receipt.Key]bool
 	left      map[receipt.Key]bool // by the last rollback
 	path      []string             // snapshots of the present history
@@ -28,7 +28,7 @@ func newHistory() *history {
 	return &history{
 		now: make(map[receipt.Key]bool), snapshots: make(map[string]map[receipt.Key]bool),
 		deals: make(map[receipt.Key]deal), steps: make(map[receipt.Key]receipt.StepID),
-		parked: make(map[receipt.Key][]string), attempted: make(map[receipt.Key]bool),
+		asked: make(map[receipt.Key][]string), attempted: make(map[receipt.Key]bool),
 		paths: make(map[string][]string),
 	}
 }
@@ -59,9 +59,9 @@ func (h *history) take(body journal.Body) {
 	switch b := body.(type) {
 	case *journal.IntentEmitted:
 		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
-		h.parked[b.Key] = b.Rules
+		h.asked[b.Key] = b.Rules
 	case *journal.IntentDenied:
 		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
 		h.deny(b.Key)

@@ -73,7 +73,7 @@ func (j *judge) cancel(l *life, body journal.Body) {
 	switch b := body.(type) {
 	case *journal.IntentEmitted:
 		delete(j.cancelled, b.Key)
-	case *journal.IntentParked:
+	case *journal.IntentAwaitingApproval:
 		delete(j.cancelled, b.Key)
 	case *journal.IntentCancelled:
 		l.count("withdrawn")
@@ -210,7 +210,7 @@ func (l *life) end() error {
 		<-time.After(2 * timeout)
 		open := false
 		for _, e := range l.Intents() {
-			if e.State != receipt.StateParked && e.State != receipt.StateInDoubt {
+			if !e.State.AwaitsPerson() && e.State != receipt.StateInDoubt {
 				continue
 			}
 			could, err := l.decideOn(ctx, &e, false)

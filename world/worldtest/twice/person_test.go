@@ -13,7 +13,7 @@ import (
 func (l *life) decide(ctx context.Context) error {
 	var waiting []receipt.Entry
 	for _, e := range l.Intents() {
-		if e.State == receipt.StateParked || e.State == receipt.StateInDoubt {
+		if e.State.AwaitsPerson() || e.State == receipt.StateInDoubt {
 			waiting = append(waiting, e)
 		}
 	}
@@ -29,7 +29,7 @@ func (l *life) decide(ctx context.Context) error {
 // whether she could decide.
 func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool, error) {
 	b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, Actor: "ada", Reason: "she looked"}
-	if e.State == receipt.StateParked {
+	if e.State.AwaitsPerson() {
 		b.How = l.approval(e)
 	} else {
 		b.How = l.truth(e.Intent.Key)
@@ -41,7 +41,7 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 	if b.How == "" {
 		return false, nil
 	}
-	if b.How == journal.Approve && e.Deadline == 0 {
+	if b.How == journal.Approve && e.State == receipt.StateAwaitingConfirmation {
 		return true, worldtest.ErrorOf(l.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason))
 	}
 	err := worldtest.ErrorOf(l.Resolve(ctx, b))
@@ -52,7 +52,7 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 	return true, err
 }
 
-// approval is what she says about a parked intent.
+// approval is what she says about an intent that awaits her.
 func (l *life) approval(e *receipt.Entry) journal.Resolution {
 	how := pick(l.rng, journal.Approve, journal.Approve, journal.Disapprove, world.Reuse)
 	if how == world.Reuse && !l.reusable(e) {

@@ -41,7 +41,7 @@ func (s *said) hear(body journal.Body, h *history, m *manifest.Manifest, id stri
 	maps.Copy(s.known, h.deals)
 	switch b := body.(type) {
 	case *journal.Resolved:
-		d, rules := h.deals[b.Key], h.parked[b.Key]
+		d, rules := h.deals[b.Key], h.asked[b.Key]
 		switch {
 		case b.How == journal.RetryAnyway:
 			s.once(d, "a person: retry")
