@@ -55,19 +55,19 @@ func TestARealClockTellsTheTime(t *testing.T) {
 // error is red wherever it is told.
 func TestTheLifeOfAnIntentSaysWhoDecided(t *testing.T) {
 	desk := support(t)
-	var parked []struct{ Key string }
-	for dec := json.NewDecoder(strings.NewReader(worldctl(t, desk, "intent", "list", "--state", "parked", "-o", "jsonl"))); dec.More(); {
+	var asked []struct{ Key string }
+	for dec := json.NewDecoder(strings.NewReader(worldctl(t, desk, "intent", "list", "--state", "awaiting_approval", "-o", "jsonl"))); dec.More(); {
 		var line struct{ Key string }
 		require.NoError(t, dec.Decode(&line))
-		parked = append(parked, line)
+		asked = append(asked, line)
 	}
-	require.Len(t, parked, 1)
-	worldctl(t, desk, "intent", "approve", parked[0].Key, "--as", "ann", "--reason", "the piano is out of tune")
+	require.Len(t, asked, 1)
+	worldctl(t, desk, "intent", "approve", asked[0].Key, "--as", "ann", "--reason", "the piano is out of tune")
 	worldctl(t, desk, "run", "-q")
-	shown := worldctl(t, desk, "intent", "show", parked[0].Key)
+	shown := worldctl(t, desk, "intent", "show", asked[0].Key)
 	require.Regexp(t, `approve .* ann .* the piano is out of tune`, shown)
 	var is struct{ Started int }
-	require.NoError(t, json.Unmarshal([]byte(worldctl(t, desk, "intent", "show", parked[0].Key, "-o", "json")), &is))
+	require.NoError(t, json.Unmarshal([]byte(worldctl(t, desk, "intent", "show", asked[0].Key, "-o", "json")), &is))
 	s := look(t, desk, "--manual")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.view("i", "Inbox")

@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// worldctl runs the program in a directory. Its exit code may say that something waits, or is parked.
+// worldctl runs the program in a directory. Its exit code may say that something waits, or has halted.
 func worldctl(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	program, err := built()

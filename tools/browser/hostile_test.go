@@ -176,9 +176,9 @@ func TestFormStaysWhereItWas(t *testing.T) {
 	s.await("desk/B-2 wants refund.pay")
 	s.keys("d")
 	s.do(chromedp.WaitVisible(chromedp.CSS("textarea:focus")), chromedp.KeyEvent("this is too much"))
-	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, desk, "intent", "list", "--state", "parked", "-o", "json"))
+	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, desk, "intent", "list", "--state", "awaiting_approval", "-o", "json"))
 	worldctl(t, desk, "intent", "approve", key, "--reason", "it is fine")
-	s.await("Somebody else was faster: it was parked, and is")
+	s.await("Somebody else was faster: it awaited approval, and is")
 	s.await("it is fine") // what they said, and what was typed, are both there
 	s.until("document.querySelector('.form textarea').value === 'this is too much'")
 	s.picture("faster")
@@ -194,7 +194,7 @@ func TestLinkLeadsNowhereElse(t *testing.T) {
 	dir := t.TempDir()
 	dev, prod := made(t, dir, "dev", "support"), made(t, dir, "prod", "support")
 	s := look(t, dir, "--manual", dev, prod)
-	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, prod, "intent", "list", "--state", "parked", "-o", "json"))
+	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, prod, "intent", "list", "--state", "awaiting_approval", "-o", "json"))
 	ids := regexp.MustCompile(`"world_id":\s*"([0-9a-f]+)"`)
 	devID, prodID := ids.FindStringSubmatch(worldctl(t, dev, "status", "-o", "json"))[1], ids.FindStringSubmatch(worldctl(t, prod, "status", "-o", "json"))[1]
 	s.at("#/" + devID + "/inbox?of=..%2F..%2F" + prodID + "%2Fintents%2F" + key)

@@ -41,7 +41,7 @@ func (s *sight) decide(reason string) {
 	s.do(chromedp.WaitVisible(chromedp.CSS("textarea:focus")), chromedp.KeyEvent(reason), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 }
 
-// All of a kind are decided at once, after all of them were shown; a parked cell goes on
+// All of a kind are decided at once, after all of them were shown; a halted cell goes on
 // without the event that it failed on.
 func TestManyAreDecidedAtOnce(t *testing.T) {
 	var events strings.Builder
@@ -53,7 +53,7 @@ func TestManyAreDecidedAtOnce(t *testing.T) {
 		"left.json": hostileSchema, "agent.star": asking,
 	})
 	s := look(t, dir, "--manual")
-	s.await("3 parked, 1 cell parked")
+	s.await("3 awaiting approval, 1 cell halted")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("4 wait for a person")
 	s.await("Decide about all 3 that want tool.run")
@@ -70,7 +70,7 @@ func TestManyAreDecidedAtOnce(t *testing.T) {
 	s.keys("j")
 	s.await("A step of agent/3 failed")
 	s.await("it cannot be done")
-	s.picture("parked-cell")
+	s.picture("halted-cell")
 	s.keys("s")
 	s.decide("nobody needs it")
 	s.await("nothing waits for a person")

@@ -15,7 +15,7 @@ import (
 // nothing is decided in it, and a key leads back to now.
 func TestOneMomentRulesAllViews(t *testing.T) {
 	desk := support(t)
-	waits := numbers(t, worldctl(t, desk, "tail", "--kind", "intent.parked", "--kind", "intent.in_doubt", "-o", "jsonl"))
+	waits := numbers(t, worldctl(t, desk, "tail", "--kind", "intent.awaiting_approval", "--kind", "intent.in_doubt", "-o", "jsonl"))
 	require.Len(t, waits, 2)
 	s := look(t, desk, "--manual")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
@@ -34,7 +34,7 @@ func TestOneMomentRulesAllViews(t *testing.T) {
 	}
 	s.await("2 waited for a person then")
 	s.await(fmt.Sprintf("as of #%d", waits[1]))
-	s.await("as of now: worldctl -w " + desk + " intent list --state parked")
+	s.await("as of now: worldctl -w " + desk + " intent list --state awaiting_approval")
 	s.keys("g", "h")
 	s.await("or changed in the past")
 	s.await("What if…")

@@ -13,7 +13,7 @@ func TestPersonDecidesByKeyboard(t *testing.T) {
 	desk := support(t)
 	s := look(t, desk, "--manual")
 	s.await("support")
-	s.await("1 parked, 1 in doubt")
+	s.await("1 awaiting approval, 1 in doubt")
 	s.picture("worlds")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("desk/B-2 wants refund.pay")

@@ -48,7 +48,7 @@ func TestStoryOfTheDesk(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "ann")
 	worldctl(t, desk, "keys", "new", "--approver", key)
 	s := look(t, desk, "--manual")
-	s.await("2 parked, 1 in doubt")
+	s.await("2 awaiting approval, 1 in doubt")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("3 wait for a person")
 	s.await("wants refund.pay")

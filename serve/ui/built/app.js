@@ -1164,7 +1164,7 @@ function cells(world, moment) {
   if (record(world, moment) > (copy?.whole ?? 0)) return null;
   const names = JSON.parse(text(world + "/cells") ?? '{"cells":[]}').cells.map((c4) => c4.cell);
   const then = names.map((name) => JSON.parse(cell(world, name, moment) ?? "null")).filter(Boolean);
-  return JSON.stringify({ at: record(world, moment), next: null, cells: then.map((c4) => ({ cell: c4.cell, n: c4.n, state_hash: null, mailbox: c4.mailbox_len, parked: c4.parked })) });
+  return JSON.stringify({ at: record(world, moment), next: null, cells: then.map((c4) => ({ cell: c4.cell, n: c4.n, state_hash: null, mailbox: c4.mailbox_len, halted: c4.halted })) });
 }
 function step(world, name, moment) {
   const at3 = record(world, moment);
@@ -1716,7 +1716,9 @@ function Head({ title, about: about2, children }) {
   return html`<header class="head"><h1>${title}</h1>${about2 && html`<span class="about">${about2}</span>`}<div class="right">${children}</div></header>`;
 }
 var signs = {
-  parked: "◔",
+  awaiting_approval: "◔",
+  awaiting_answer: "◔",
+  awaiting_confirmation: "◔",
   in_doubt: "?",
   in_flight: "→",
   open: "◇",
@@ -1894,7 +1896,7 @@ var ofCells = [
 ];
 function Stuck({ world, of }) {
   const [whole2, setWhole] = useState(false);
-  const mail = of.parked && of.mailbox[0];
+  const mail = of.halted && of.mailbox[0];
   return html`<div class="whole">
     ${mail && html`<h2 class="sub">The event that it failed on: ${spelled(mail.name)}</h2><div class="box"><${Value} of=${mail.data} whole=${whole2} /></div>`}
     ${mail && isCut(mail.data) && !whole2 ? html`<${ShowAll} act=${() => setWhole(true)} />` : html`<${Resume} world=${world} of=${of} />`}
@@ -1906,9 +1908,9 @@ function Resume({ world, of }) {
     /** @type {{way: Way, about: any} | null} */
     null
   );
-  if (!form) return of.parked ? html`<${Ways} of=${ofCells} begin=${(way2) => setForm({ way: way2, about: of })} />` : null;
+  if (!form) return of.halted ? html`<${Ways} of=${ofCells} begin=${(way2) => setForm({ way: way2, about: of })} />` : null;
   const { way, about: about2 } = form;
-  const meanwhile = !of.parked ? "it was parked, and goes on now" : of.failure?.record !== about2.failure?.record ? "it has failed at something else" : "";
+  const meanwhile = !of.halted ? "it was halted, and goes on now" : of.failure?.record !== about2.failure?.record ? "it has failed at something else" : "";
   return html`<${Form} world=${world} way=${way} about=${about2.cell} meanwhile=${meanwhile} close=${() => setForm(null)}
     send=${(reason) => post(pathOf(world, "cell", way.verb), { cell: about2.cell, reason })}
     line=${(reason) => `worldctl cell ${way.verb} ${word(about2.cell)} --reason ${reason}`} />`;
@@ -1923,7 +1925,7 @@ var looks = [
   { test: /^cell\.stepped/, shape: "step", color: "dim" },
   { test: /^intent\.in_doubt/, shape: "doubt", color: "doubt", trouble: 4 },
   { test: /^intent\.denied/, shape: "denied", color: "bad", trouble: 2 },
-  { test: /^intent\.parked/, shape: "waits", color: "warn", trouble: 4 },
+  { test: /^intent\.awaiting_approval/, shape: "waits", color: "warn", trouble: 4 },
   { test: /^invocation\.finished ok/, shape: "answer", color: "good" },
   { test: /^invocation\.finished input_required/, shape: "waits", color: "warn", trouble: 4 },
   { test: /^invocation\.finished accepted/, shape: "permit", color: "dim" },
@@ -2012,7 +2014,7 @@ var marks = {
   "intent.emitted": "◇",
   "intent.denied": "⊖",
   "intent.in_doubt": "?",
-  "intent.parked": "◔",
+  "intent.awaiting_approval": "◔",
   "invocation.started": "•",
   "invocation.finished": "■",
   "intent.resolved": "⚑",
@@ -2065,7 +2067,7 @@ function Cells({ world, status }) {
   const items = cells2.map((c4) => ({
     id: c4.cell,
     href: here({ of: c4.cell }),
-    body: html`<b>${spelled(c4.cell)}</b><span>${c4.n} steps${c4.mailbox ? `, ${c4.mailbox} waiting` : ""}${c4.parked ? html` <em class="parked">parked</em>` : ""}</span>`
+    body: html`<b>${spelled(c4.cell)}</b><span>${c4.n} steps${c4.mailbox ? `, ${c4.mailbox} waiting` : ""}${c4.halted ? html` <em class="halted">halted</em>` : ""}</span>`
   }));
   return html`<div class="two">
     <section class="side">
@@ -2088,7 +2090,7 @@ function Cell({ world, cell: cell2 }) {
       <${Trouble} of=${error} />
       <dl class="facts">
         <${Fact} name="steps">${is.n}<//>
-        <${Fact} name="stands">${is.parked ? html`<em class="parked">parked</em>` : "goes on"}<//>
+        <${Fact} name="stands">${is.halted ? html`<em class="halted">halted</em>` : "goes on"}<//>
         ${is.failure && html`<${Fact} name="failed at"><a href=${there("records", { of: is.failure.event })}>#${is.failure.event}</a><pre class="block">${spelled(is.failure.error)}</pre><//>`}
       </dl>
       <${Stuck} world=${world} of=${is} />
@@ -2408,7 +2410,7 @@ function output(turn, id, what, before) {
 function kind(what) {
   if (/^cell\.(stepped|failed)/.test(what)) return "step";
   if (/^event\.(submitted|emitted)/.test(what)) return "event";
-  if (/^intent\.(emitted|parked|denied)/.test(what)) return "call";
+  if (/^intent\.(emitted|awaiting_approval|denied)/.test(what)) return "call";
   if (/^(invocation\.finished|intent\.(in_doubt|ended|cancelled))/.test(what)) return "answer";
   if (/^(timer\.set|cell\.cancelled|cell\.deleted)/.test(what)) return "other";
   return "quiet";
@@ -2533,7 +2535,7 @@ var ends = [
   { test: /^invocation\.finished (input_required|accepted)/, sign: "◔", how: "warn" },
   { test: /^invocation\.finished|^intent\.ended/, sign: "✕", how: "bad" },
   { test: /^intent\.denied/, sign: "⊖", how: "bad" },
-  { test: /^intent\.parked/, sign: "◔", how: "warn" },
+  { test: /^intent\.awaiting_approval/, sign: "◔", how: "warn" },
   { test: /^intent\.in_doubt/, sign: "?", how: "doubt" }
 ];
 function Call({ item }) {
@@ -2805,7 +2807,7 @@ function Supposed({ of, world }) {
   return html`<h2 class="sub">${of.same ? "Nothing would be different" : of.diff.same ? "Nothing that can be known would be different" : "It would be different"}</h2>
     <dl class="facts">
       <${Fact} name="events">${number(of.sent)} new, ${number(of.again.events)} sent again${of.again.refused > 0 ? `, ${number(of.again.refused)} refused` : ""}<//>
-      ${of.again.decided > 0 && html`<${Fact} name="decided">${number(of.again.decided)} parked, as a person did about the same<//>`}
+      ${of.again.decided > 0 && html`<${Fact} name="decided">${number(of.again.decided)} approved or denied, as a person did about the same<//>`}
       ${of.again.left_out?.length > 0 && html`<${Fact} name="left out">what persons decided and is not repeated: ${of.again.left_out.map((l4) => number(l4.records) + " " + spelled(l4.kind)).join(", ")}<//>`}
       <${Fact} name="effects">${number(of.answered)} answered by what was recorded${of.stubbed > 0 ? `, ${number(of.stubbed)} by stubs` : ""}<//>
       ${of.unknown.length > 0 && html`<${Fact} name="unknown"><span class="doubt">? ${number(of.unknown.length + of.unknown_more)} ${of.unknown.length + of.unknown_more === 1 ? "cell" : "cells"}, left out of what is compared</span>
@@ -3011,8 +3013,11 @@ function Way({ hot, name, of, begin: begin2 }) {
 }
 
 // batch.js
+var deny = { name: "Deny all", key: "d", verb: "deny", kind: "no", needs: true };
 var ways = {
-  parked: [{ name: "Approve all", key: "a", verb: "approve", kind: "yes", needs: true }, { name: "Deny all", key: "d", verb: "deny", kind: "no", needs: true }],
+  awaiting_approval: [{ name: "Approve all", key: "a", verb: "approve", kind: "yes", needs: true }, deny],
+  awaiting_answer: [deny],
+  awaiting_confirmation: [deny],
   in_doubt: [
     { name: "All happened", key: "y", verb: "resolve", kind: "yes", needs: true, body: { executed: true }, flag: " --executed" },
     { name: "None happened", key: "n", verb: "resolve", kind: "no", needs: true, body: { executed: false }, flag: " --not-executed" }
@@ -3029,7 +3034,7 @@ function Batch({ world, kind: kind2, state }) {
     null
   );
   const [done, setDone] = useState("");
-  const ask3 = (way, more) => post(pathOf(world, "intents", way.verb), { kind: kind2, cell: cell2, ...way.body, ...more });
+  const ask3 = (way, more) => post(pathOf(world, "intents", way.verb), { kind: kind2, cell: cell2, state, ...way.body, ...more });
   const begin2 = async (way) => {
     setDone("");
     await ask3(way, {}).then((about2) => (setForm({ way, about: about2 }), setError(null)), setError);
@@ -3049,18 +3054,18 @@ function Batch({ world, kind: kind2, state }) {
         <ol class="story">${of.intents.map((x3) => html`<li key=${x3.key}><b>${spelled(x3.cell)}</b> <code>${x3.key.slice(0, 12)}</code><${Value} of=${x3.params} whole=${true} /></li>`)}</ol>
         <${Form} world=${world} way=${form.way} about=${`${number(all2)} × ${kind2}`} meanwhile=${all2 ? "" : "none of them waits any more"} close=${() => setForm(null)}
           send=${(reason) => ask3(form.way, { digest: of.digest, reason }).then((is) => setDone(`Decided about ${number(is.intents.length)}.`))}
-          line=${(reason) => `worldctl intent ${form.way.verb}${form.way.flag ?? ""} --kind ${word(kind2)}${cell2 ? " --cell " + word(cell2) : ""} --digest ${of.digest} --reason ${reason}`} />`}
+          line=${(reason) => `worldctl intent ${form.way.verb}${form.way.flag ?? ""} --kind ${word(kind2)} --state ${state}${cell2 ? " --cell " + word(cell2) : ""} --digest ${of.digest} --reason ${reason}`} />`}
     </div>`;
 }
 
 // inbox.js
 var wanted = {
-  approve: ["parked", "parked"],
-  repeat: ["parked", "repeat?"],
-  answer: ["parked", "asks"],
-  confirm: ["parked", "confirm"],
+  approve: ["awaiting_approval", "awaits approval"],
+  repeat: ["awaiting_approval", "repeat?"],
+  answer: ["awaiting_answer", "asks"],
+  confirm: ["awaiting_confirmation", "confirm"],
   resolve: ["in_doubt", "in doubt"],
-  resume: ["failed", "cell parked"]
+  resume: ["failed", "cell halted"]
 };
 function Inbox({ world }) {
   if (world && at()) return html`<${Past2} world=${world} />`;
@@ -3101,21 +3106,27 @@ function Present({ world }) {
       <${List} label="Inbox" items=${items} chosen=${chosen} />
       <footer>${linesOf(all2).map((l4) => html`<${Command} key=${l4} world=${of} line=${l4} />`)}</footer>
     </section>
-    <section class="main">${!world && of && html`<p class="in">in <a href=${address(of, "inbox")}>${called(of)}</a></p>`}${place.value.of.all ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? "parked"} />` : chosen && of && (id.startsWith("cell:") ? html`<${ParkedCell} key=${chosen} world=${of} cell=${id.slice(5)} />` : html`<${Intent} key=${chosen} world=${of} id=${id} alike=${alike} />`)}</section>
+    <section class="main">${!world && of && html`<p class="in">in <a href=${address(of, "inbox")}>${called(of)}</a></p>`}${place.value.of.all ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? "awaiting_approval"} />` : chosen && of && (id.startsWith("cell:") ? html`<${HaltedCell} key=${chosen} world=${of} cell=${id.slice(5)} />` : html`<${Intent} key=${chosen} world=${of} id=${id} alike=${alike} />`)}</section>
   </div>`;
 }
-var lines = { parked: "worldctl intent list --state parked", in_doubt: "worldctl intent list --state in_doubt", failed: "worldctl cell list" };
+var lines = {
+  awaiting_approval: "worldctl intent list --state awaiting_approval",
+  awaiting_answer: "worldctl intent list --state awaiting_answer",
+  awaiting_confirmation: "worldctl intent list --state awaiting_confirmation",
+  in_doubt: "worldctl intent list --state in_doubt",
+  failed: "worldctl cell list"
+};
 function linesOf(owed) {
   const states = new Set(owed.map((o4) => wanted[
     /** @type {keyof typeof wanted} */
     o4.wants
   ][0]));
-  return Object.entries(lines).filter(([state]) => states.has(state) || states.size === 0 && state === "parked").map(([, l4]) => l4);
+  return Object.entries(lines).filter(([state]) => states.has(state) || states.size === 0 && state === "awaiting_approval").map(([, l4]) => l4);
 }
-function ParkedCell({ world, cell: cell2 }) {
+function HaltedCell({ world, cell: cell2 }) {
   const { is, error } = useAnswer(pathOf(world, "cell") + `?cell=${encodeURIComponent(cell2)}&mail=1`);
   if (!is) return html`<${Trouble} of=${error} />`;
-  return html`<${Head} title=${spelled(cell2)} about=${is.parked ? html`<em class="parked">parked</em>` : "goes on"}><a href=${address(world, "cells", { of: cell2 })}>the cell</a><//>
+  return html`<${Head} title=${spelled(cell2)} about=${is.halted ? html`<em class="halted">halted</em>` : "goes on"}><a href=${address(world, "cells", { of: cell2 })}>the cell</a><//>
     <div class="pad whole">
       ${is.failure && html`<h2>A step of ${spelled(cell2)} failed</h2><pre class="block">${spelled(is.failure.error)}</pre>`}
       <${Stuck} world=${world} of=${is} />
@@ -3170,16 +3181,16 @@ function Alike({ of, among }) {
   useKey("A", () => lead(to), n4 > 1);
   return n4 > 1 && html`<p><a href=${to}>Decide about all ${n4} that want ${spelled(of.kind)} <kbd>A</kbd></a></p>`;
 }
-var [approve, deny, edit] = [
+var [approve, deny2, edit] = [
   { name: "Approve", key: "a", verb: "approve", kind: "yes" },
   { name: "Deny", key: "d", verb: "deny", kind: "no", needs: true },
   { name: "Other params", key: "e", verb: "edit", kind: "yes", needs: true, field: "What is to be asked for in its place, as JSON", name2: "params" }
 ];
 var ways2 = {
-  approve: [approve, deny, edit],
-  repeat: [approve, { name: "Give it the first result", key: "u", verb: "approve", kind: "yes", body: { reuse: true }, flag: "--reuse" }, deny],
-  answer: [{ name: "Answer", key: "a", verb: "answer", kind: "yes", free: true, field: "The answer, as JSON", name2: "data" }, deny],
-  confirm: [{ name: "It is as it should be", key: "a", verb: "confirm", kind: "yes", needs: true }, deny],
+  approve: [approve, deny2, edit],
+  repeat: [approve, { name: "Give it the first result", key: "u", verb: "approve", kind: "yes", body: { reuse: true }, flag: "--reuse" }, deny2],
+  answer: [{ name: "Answer", key: "a", verb: "answer", kind: "yes", free: true, field: "The answer, as JSON", name2: "data" }, deny2],
+  confirm: [{ name: "It is as it should be", key: "a", verb: "confirm", kind: "yes", needs: true }, deny2],
   resolve: [
     { name: "It happened", key: "y", verb: "resolve", kind: "yes", needs: true, free: true, body: { executed: true }, flag: "--executed" },
     { name: "It did not", key: "n", verb: "resolve", kind: "no", needs: true, free: true, body: { executed: false }, flag: "--not-executed" },
@@ -3189,11 +3200,10 @@ var ways2 = {
 };
 function waysOf(of) {
   if (of.state === "in_doubt") return ways2.resolve;
-  if (of.state !== "parked") return of.state === "failed" ? ways2.failed : [];
-  const asks = of.asks?.at(-1);
-  if (asks && asks.answer === null) return ways2.answer;
-  if (of.deadline === 0) return ways2.confirm;
-  return of.repeats ? ways2.repeat : ways2.approve;
+  if (of.state === "awaiting_answer") return ways2.answer;
+  if (of.state === "awaiting_confirmation") return ways2.confirm;
+  if (of.state === "awaiting_approval") return of.repeats ? ways2.repeat : ways2.approve;
+  return of.state === "failed" ? ways2.failed : [];
 }
 function changed(was, is) {
   if (was.state !== is.state) return `it was ${was.state.replace("_", " ")}, and is ${is.state.replace("_", " ")} now`;
@@ -3229,11 +3239,11 @@ function Past2({ world }) {
       <${Trouble} of=${error} />
       <ol class="story">${(is?.records ?? []).map((r4) => html`<li key=${r4.id}><a href=${there("records", { of: r4.id })}>#${r4.id}</a> <${Mark} of=${r4} /> <b>${spelled(r4.kind)}</b> <small>${when(r4.time)}</small>
         <p>${sentence(r4)}</p>${r4.key && html`<a href=${address(world, "inbox", { of: r4.key })}>what has become of it</a>`}</li>`)}</ol>
-      <footer><${CommandNow} line="worldctl intent list --state parked" /></footer>
+      <footer><${CommandNow} line="worldctl intent list --state awaiting_approval" /></footer>
     </div>`;
 }
 function owedAt(of, n4) {
-  const is = of.whats.map((w5) => /^intent\.(parked|in_doubt)/.test(w5) ? 1 : /^cell\.failed parked/.test(w5) ? 2 : /^cell\.resumed/.test(w5) ? 4 : /^intent\.denied approval_expired/.test(w5) ? 3 : 0);
+  const is = of.whats.map((w5) => /^intent\.(awaiting_approval|in_doubt)/.test(w5) ? 1 : /^cell\.failed halted/.test(w5) ? 2 : /^cell\.resumed/.test(w5) ? 4 : /^intent\.denied approval_expired/.test(w5) ? 3 : 0);
   const owed = /* @__PURE__ */ new Set();
   for (let i4 = 0; i4 < n4; i4++) {
     owed.delete(of.cause[i4] - 1);
@@ -3302,7 +3312,7 @@ function Meters({ world }) {
 var counted = {
   events: /^event\./,
   steps: /^cell\.(stepped|failed|step_failed)/,
-  asked: /^intent\.(emitted|parked|denied)/,
+  asked: /^intent\.(emitted|awaiting_approval|denied)/,
   ok: /^invocation\.finished ok/,
   bad: /^(invocation\.finished (?!ok)|intent\.in_doubt|intent\.denied|cell\.failed|cell\.step_failed)/
 };
@@ -4042,7 +4052,7 @@ function InView({ world, of, from, count: count3, chosen }) {
 
 // worlds.js
 var told2 = 5;
-var words = { approve: "parked", repeat: "possible repeat", answer: "asked", confirm: "to confirm", resolve: "in doubt", resume: "cell parked" };
+var words = { approve: "awaiting approval", repeat: "possible repeat", answer: "asked", confirm: "to confirm", resolve: "in doubt", resume: "cell halted" };
 function owedBy(inbox) {
   const by = /* @__PURE__ */ new Map();
   for (const o4 of inbox?.owed ?? []) {
@@ -4098,7 +4108,7 @@ function Worlds() {
     </table></div>
     <footer>${rows.slice(0, told2).filter((w5, i4) => i4 === 0 || dirOf(w5.id)).map((w5) => html`<${Command} key=${w5.id} world=${w5.id} line="worldctl status" />`)}</footer>`;
 }
-var order = ["committed", "in_flight", "open", "parked", "in_doubt", "failed", "denied", "cancelled"];
+var order = ["committed", "in_flight", "open", "awaiting_approval", "awaiting_answer", "awaiting_confirmation", "in_doubt", "failed", "denied", "cancelled"];
 function Effects2({ of }) {
   const some2 = order.map((state) => (
     /** @type {[string, number]} */

@@ -177,7 +177,7 @@ function Supposed({ of, world }) {
   return html`<h2 class="sub">${of.same ? 'Nothing would be different' : of.diff.same ? 'Nothing that can be known would be different' : 'It would be different'}</h2>
     <dl class="facts">
       <${Fact} name="events">${number(of.sent)} new, ${number(of.again.events)} sent again${of.again.refused > 0 ? `, ${number(of.again.refused)} refused` : ''}<//>
-      ${of.again.decided > 0 && html`<${Fact} name="decided">${number(of.again.decided)} parked, as a person did about the same<//>`}
+      ${of.again.decided > 0 && html`<${Fact} name="decided">${number(of.again.decided)} approved or denied, as a person did about the same<//>`}
       ${of.again.left_out?.length > 0 && html`<${Fact} name="left out">what persons decided and is not repeated: ${of.again.left_out.map((/** @type {any} */ l) => number(l.records) + ' ' + spelled(l.kind)).join(', ')}<//>`}
       <${Fact} name="effects">${number(of.answered)} answered by what was recorded${of.stubbed > 0 ? `, ${number(of.stubbed)} by stubs` : ''}<//>
       ${of.unknown.length > 0 && html`<${Fact} name="unknown"><span class="doubt">? ${number(of.unknown.length + of.unknown_more)} ${of.unknown.length + of.unknown_more === 1 ? 'cell' : 'cells'}, left out of what is compared</span>

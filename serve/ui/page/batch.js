@@ -7,8 +7,12 @@ import { here } from './place.js';
 import { Head, Trouble, word } from './parts.js';
 import { number, spelled, Value } from './text.js';
 
+const deny = { name: 'Deny all', key: 'd', verb: 'deny', kind: 'no', needs: true };
+
 const ways = {
-  parked: [{ name: 'Approve all', key: 'a', verb: 'approve', kind: 'yes', needs: true }, { name: 'Deny all', key: 'd', verb: 'deny', kind: 'no', needs: true }],
+  awaiting_approval: [{ name: 'Approve all', key: 'a', verb: 'approve', kind: 'yes', needs: true }, deny],
+  awaiting_answer: [deny],
+  awaiting_confirmation: [deny],
   in_doubt: [
     { name: 'All happened', key: 'y', verb: 'resolve', kind: 'yes', needs: true, body: { executed: true }, flag: ' --executed' },
     { name: 'None happened', key: 'n', verb: 'resolve', kind: 'no', needs: true, body: { executed: false }, flag: ' --not-executed' },
@@ -21,7 +25,7 @@ export function Batch({ world, kind, state }) {
   const [form, setForm] = useState(/** @type {{way: any, about: any} | null} */ (null));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
   const [done, setDone] = useState('');
-  const ask = (/** @type {any} */ way, /** @type {object} */ more) => post(pathOf(world, 'intents', way.verb), { kind, cell, ...way.body, ...more });
+  const ask = (/** @type {any} */ way, /** @type {object} */ more) => post(pathOf(world, 'intents', way.verb), { kind, cell, state, ...way.body, ...more });
   const begin = async (/** @type {any} */ way) => {
     setDone('');
     await ask(way, {}).then((about) => (setForm({ way, about }), setError(null)), setError);
@@ -38,6 +42,6 @@ export function Batch({ world, kind, state }) {
         <ol class="story">${of.intents.map((/** @type {any} */ x) => html`<li key=${x.key}><b>${spelled(x.cell)}</b> <code>${x.key.slice(0, 12)}</code><${Value} of=${x.params} whole=${true} /></li>`)}</ol>
         <${Form} world=${world} way=${form.way} about=${`${number(all)} × ${kind}`} meanwhile=${all ? '' : 'none of them waits any more'} close=${() => setForm(null)}
           send=${(/** @type {string} */ reason) => ask(form.way, { digest: of.digest, reason }).then((is) => setDone(`Decided about ${number(is.intents.length)}.`))}
-          line=${(/** @type {string} */ reason) => `worldctl intent ${form.way.verb}${form.way.flag ?? ''} --kind ${word(kind)}${cell ? ' --cell ' + word(cell) : ''} --digest ${of.digest} --reason ${reason}`} />`}
+          line=${(/** @type {string} */ reason) => `worldctl intent ${form.way.verb}${form.way.flag ?? ''} --kind ${word(kind)} --state ${state}${cell ? ' --cell ' + word(cell) : ''} --digest ${of.digest} --reason ${reason}`} />`}
     </div>`;
 }

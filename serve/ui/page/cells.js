@@ -19,7 +19,7 @@ export function Cells({ world, status }) {
   const items = cells.map((/** @type {any} */ c) => ({
     id: c.cell,
     href: here({ of: c.cell }),
-    body: html`<b>${spelled(c.cell)}</b><span>${c.n} steps${c.mailbox ? `, ${c.mailbox} waiting` : ''}${c.parked ? html` <em class="parked">parked</em>` : ''}</span>`,
+    body: html`<b>${spelled(c.cell)}</b><span>${c.n} steps${c.mailbox ? `, ${c.mailbox} waiting` : ''}${c.halted ? html` <em class="halted">halted</em>` : ''}</span>`,
   }));
   return html`<div class="two">
     <section class="side">
@@ -44,7 +44,7 @@ function Cell({ world, cell }) {
       <${Trouble} of=${error} />
       <dl class="facts">
         <${Fact} name="steps">${is.n}<//>
-        <${Fact} name="stands">${is.parked ? html`<em class="parked">parked</em>` : 'goes on'}<//>
+        <${Fact} name="stands">${is.halted ? html`<em class="halted">halted</em>` : 'goes on'}<//>
         ${is.failure && html`<${Fact} name="failed at"><a href=${there('records', { of: is.failure.event })}>#${is.failure.event}</a><pre class="block">${spelled(is.failure.error)}</pre><//>`}
       </dl>
       <${Stuck} world=${world} of=${is} />

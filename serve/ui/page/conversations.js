@@ -157,7 +157,7 @@ const ends = [
   { test: /^invocation\.finished (input_required|accepted)/, sign: '◔', how: 'warn' },
   { test: /^invocation\.finished|^intent\.ended/, sign: '✕', how: 'bad' },
   { test: /^intent\.denied/, sign: '⊖', how: 'bad' },
-  { test: /^intent\.parked/, sign: '◔', how: 'warn' },
+  { test: /^intent\.awaiting_approval/, sign: '◔', how: 'warn' },
   { test: /^intent\.in_doubt/, sign: '?', how: 'doubt' },
 ];
 

@@ -130,7 +130,7 @@ function cells(world, moment) {
   if (record(world, moment) > (copy?.whole ?? 0)) return null;
   const names = JSON.parse(text(world + '/cells') ?? '{"cells":[]}').cells.map((/** @type {any} */ c) => c.cell);
   const then = names.map((/** @type {string} */ name) => JSON.parse(cell(world, name, moment) ?? 'null')).filter(Boolean);
-  return JSON.stringify({ at: record(world, moment), next: null, cells: then.map((/** @type {any} */ c) => ({ cell: c.cell, n: c.n, state_hash: null, mailbox: c.mailbox_len, parked: c.parked })) });
+  return JSON.stringify({ at: record(world, moment), next: null, cells: then.map((/** @type {any} */ c) => ({ cell: c.cell, n: c.n, state_hash: null, mailbox: c.mailbox_len, halted: c.halted })) });
 }
 
 /**

@@ -81,16 +81,16 @@ function json(text) {
   }
 }
 
-/** What can be done about a cell that is parked. @type {Way[]} */
+/** What can be done about a cell that is halted. @type {Way[]} */
 const ofCells = [
   { name: 'Try again', key: 'r', verb: 'resume', kind: 'yes', needs: true },
   { name: 'Skip the event', key: 's', verb: 'skip', kind: 'no', needs: true },
 ];
 
-/** Stuck is what a parked cell failed on and, once all of that was shown, what can be done about it. @param {{world: string, of: any}} props */
+/** Stuck is what a halted cell failed on and, once all of that was shown, what can be done about it. @param {{world: string, of: any}} props */
 export function Stuck({ world, of }) {
   const [whole, setWhole] = useState(false);
-  const mail = of.parked && of.mailbox[0];
+  const mail = of.halted && of.mailbox[0];
   return html`<div class="whole">
     ${mail && html`<h2 class="sub">The event that it failed on: ${spelled(mail.name)}</h2><div class="box"><${Value} of=${mail.data} whole=${whole} /></div>`}
     ${mail && isCut(mail.data) && !whole ? html`<${ShowAll} act=${() => setWhole(true)} />` : html`<${Resume} world=${world} of=${of} />`}
@@ -100,12 +100,12 @@ export function Stuck({ world, of }) {
 /** ShowAll stands where the buttons are once all of it is shown. @param {{act: () => void}} props */
 export const ShowAll = ({ act }) => html`<p><button type="button" onClick=${act}>Show all of it</button> before you decide: some of it is cut.</p>`;
 
-/** Resume lets a parked cell go on, with the event that failed or without. @param {{world: string, of: any}} props */
+/** Resume lets a halted cell go on, with the event that failed or without. @param {{world: string, of: any}} props */
 function Resume({ world, of }) {
   const [form, setForm] = useState(/** @type {{way: Way, about: any} | null} */ (null));
-  if (!form) return of.parked ? html`<${Ways} of=${ofCells} begin=${(/** @type {Way} */ way) => setForm({ way, about: of })} />` : null;
+  if (!form) return of.halted ? html`<${Ways} of=${ofCells} begin=${(/** @type {Way} */ way) => setForm({ way, about: of })} />` : null;
   const { way, about } = form;
-  const meanwhile = !of.parked ? 'it was parked, and goes on now' : of.failure?.record !== about.failure?.record ? 'it has failed at something else' : '';
+  const meanwhile = !of.halted ? 'it was halted, and goes on now' : of.failure?.record !== about.failure?.record ? 'it has failed at something else' : '';
   return html`<${Form} world=${world} way=${way} about=${about.cell} meanwhile=${meanwhile} close=${() => setForm(null)}
     send=${(/** @type {string} */ reason) => post(pathOf(world, 'cell', way.verb), { cell: about.cell, reason })}
     line=${(/** @type {string} */ reason) => `worldctl cell ${way.verb} ${word(about.cell)} --reason ${reason}`} />`;

@@ -14,7 +14,8 @@ import { isCut, line, short, spelled, Value } from './text.js';
 
 /** What a person is wanted for. */
 const wanted = {
-  approve: ['parked', 'parked'], repeat: ['parked', 'repeat?'], answer: ['parked', 'asks'], confirm: ['parked', 'confirm'], resolve: ['in_doubt', 'in doubt'], resume: ['failed', 'cell parked'],
+  approve: ['awaiting_approval', 'awaits approval'], repeat: ['awaiting_approval', 'repeat?'], answer: ['awaiting_answer', 'asks'],
+  confirm: ['awaiting_confirmation', 'confirm'], resolve: ['in_doubt', 'in doubt'], resume: ['failed', 'cell halted'],
 };
 
 /** Inbox is the view. @param {{world: string}} props without a world: of all worlds */
@@ -59,25 +60,28 @@ function Present({ world }) {
       <footer>${linesOf(all).map((l) => html`<${Command} key=${l} world=${of} line=${l} />`)}</footer>
     </section>
     <section class="main">${!world && of && html`<p class="in">in <a href=${address(of, 'inbox')}>${called(of)}</a></p>`}${place.value.of.all
-      ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? 'parked'} />`
-      : chosen && of && (id.startsWith('cell:') ? html`<${ParkedCell} key=${chosen} world=${of} cell=${id.slice(5)} />` : html`<${Intent} key=${chosen} world=${of} id=${id} alike=${alike} />`)}</section>
+      ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? 'awaiting_approval'} />`
+      : chosen && of && (id.startsWith('cell:') ? html`<${HaltedCell} key=${chosen} world=${of} cell=${id.slice(5)} />` : html`<${Intent} key=${chosen} world=${of} id=${id} alike=${alike} />`)}</section>
   </div>`;
 }
 
 /** The lines that list what waits, by its states. */
-const lines = { parked: 'worldctl intent list --state parked', in_doubt: 'worldctl intent list --state in_doubt', failed: 'worldctl cell list' };
+const lines = {
+  awaiting_approval: 'worldctl intent list --state awaiting_approval', awaiting_answer: 'worldctl intent list --state awaiting_answer',
+  awaiting_confirmation: 'worldctl intent list --state awaiting_confirmation', in_doubt: 'worldctl intent list --state in_doubt', failed: 'worldctl cell list',
+};
 
 /** linesOf are those that together list the same. @param {any[]} owed */
 function linesOf(owed) {
   const states = new Set(owed.map((o) => wanted[/** @type {keyof typeof wanted} */ (o.wants)][0]));
-  return Object.entries(lines).filter(([state]) => states.has(state) || (states.size === 0 && state === 'parked')).map(([, l]) => l);
+  return Object.entries(lines).filter(([state]) => states.has(state) || (states.size === 0 && state === 'awaiting_approval')).map(([, l]) => l);
 }
 
-/** ParkedCell is one that a failed step has parked. @param {{world: string, cell: string}} props */
-function ParkedCell({ world, cell }) {
+/** HaltedCell shows a cell that a failed step has halted. @param {{world: string, cell: string}} props */
+function HaltedCell({ world, cell }) {
   const { is, error } = useAnswer(pathOf(world, 'cell') + `?cell=${encodeURIComponent(cell)}&mail=1`);
   if (!is) return html`<${Trouble} of=${error} />`;
-  return html`<${Head} title=${spelled(cell)} about=${is.parked ? html`<em class="parked">parked</em>` : 'goes on'}><a href=${address(world, 'cells', { of: cell })}>the cell</a><//>
+  return html`<${Head} title=${spelled(cell)} about=${is.halted ? html`<em class="halted">halted</em>` : 'goes on'}><a href=${address(world, 'cells', { of: cell })}>the cell</a><//>
     <div class="pad whole">
       ${is.failure && html`<h2>A step of ${spelled(cell)} failed</h2><pre class="block">${spelled(is.failure.error)}</pre>`}
       <${Stuck} world=${world} of=${is} />
@@ -160,11 +164,10 @@ const ways = {
 /** waysOf is what can be decided about an intent. @param {any} of @returns {any[]} */
 function waysOf(of) {
   if (of.state === 'in_doubt') return ways.resolve;
-  if (of.state !== 'parked') return of.state === 'failed' ? ways.failed : [];
-  const asks = of.asks?.at(-1);
-  if (asks && asks.answer === null) return ways.answer;
-  if (of.deadline === 0) return ways.confirm;
-  return of.repeats ? ways.repeat : ways.approve;
+  if (of.state === 'awaiting_answer') return ways.answer;
+  if (of.state === 'awaiting_confirmation') return ways.confirm;
+  if (of.state === 'awaiting_approval') return of.repeats ? ways.repeat : ways.approve;
+  return of.state === 'failed' ? ways.failed : [];
 }
 
 /** changed says what has become of an intent since the form was opened; "": nothing. @param {any} was @param {any} is */
@@ -204,7 +207,7 @@ function Past({ world }) {
       <${Trouble} of=${error} />
       <ol class="story">${(is?.records ?? []).map((/** @type {any} */ r) => html`<li key=${r.id}><a href=${there('records', { of: r.id })}>#${r.id}</a> <${Mark} of=${r} /> <b>${spelled(r.kind)}</b> <small>${when(r.time)}</small>
         <p>${sentence(r)}</p>${r.key && html`<a href=${address(world, 'inbox', { of: r.key })}>what has become of it</a>`}</li>`)}</ol>
-      <footer><${CommandNow} line="worldctl intent list --state parked" /></footer>
+      <footer><${CommandNow} line="worldctl intent list --state awaiting_approval" /></footer>
     </div>`;
 }
 
@@ -214,7 +217,7 @@ function Past({ world }) {
  * @param {import('./columns.js').Columns} of @param {number} n @returns {number[]}
  */
 function owedAt(of, n) {
-  const is = of.whats.map((w) => (/^intent\.(parked|in_doubt)/.test(w) ? 1 : /^cell\.failed parked/.test(w) ? 2 : /^cell\.resumed/.test(w) ? 4 : /^intent\.denied approval_expired/.test(w) ? 3 : 0));
+  const is = of.whats.map((w) => (/^intent\.(awaiting_approval|in_doubt)/.test(w) ? 1 : /^cell\.failed halted/.test(w) ? 2 : /^cell\.resumed/.test(w) ? 4 : /^intent\.denied approval_expired/.test(w) ? 3 : 0));
   /** @type {Set<number>} */
   const owed = new Set();
   for (let i = 0; i < n; i++) {

@@ -13,7 +13,7 @@ const looks = [
   { test: /^cell\.stepped/, shape: 'step', color: 'dim' },
   { test: /^intent\.in_doubt/, shape: 'doubt', color: 'doubt', trouble: 4 },
   { test: /^intent\.denied/, shape: 'denied', color: 'bad', trouble: 2 },
-  { test: /^intent\.parked/, shape: 'waits', color: 'warn', trouble: 4 },
+  { test: /^intent\.awaiting_approval/, shape: 'waits', color: 'warn', trouble: 4 },
   { test: /^invocation\.finished ok/, shape: 'answer', color: 'good' },
   { test: /^invocation\.finished input_required/, shape: 'waits', color: 'warn', trouble: 4 },
   { test: /^invocation\.finished accepted/, shape: 'permit', color: 'dim' },

@@ -31,7 +31,7 @@ export function Meters({ world }) {
 
 /** What is counted of a tick, by the kind of its records and how they came out. */
 const counted = {
-  events: /^event\./, steps: /^cell\.(stepped|failed|step_failed)/, asked: /^intent\.(emitted|parked|denied)/, ok: /^invocation\.finished ok/,
+  events: /^event\./, steps: /^cell\.(stepped|failed|step_failed)/, asked: /^intent\.(emitted|awaiting_approval|denied)/, ok: /^invocation\.finished ok/,
   bad: /^(invocation\.finished (?!ok)|intent\.in_doubt|intent\.denied|cell\.failed|cell\.step_failed)/,
 };
 

@@ -50,7 +50,7 @@ export function Head({ title, about, children }) {
 
 /** What a state of an intent looks like: a sign, and a word, so that color is not all. */
 const signs = {
-  parked: '◔', in_doubt: '?', in_flight: '→', open: '◇', committed: '■', failed: '✕', denied: '⊖', cancelled: '⊘',
+  awaiting_approval: '◔', awaiting_answer: '◔', awaiting_confirmation: '◔', in_doubt: '?', in_flight: '→', open: '◇', committed: '■', failed: '✕', denied: '⊖', cancelled: '⊘',
 };
 
 /** State is the state of an intent, or what it is called here. @param {{of: string, name?: string}} props */

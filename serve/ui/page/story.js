@@ -7,7 +7,7 @@ import { spelled } from './text.js';
 
 /** What a kind of record looks like. */
 const marks = {
-  'event.submitted': '▶', 'event.emitted': '▷', 'cell.stepped': '●', 'intent.emitted': '◇', 'intent.denied': '⊖', 'intent.in_doubt': '?', 'intent.parked': '◔', 'invocation.started': '•',
+  'event.submitted': '▶', 'event.emitted': '▷', 'cell.stepped': '●', 'intent.emitted': '◇', 'intent.denied': '⊖', 'intent.in_doubt': '?', 'intent.awaiting_approval': '◔', 'invocation.started': '•',
   'invocation.finished': '■', 'intent.resolved': '⚑', 'timer.fired': '◷', 'clock.advanced': '·', 'snapshot.created': '⚐', 'rollback.applied': '↶',
 };
 

@@ -61,7 +61,7 @@ function output(turn, id, what, before) {
 function kind(what) {
   if (/^cell\.(stepped|failed)/.test(what)) return 'step';
   if (/^event\.(submitted|emitted)/.test(what)) return 'event';
-  if (/^intent\.(emitted|parked|denied)/.test(what)) return 'call';
+  if (/^intent\.(emitted|awaiting_approval|denied)/.test(what)) return 'call';
   if (/^(invocation\.finished|intent\.(in_doubt|ended|cancelled))/.test(what)) return 'answer';
   if (/^(timer\.set|cell\.cancelled|cell\.deleted)/.test(what)) return 'other';
   return 'quiet';

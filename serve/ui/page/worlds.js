@@ -11,7 +11,7 @@ import { number, short, spelled } from './text.js';
 const told = 5;
 
 /** What somebody is wanted for, in words. */
-const words = { approve: 'parked', repeat: 'possible repeat', answer: 'asked', confirm: 'to confirm', resolve: 'in doubt', resume: 'cell parked' };
+const words = { approve: 'awaiting approval', repeat: 'possible repeat', answer: 'asked', confirm: 'to confirm', resolve: 'in doubt', resume: 'cell halted' };
 
 /** owedBy counts what waits for a person, by world and by what is wanted. @param {any} inbox @returns {Map<string, Map<string, number>>} */
 function owedBy(inbox) {
@@ -69,7 +69,7 @@ export function Worlds() {
 }
 
 /** The states of intents: what is done, what goes on, what needs somebody, what is not done. */
-const order = ['committed', 'in_flight', 'open', 'parked', 'in_doubt', 'failed', 'denied', 'cancelled'];
+const order = ['committed', 'in_flight', 'open', 'awaiting_approval', 'awaiting_answer', 'awaiting_confirmation', 'in_doubt', 'failed', 'denied', 'cancelled'];
 
 /** Effects are how the intents of a world stand. @param {{of: Record<string, number>}} props */
 function Effects({ of }) {
