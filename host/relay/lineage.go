@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -32,19 +33,51 @@ func (a *Asked) profile() profile {
 
 // turn is a message or an item, in the members that dialects share.
 type turn struct {
-	Role       string          `json:"role"`
-	Type       string          `json:"type"`
-	Content    json.RawMessage `json:"content"`
-	ToolCalls  json.RawMessage `json:"tool_calls"`
-	ToolCallID string          `json:"tool_call_id"`
-	CallID     string          `json:"call_id"`
+	Role, Type, ToolCallID, CallID string
+	Content, ToolCalls             json.RawMessage
+}
+
+func turnOf(raw json.RawMessage) (t turn) {
+	for name, value := range members(raw) {
+		switch name {
+		case "role":
+			t.Role, _ = textIn(value)
+		case "type":
+			t.Type, _ = textIn(value)
+		case "content":
+			t.Content = value
+		case "tool_calls":
+			t.ToolCalls = value
+		case "tool_call_id":
+			t.ToolCallID, _ = textIn(value)
+		case "call_id":
+			t.CallID, _ = textIn(value)
+		}
+	}
+	return t
 }
 
 // block is a part of a message.
 type block struct {
-	Type      string `json:"type"`
-	Text      string `json:"text"`
-	ToolUseID string `json:"tool_use_id"`
+	Text, ToolUseID string
+	Content         json.RawMessage
+	Failed          bool
+}
+
+func blockOf(raw json.RawMessage) (b block) {
+	for name, value := range members(raw) {
+		switch name {
+		case "text":
+			b.Text, _ = textIn(value)
+		case "tool_use_id":
+			b.ToolUseID, _ = textIn(value)
+		case "content":
+			b.Content = value
+		case "is_error":
+			b.Failed = string(value) == "true"
+		}
+	}
+	return b
 }
 
 // turns returns the lineage of a conversation, and the last text of the user's.
@@ -60,16 +93,12 @@ func (a *Asked) turns(fields map[string]json.RawMessage) (turns []any, prompt st
 			}
 		}
 	}
-	var text string
-	if json.Unmarshal(fields[name], &text) == nil {
+	if text, ok := textIn(fields[name]); ok {
 		return append(turns, text), text
 	}
-	var all []json.RawMessage
-	_ = json.Unmarshal(fields[name], &all)
 	var of user
-	for _, raw := range all {
-		var t turn
-		_ = json.Unmarshal(raw, &t)
+	for _, raw := range members(fields[name]) {
+		t := turnOf(raw)
 		switch {
 		case a.said(&t):
 			turns = of.end(turns)
@@ -97,8 +126,7 @@ func (a *Asked) said(t *turn) bool {
 func (a *Asked) saidBy(t *turn, raw json.RawMessage) any {
 	switch a.form {
 	case formMessages:
-		var text string
-		if json.Unmarshal(t.Content, &text) == nil {
+		if text, ok := textIn(t.Content); ok {
 			return []any{map[string]any{"type": "text", "text": text}}
 		}
 		return canonical(t.Content, "cache_control")
@@ -124,16 +152,12 @@ func (u *user) add(p profile, t *turn) {
 			return
 		}
 	}
-	var text string
-	if json.Unmarshal(t.Content, &text) == nil {
+	if text, ok := textIn(t.Content); ok {
 		u.text(p, text)
 		return
 	}
-	var blocks []json.RawMessage
-	_ = json.Unmarshal(t.Content, &blocks)
-	for _, raw := range blocks {
-		var b block
-		_ = json.Unmarshal(raw, &b)
+	for _, raw := range members(t.Content) {
+		b := blockOf(raw)
 		switch {
 		case b.ToolUseID != "":
 			u.ids = append(u.ids, b.ToolUseID)
@@ -165,4 +189,29 @@ func (u *user) end(turns []any) []any {
 	turns = append(turns, []any{"u", u.ids, u.texts, u.notices})
 	u.ids, u.texts, u.notices = nil, nil, 0
 	return turns
+}
+
+// Result is the result of a tool in a request of Messages.
+type Result struct {
+	ID      string // of the call
+	Failed  bool
+	Content json.RawMessage // empty: none
+}
+
+// Results yields the results of tools that a request of Messages tells the model, each with its bytes.
+func Results(body []byte) iter.Seq2[Result, json.RawMessage] {
+	return func(yield func(Result, json.RawMessage) bool) {
+		for name, messages := range members(body) {
+			if name != "messages" {
+				continue
+			}
+			for _, message := range members(messages) {
+				for _, raw := range members(turnOf(message).Content) {
+					if b := blockOf(raw); b.ToolUseID != "" && !yield(Result{b.ToolUseID, b.Failed, b.Content}, raw) {
+						return
+					}
+				}
+			}
+		}
+	}
 }

@@ -45,9 +45,14 @@ func Read(dialect, method, target string, header http.Header, body []byte) (*Ask
 		return nil, fmt.Errorf("%w: %s %s", ErrUnknown, method, at)
 	}
 	if len(body) > 0 {
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(body, &fields); err != nil {
-			return nil, fmt.Errorf("the request is no JSON object: %w", err)
+		if !json.Valid(body) {
+			return nil, fmt.Errorf("the request is no JSON object: %w", json.Unmarshal(body, new(any)))
+		} else if body[afterSpace(body, 0)] != '{' {
+			return nil, errors.New("the request is no JSON object")
+		}
+		fields := make(map[string]json.RawMessage)
+		for name, value := range members(body) {
+			fields[name] = value
 		}
 		if err := a.read(fields); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 )
 
@@ -20,13 +21,13 @@ func FuzzResults(f *testing.F) {
 			return
 		}
 		out := body
-		results(body, func(b *resultBlock, raw json.RawMessage) {
+		for b, raw := range relay.Results(body) {
 			block, err := toldBy(b.ID, &recorder.ToolAnswer{Result: response, IsError: failed})
 			require.NoError(t, err)
 			require.True(t, json.Valid(block))
 			out = bytes.Replace(out, raw, block, 1)
 			require.Contains(t, string(out), string(block))
-		})
+		}
 		require.True(t, json.Valid(out))
 	})
 }

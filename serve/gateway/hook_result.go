@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
@@ -59,35 +60,6 @@ func digestOf(h *hookCall) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// resultBlock is a result of a tool in a request of Messages.
-type resultBlock struct {
-	ID     string          `json:"tool_use_id"`
-	Failed bool            `json:"is_error"`
-	Text   json.RawMessage `json:"content"`
-}
-
-// results calls yield with each result of a tool in a request of Messages, and its bytes.
-func results(body []byte, yield func(b *resultBlock, raw json.RawMessage)) {
-	var request struct {
-		Messages []struct {
-			Content json.RawMessage `json:"content"`
-		} `json:"messages"`
-	}
-	_ = json.Unmarshal(body, &request)
-	for _, m := range request.Messages {
-		var blocks []json.RawMessage
-		if json.Unmarshal(m.Content, &blocks) != nil {
-			continue
-		}
-		for _, raw := range blocks {
-			var b resultBlock
-			if json.Unmarshal(raw, &b) == nil && b.ID != "" {
-				yield(&b, raw)
-			}
-		}
-	}
-}
-
 func orNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("null")
@@ -106,8 +78,8 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 	}
 	var failed error
 	out := body
-	results(body, func(b *resultBlock, raw json.RawMessage) {
-		g.tell(b.ID, &recorder.ToolAnswer{Result: orNull(b.Text), IsError: b.Failed, Late: true})
+	for b, raw := range relay.Results(body) {
+		g.tell(b.ID, &recorder.ToolAnswer{Result: orNull(b.Content), IsError: b.Failed, Late: true})
 		g.mu.Lock()
 		of, given := g.hooks.given[b.ID]
 		g.mu.Unlock()
@@ -116,7 +88,7 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 			failed = errors.Join(failed, err)
 			out = bytes.Replace(out, raw, recorded, 1)
 		}
-	})
+	}
 	return out, failed
 }
 
@@ -172,11 +144,11 @@ func (g *Gateway) blockOf(id string, of asked) ([]byte, error) {
 	tool := g.entry(of.key)
 	later := g.intentsOf(recorder.Call, tool.Emitted)
 	for i := 0; i < len(later) && found == nil; i++ {
-		results(g.bodyOf(asked{later[i].Intent.Tag, later[i].Intent.Key}), func(b *resultBlock, raw json.RawMessage) {
+		for b, raw := range relay.Results(g.bodyOf(asked{later[i].Intent.Tag, later[i].Intent.Key})) {
 			if b.ID == id {
 				found = raw
 			}
-		})
+		}
 	}
 	if found == nil {
 		r, reason, err := g.toolResultOf(&tool)
