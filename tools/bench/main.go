@@ -57,7 +57,7 @@ Several rounds are measured, and the medians shown with the least and the most.`
 	root.PersistentFlags().BoolVarP(&p.quiet, "quiet", "q", false, "nothing on stderr but errors")
 	root.AddCommand(newKernelCommand(p), newEffectsCommand(p), newSnapshotCommand(p), newMomentCommand(p),
 		newShadowCommand(p), newVerifyCommand(p), newSubmitCommand(p),
-		newLongCommand(p), newIntentsCommand(p), newSweepCommand(p), newPeersCommand(p), newPostgresCommand(p))
+		newLongCommand(p), newIntentsCommand(p), newSweepCommand(p), newPeersCommand(p), newPostgresCommand(p), newGatewayCommand(p))
 	return root
 }
 

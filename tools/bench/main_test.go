@@ -39,6 +39,7 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 		"verify --records 2000 --cells 10 --rounds 1",
 		"sweep --agents 50 --ticks 3 --sizes 50,100 --rounds 1",
 		"submit --clients 3 --tokens 2 --batch 5 --for 50ms --rounds 1",
+		"gateway --calls 10 --agents 2 --turns 5 --rounds 1",
 		"long --records 102000 --window 1000 --cells 10 --rounds 1",
 	} {
 		name, _, _ := strings.Cut(line, " ")
