@@ -75,7 +75,7 @@ func newProvider() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		if bytes.Contains(body, []byte(`"slow"`)) {
-			time.Sleep(50 * time.Millisecond)
+			<-time.After(50 * time.Millisecond) // may be late: a model takes its time
 		}
 		if bytes.Contains(body, []byte(`"stream":true`)) {
 			w.Header().Set("Content-Type", "text/event-stream")
