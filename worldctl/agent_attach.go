@@ -20,6 +20,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -56,7 +57,7 @@ type attached struct {
 	Recorded    int
 	OpenAI      string // where it finds a dialect
 	Anthropic   string
-	Tools       string // where servers of tools come in
+	Tools       string // where servers of tools come in; empty: the world has no rules for them
 	Hook        string // where its hooks ask; empty: the world has no rules for its tools
 }
 
@@ -93,8 +94,11 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	}()
 	a.Incarnation, a.Recorded = g.Incarnation(), g.Recorded()
 	address := listener.Addr().String()
-	a.OpenAI, a.Anthropic, a.Tools = g.URL(address, relay.OpenAI), g.URL(address, relay.Anthropic), g.URL(address, gateway.Tools)
-	if gatesTools(lw) {
+	a.OpenAI, a.Anthropic = g.URL(address, relay.OpenAI), g.URL(address, relay.Anthropic)
+	if gates(lw, recorder.MCPCall) {
+		a.Tools = g.URL(address, gateway.Tools)
+	}
+	if gates(lw, recorder.OwnTool) {
 		a.Hook = g.URL(address, gateway.Hooks)
 	}
 	return a, func(code int) (gateway.Summary, error) {
@@ -179,6 +183,8 @@ func (c *cli) lineJSON(v any) error {
 	return errors.Join(err, c.stdout.Flush())
 }
 
+var errNoOwner = errors.New("the process that owns the world does nothing for others")
+
 // runAttached runs an agent beside a world that another process owns, and drives.
 func (c *cli) runAttached(ctx context.Context, x *agentRun) error {
 	dir, err := c.dir()
@@ -201,7 +207,7 @@ func (c *cli) runAttached(ctx context.Context, x *agentRun) error {
 		exit, answered, err := asks.askOwner(context.WithoutCancel(ctx), dir)
 		switch {
 		case err == nil && !answered:
-			err = errors.New("the process that owns the world does nothing for others")
+			err = errNoOwner
 		case err == nil && exit != exitOK:
 			err = &fault{err: errDifferent, code: exit} // it has said why
 		}

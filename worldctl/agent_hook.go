@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -94,9 +93,9 @@ func postHook(ctx context.Context, url, nonce string, call []byte) (answer []byt
 	return answer, resp.StatusCode, err
 }
 
-// gatesTools reports whether a world has rules for agents' own tools.
-func gatesTools(lw *local.World) (gates bool) {
-	lw.View(func(m *world.Moment) { _, gates = m.Manifest().Effects[recorder.OwnTool] })
+// gates reports whether a world has rules for a kind of effects: agents' own tools, or those of servers.
+func gates(lw *local.World, kind string) (gates bool) {
+	lw.View(func(m *world.Moment) { _, gates = m.Manifest().Effects[kind] })
 	return gates
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -130,9 +131,6 @@ func (c *cli) runAgent(ctx context.Context, x *agentRun) error {
 			return usagef("such as worldctl agent run -- claude -p \"fix the failing test\"", "the agent cannot be started: %w", err)
 		}
 	}
-	if err := c.agentWorld(!x.Again); err != nil {
-		return err
-	}
 	for dialect := range x.Upstream {
 		if dialect != relay.OpenAI && dialect != relay.Anthropic {
 			return usagef("such as --upstream openai=http://localhost:11434", "--upstream: there is no dialect %q: openai, anthropic", dialect)
@@ -146,7 +144,24 @@ func (c *cli) runAgent(ctx context.Context, x *agentRun) error {
 		return err
 	}
 	x.Upstream = upstreams(x.Upstream, os.Getenv)
-	err = c.own(ctx, func(lw *local.World) error {
+	for begun := time.Now(); ; {
+		err = c.runBeside(ctx, x)
+		if !x.Joins || !errors.Is(err, local.ErrNoWorld) && !errors.Is(err, errNoOwner) || time.Since(begun) > startPatience || ctx.Err() != nil {
+			return err
+		}
+		<-time.After(lockPause) // clients start their servers together: another makes the world, or has it and ends
+	}
+}
+
+// startPatience is how long what a client has started waits for a world that another process makes or gives up.
+const startPatience = 5 * time.Second
+
+// runBeside runs an agent beside the world, which is found or made.
+func (c *cli) runBeside(ctx context.Context, x *agentRun) error {
+	if err := c.agentWorld(!x.Again); err != nil {
+		return err
+	}
+	err := c.own(ctx, func(lw *local.World) error {
 		c.noteEdited(lw)
 		return c.runOwned(ctx, lw, x)
 	})

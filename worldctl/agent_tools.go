@@ -44,7 +44,9 @@ func anyServer(string) bool { return true }
 // withTools returns the command line of an agent with its servers of tools behind the gateway, and what ends the files that it
 // reads.
 func (c *cli) withTools(argv []string, g *attached) (out []string, clean func()) {
-	out, clean = argv, func() {}
+	if out, clean = argv, func() {}; g.Tools == "" {
+		return out, clean
+	}
 	self, err := os.Executable()
 	servers := newToolServers()
 	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/serve/gateway"
 )
 
@@ -58,7 +59,12 @@ made as agent run makes it, and the calls are those of a session with the name o
 			if x.Name = m.session; x.Name == "" {
 				x.Name = m.name
 			}
-			x.serve = func(ctx context.Context, a *attached) (int, error) { return c.bridge(ctx, &m, a.Tools) }
+			x.serve = func(ctx context.Context, a *attached) (int, error) {
+				if a.Tools == "" {
+					return 0, hinted(errors.New("the rules of the world have no effect "+recorder.MCPCall), "worldctl init --template gateway DIR shows one")
+				}
+				return c.bridge(ctx, &m, a.Tools)
+			}
 			return c.runAgent(cmd.Context(), &x)
 		},
 	}

@@ -337,6 +337,7 @@ func TestHostileMessagesDoNotPass(t *testing.T) {
 	c := r.connect("files")
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"append"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping","params":{"name":"append"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"append"}}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"append"}}]`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{"name":"append","Name":"other"}}`,
