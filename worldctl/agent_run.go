@@ -327,6 +327,8 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 	}
 	if s.ToolRequests > 0 {
 		c.note("%s: %d made, %d from the record", view.Number(uint64(s.ToolRequests), "call")+" of tools", s.ToolCalls, s.ToolsServed)
+	} else if s.Tools > 0 {
+		c.note("the tools of this agent do not come through the gateway, and run unjudged: docs/gateway.md says which do")
 	}
 	if len(s.Changed) > 0 {
 		c.note("other than before: %s: policies see intent.params.tool_changed", strings.Join(s.Changed, ", "))
@@ -341,7 +343,7 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 		}
 		return &fault{err: errDifferent, code: exitVerify}
 	}
-	c.note("next: worldctl agent calls %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(name))
+	c.note("next: worldctl agent show %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(name))
 	if code == 0 && s.Requests+s.ToolRequests == 0 {
 		return hinted(errors.New("nothing of the agent reached the gateway"),
 			"an agent that does not heed OPENAI_BASE_URL or ANTHROPIC_BASE_URL has to be pointed at it: docs/gateway.md says how")
