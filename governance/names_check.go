@@ -52,7 +52,7 @@ func (n *nameChecker) check(expr string) []*PolicyError {
 	tree := parsed.NativeRep()
 	c := n.evaluation(maps.Clone(n.variables))
 	c.left, c.fit, c.issues = maxMeanings+16*len(expr), make(map[int64]bool), make(map[int64]nameIssue)
-	c.of(tree.Expr())
+	c.valuesOf(tree.Expr())
 	faults := make(map[int64]string)
 	for id, x := range c.issues { // order cannot show: sorted below
 		if !c.fit[id] {
@@ -118,7 +118,7 @@ func (n *nameChecker) contradictions(e ast.Expr, pairs map[int64]*pair) map[int6
 				slices.ContainsFunc(all, try)
 		}
 		c.left = costsMost
-		c.of(e)
+		c.valuesOf(e)
 		n.work -= 10 * (costsMost - c.left)
 		combinations++
 		for id := range pairs { // order cannot show: all of them

@@ -125,9 +125,9 @@ func text(at ast.Expr, s string) values {
 	return values{{is: isText, at: at.ID(), literal: true, names: newNames("", wordsOf(s))}}
 }
 
-// of returns the values of e, and notes the comparisons in it. Parts and values count: a choice doubles its values,
+// valuesOf returns the values of e, and notes the comparisons in it. Parts and values count: a choice doubles its values,
 // and so would a sum of choices without end.
-func (c *evaluation) of(e ast.Expr) values {
+func (c *evaluation) valuesOf(e ast.Expr) values {
 	if c.left--; c.left < 0 {
 		return unknown(e)
 	}
@@ -154,13 +154,13 @@ func (c *evaluation) ofKind(e ast.Expr) values {
 	case ast.ListKind:
 		list := value{is: isList, at: e.ID()}
 		for _, item := range e.AsList().Elements() {
-			list.parts = append(list.parts, part{item: c.of(item)})
+			list.parts = append(list.parts, part{item: c.valuesOf(item)})
 		}
 		return values{list}
 	case ast.MapKind:
 		dict := value{is: isMap, at: e.ID()}
 		for _, entry := range e.AsMap().Entries() {
-			dict.parts = append(dict.parts, part{c.of(entry.AsMapEntry().Key()), c.of(entry.AsMapEntry().Value())})
+			dict.parts = append(dict.parts, part{c.valuesOf(entry.AsMapEntry().Key()), c.valuesOf(entry.AsMapEntry().Value())})
 		}
 		return values{dict}
 	case ast.ComprehensionKind:
@@ -190,7 +190,7 @@ func (c *evaluation) ofName(e ast.Expr) values {
 	if e.AsSelect().IsTestOnly() && c.absent != nil && c.absent(e) {
 		return boolean(truth{no: true})
 	}
-	of := c.of(e.AsSelect().Operand())
+	of := c.valuesOf(e.AsSelect().Operand())
 	item := c.index(e, of, text(e, e.AsSelect().FieldName()), -1)
 	if e.AsSelect().IsTestOnly() {
 		return unknown(e)
@@ -201,18 +201,18 @@ func (c *evaluation) ofName(e ast.Expr) values {
 // ofComprehension returns the values of a comprehension, of which one round stands for all.
 func (c *evaluation) ofComprehension(e ast.Expr) values {
 	x := e.AsComprehension()
-	over, first := c.of(x.IterRange()), c.of(x.AccuInit())
+	over, first := c.valuesOf(x.IterRange()), c.valuesOf(x.AccuInit())
 	outer := c.scope
 	defer func() { c.scope = outer }()
 	c.scope = maps.Clone(outer)
 	c.scope[x.IterVar()], c.scope[x.AccuVar()] = over.items(x.IterRange()), first
-	c.of(x.LoopCondition())
-	all := slices.Concat(first, c.of(x.LoopStep()))
+	c.valuesOf(x.LoopCondition())
+	all := slices.Concat(first, c.valuesOf(x.LoopStep()))
 	for i := range all {
 		all[i].loose = true
 	}
 	c.scope[x.AccuVar()] = all
-	return c.of(x.Result())
+	return c.valuesOf(x.Result())
 }
 
 // index returns the values at keys of maps, or in lists: at a place, or where that is -1 at any.
@@ -251,7 +251,7 @@ func (c *evaluation) ofCall(e ast.Expr) values {
 	}
 	args := make([]values, len(exprs))
 	for i, arg := range exprs {
-		args[i] = c.of(arg)
+		args[i] = c.valuesOf(arg)
 	}
 	switch {
 	case len(args) == 3 && name == operators.Conditional:

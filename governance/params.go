@@ -87,7 +87,7 @@ func CheckRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error)
 		}
 		return err
 	}
-	if err := c.begin(m, ofPolicies()); err != nil {
+	if err := c.setVariables(m, ofPolicies()); err != nil {
 		return nil, err
 	}
 	for i, p := range m.Policies {
@@ -95,7 +95,7 @@ func CheckRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error)
 			return nil, err
 		}
 	}
-	if err := c.begin(m, ofTransforms()); err != nil {
+	if err := c.setVariables(m, ofTransforms()); err != nil {
 		return nil, err
 	}
 	for i, kind := range slices.Sorted(maps.Keys(m.Effects)) {
@@ -115,8 +115,8 @@ func CheckRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error)
 	return out, nil
 }
 
-// begin has expressions over variables checked from now on.
-func (c *paramsChecker) begin(m *manifest.Manifest, vars []variable) (err error) {
+// setVariables has expressions over variables checked from now on.
+func (c *paramsChecker) setVariables(m *manifest.Manifest, vars []variable) (err error) {
 	if c.compiler, err = newCompiler(vars); err != nil {
 		return err
 	}

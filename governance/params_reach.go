@@ -32,14 +32,14 @@ func (r *reach) visit(e ast.Expr) {
 	case ast.SelectKind:
 		r.visit(e.AsSelect().Operand())
 	case ast.ListKind:
-		r.all(e.AsList().Elements()...)
+		r.reachAll(e.AsList().Elements()...)
 	case ast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
-			r.all(entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
+			r.reachAll(entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		r.all(c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result())
+		r.reachAll(c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result())
 	}
 	if at, name, ok := r.asked(e); ok {
 		if _, possible := at.property(name); !possible {
@@ -49,7 +49,7 @@ func (r *reach) visit(e ast.Expr) {
 	}
 }
 
-func (r *reach) all(parts ...ast.Expr) {
+func (r *reach) reachAll(parts ...ast.Expr) {
 	for _, e := range parts {
 		r.visit(e)
 	}
@@ -76,7 +76,7 @@ func (r *reach) visitCall(c ast.CallExpr) {
 	if c.IsMemberFunction() {
 		r.visit(c.Target())
 	}
-	r.all(args...)
+	r.reachAll(args...)
 }
 
 // asked returns the object in params that e asks for a field, and the field.
@@ -146,7 +146,7 @@ func qualified(e ast.Expr) string {
 // value returns what e is for all intents of the kind, a string or a bool, where that
 // is known.
 func (r *reach) value(e ast.Expr) (v any, known bool) {
-	all := r.of(e)
+	all := r.valuesOf(e)
 	if len(all) != 1 || r.left < 0 {
 		return nil, false
 	}

@@ -26,9 +26,9 @@ type frame struct {
 	locals []ref.Val // of the comprehensions around a node
 }
 
-// begin returns the frame for an expression with so many locals, in the memory of the one
+// newFrame returns the frame for an expression with so many locals, in the memory of the one
 // before.
-func (a *activation) begin(depth int) *frame {
+func (a *activation) newFrame(depth int) *frame {
 	locals := slices.Grow(a.frame.locals[:0], depth)[:depth]
 	clear(locals)
 	a.frame = frame{meter: meter{left: StepLimit}, vars: a, locals: locals}
@@ -47,7 +47,7 @@ func (t *program) eval(vars *activation) (v ref.Val, err error) {
 			v, err = nil, errors.New("internal error: "+shortened(fmt.Sprint(r)))
 		}
 	}()
-	f := vars.begin(t.depth)
+	f := vars.newFrame(t.depth)
 	v = t.root.eval(f)
 	if f.spent {
 		v = overspent()

@@ -23,14 +23,14 @@ func Widens(was, is string) int {
 	if failed.Err() != nil || wrong.Err() != nil {
 		return 0
 	}
-	return (&widening{a.NativeRep(), b.NativeRep()}).of(a.NativeRep().Expr(), b.NativeRep().Expr())
+	return (&widening{a.NativeRep(), b.NativeRep()}).compareParts(a.NativeRep().Expr(), b.NativeRep().Expr())
 }
 
 // widening compares parts of two expressions.
 type widening struct{ was, is *ast.AST }
 
-// of is Widens of parts that differ.
-func (w *widening) of(a, b ast.Expr) int {
+// compareParts is Widens of parts that differ.
+func (w *widening) compareParts(a, b ast.Expr) int {
 	if n := w.terms(operators.LogicalAnd, a, b); n != 0 {
 		return n
 	}
@@ -43,7 +43,7 @@ func (w *widening) of(a, b ast.Expr) int {
 	x, y := a.AsCall().Args(), b.AsCall().Args()
 	switch op := a.AsCall().FunctionName(); op {
 	case operators.LogicalNot:
-		return -w.of(x[0], y[0])
+		return -w.compareParts(x[0], y[0])
 	case operators.Less, operators.LessEquals:
 		return w.compared(x, y)
 	case operators.Greater, operators.GreaterEquals:
@@ -68,7 +68,7 @@ func (w *widening) terms(op string, a, b ast.Expr) int {
 	}
 	switch {
 	case len(left) == 1 && len(right) == 1 && left[0] != a: // else it would be asked for ever
-		return w.of(left[0], right[0])
+		return w.compareParts(left[0], right[0])
 	case len(left) > 0 || len(right) == 0:
 		return 0
 	case op == operators.LogicalAnd:

@@ -67,7 +67,7 @@ func (b *beginning) wait() (ok bool, err error) {
 	return b.ok, b.err
 }
 
-func (b *beginning) end(ok bool, err error) {
+func (b *beginning) endBeginning(ok bool, err error) {
 	b.ok, b.err = ok, err
 	close(b.done)
 }
@@ -86,12 +86,12 @@ func passed(since time.Time) time.Duration {
 	return max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
 }
 
-// begin begins the attempt of a job, and reports whether it is to be performed. What took so
+// beginAttempt begins the attempt of a job, and reports whether it is to be performed. What took so
 // long that the world may be another's by now is begun again: whoever was stopped between the
 // answer and here performs nothing that somebody else has decided about.
-func (h *Host) begin(ctx context.Context, j *job) bool {
+func (h *Host) beginAttempt(ctx context.Context, j *job) bool {
 	for {
-		b := h.log.begin(attempt{j.Key, j.Attempt}, "")
+		b := h.log.beginAttempt(attempt{j.Key, j.Attempt}, "")
 		if b == nil {
 			return true
 		}

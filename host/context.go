@@ -43,8 +43,8 @@ func (c *attemptContext) context() context.Context {
 	return c.timed
 }
 
-// end ends it, and lets go of its timer.
-func (c *attemptContext) end() {
+// endAttempt ends it, and lets go of its timer.
+func (c *attemptContext) endAttempt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true

@@ -25,7 +25,7 @@ func TestAttemptEndsForWhoeverLooks(t *testing.T) {
 	require.ErrorIs(t, late.Err(), context.DeadlineExceeded)
 
 	ended := attempt(hour)
-	ended.end()
+	ended.endAttempt()
 	<-ended.Done()
 	require.ErrorIs(t, ended.Err(), context.Canceled)
 
@@ -34,7 +34,7 @@ func TestAttemptEndsForWhoeverLooks(t *testing.T) {
 	require.Equal(t, "x", seen.Value(name{}))
 	below, cancel := context.WithCancel(seen)
 	defer cancel()
-	seen.end()
+	seen.endAttempt()
 	<-below.Done()
 	require.ErrorIs(t, below.Err(), context.Canceled)
 

@@ -182,9 +182,9 @@ func (l *effectLog) sync(sync func() error, bytes int) error {
 	return nil
 }
 
-// end makes durable what is loose. What was forgotten is in the file no more: a payload of it may
+// closeMedium makes durable what is loose. What was forgotten is in the file no more: a payload of it may
 // have been redacted.
-func (l *effectLog) end(err error) error {
+func (l *effectLog) closeMedium(err error) error {
 	if err == nil && len(l.loose) > 0 {
 		err = l.settle()
 	}

@@ -59,7 +59,7 @@ type medium interface {
 	// tidy is called when what a group holds was told.
 	tidy() error
 	// end ends it; with an error, of what could not be written.
-	end(err error) error
+	closeMedium(err error) error
 }
 
 // row is what is kept of an attempt, or is about to be.
@@ -114,10 +114,10 @@ func (s *effectStore) start(stored func([]entry), failed func(error)) {
 	go s.run()
 }
 
-// begin begins an attempt, for a worker elsewhere or, without a name, for this process. It takes note
+// beginAttempt begins an attempt, for a worker elsewhere or, without a name, for this process. It takes note
 // of the row before it is there: from here on nobody can tell that it is not. Who has a file needs
 // no word of it.
-func (s *effectStore) begin(at attempt, worker string) *beginning {
+func (s *effectStore) beginAttempt(at attempt, worker string) *beginning {
 	if s.lease == 0 {
 		return nil
 	}
@@ -125,10 +125,10 @@ func (s *effectStore) begin(at attempt, worker string) *beginning {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.over(); err != nil {
-		b.end(false, err)
+		b.endBeginning(false, err)
 		return b
 	}
-	b.first = s.note(at)
+	b.first = s.noteBegun(at)
 	s.add(change{entry: entry{attempt: at}, begin: b})
 	return b
 }
@@ -142,7 +142,7 @@ func (s *effectStore) over() error {
 	return s.err
 }
 
-func (s *effectStore) note(at attempt) (first bool) {
+func (s *effectStore) noteBegun(at attempt) (first bool) {
 	if _, known := s.rows[at]; known {
 		return false
 	}
@@ -171,7 +171,7 @@ func (s *effectStore) renew(lent []attempt) *beginning {
 		}
 		last = &beginning{done: make(chan struct{})}
 		if err := s.over(); err != nil {
-			last.end(false, err)
+			last.endBeginning(false, err)
 		} else {
 			s.add(change{entry: entry{attempt: at}, renewal: last})
 		}
@@ -195,7 +195,7 @@ func (s *effectStore) put(e entry) bool {
 		return false
 	}
 	if s.lease > 0 {
-		s.note(e.attempt)
+		s.noteBegun(e.attempt)
 	}
 	s.add(change{entry: e})
 	return true
@@ -257,9 +257,9 @@ func (s *effectStore) dropStale() {
 	}
 }
 
-// all returns the results that are not forgotten, in the order in which they were
+// keptResults returns the results that are not forgotten, in the order in which they were
 // made, and keeps them from dropStale.
-func (s *effectStore) all() [][]byte {
+func (s *effectStore) keptResults() [][]byte {
 	s.mu.Lock()
 	for at, r := range s.rows {
 		r.stale = false
@@ -324,7 +324,7 @@ func (s *effectStore) close() error {
 			if c.begin.first {
 				delete(s.rows, c.attempt)
 			}
-			c.begin.end(false, ErrClosed)
+			c.begin.endBeginning(false, ErrClosed)
 		default: // what a worker is left with, too
 			s.add(c)
 		}
@@ -332,7 +332,7 @@ func (s *effectStore) close() error {
 	s.work.Signal()
 	s.mu.Unlock()
 	<-s.ended
-	return s.medium.end(s.err)
+	return s.medium.closeMedium(s.err)
 }
 
 // run is the writer.
@@ -357,9 +357,9 @@ func (s *effectStore) fail(err error) {
 	for _, c := range group {
 		switch {
 		case c.begin != nil:
-			c.begin.end(false, err)
+			c.begin.endBeginning(false, err)
 		case c.renewal != nil:
-			c.renewal.end(false, err)
+			c.renewal.endBeginning(false, err)
 		}
 	}
 }

@@ -33,8 +33,8 @@ func (o *outputs) open(to io.Writer) (*os.File, error) {
 	return its, nil
 }
 
-// read begins to read, once the program has started.
-func (o *outputs) read() {
+// startReading begins to read, once the program has started.
+func (o *outputs) startReading() {
 	for _, p := range o.pipes {
 		_ = p.its.Close()
 		go func() {

@@ -19,7 +19,7 @@ func TestOutputIsTakenHoweverLate(t *testing.T) {
 	_, err = its.WriteString("{}\n")
 	require.NoError(t, err)
 	require.NoError(t, out.pipes[0].ours.SetReadDeadline(time.Unix(1, 0)))
-	out.read()
+	out.startReading()
 	out.await(time.Now())
 	require.Empty(t, got.Bytes(), "nobody had the time")
 	out.drain()

@@ -88,7 +88,7 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 
 // await waits for the end of a program that has started, and for whoever holds its output.
 func (f *finished) await(cmd *exec.Cmd, out *outputs, killed *atomic.Bool) {
-	out.read()
+	out.startReading()
 	waited := cmd.Wait()
 	if !killed.Load() {
 		out.await(time.Now().Add(execGrace))

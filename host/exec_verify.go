@@ -43,7 +43,7 @@ func newExecVerifier(s Setup) (Verifier, error) {
 
 func (v *execVerifier) Verify(ctx context.Context, call Call) (receipt.Found, error) {
 	p := call.Permit
-	return v.ask(ctx, attempt{p.Key, p.Attempt}, question{
+	return v.askProgram(ctx, attempt{p.Key, p.Attempt}, question{
 		Intent:   questioned{p.Key, p.Kind, canon.AppendRaw(nil, p.Params)},
 		External: call.External,
 	})
@@ -54,7 +54,7 @@ func (v *execVerifier) Confirm(ctx context.Context, _ Call, r *receipt.Receipt) 
 	if v.perTry {
 		external += ":" + strconv.FormatUint(r.Attempt, 10)
 	}
-	return v.ask(ctx, attempt{r.Key, r.Attempt}, question{
+	return v.askProgram(ctx, attempt{r.Key, r.Attempt}, question{
 		Intent:   questioned{r.Key, r.Kind, canon.AppendNull(nil)},
 		External: external, Receipt: r,
 	})
@@ -72,7 +72,7 @@ type questioned struct {
 	Params receipt.Data `json:"params"`
 }
 
-func (v *execVerifier) ask(ctx context.Context, of attempt, q question) (receipt.Found, error) {
+func (v *execVerifier) askProgram(ctx context.Context, of attempt, q question) (receipt.Found, error) {
 	input, err := json.Marshal(q)
 	if err != nil {
 		return receipt.Found{}, err

@@ -31,7 +31,7 @@ func (h *Host) awaitMeans(j *job, r *Result) bool {
 		j.short = time.Now()
 	}
 	awaitMoment(h.tame)
-	j.context.end()
+	j.context.endAttempt()
 	now := time.Now()
 	if h.tame.Err() == nil && now.Sub(j.short) < h.cfg.Lease && h.leases.restart(j, now) {
 		j.context = attemptContext{}

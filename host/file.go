@@ -63,7 +63,7 @@ func (a *file) Perform(ctx context.Context, call Call) (Result, error) {
 	var result Result
 	switch t.Op {
 	case governance.FileRead:
-		result, err = a.read(t)
+		result, err = a.readTarget(t)
 	case governance.FileList:
 		result, err = a.list(t)
 	case governance.FileWrite:
@@ -81,7 +81,7 @@ func (a *file) Perform(ctx context.Context, call Call) (Result, error) {
 	return result, nil
 }
 
-func (a *file) read(t *governance.FileTarget) (Result, error) {
+func (a *file) readTarget(t *governance.FileTarget) (Result, error) {
 	data, err := readFile(a.setup.Dir, t, t.MaxBytes)
 	if err != nil {
 		return Result{}, err

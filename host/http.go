@@ -60,7 +60,7 @@ func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 	}
 	t, redirects := first, uint64(0)
 	for {
-		answer, err := a.ask(ctx, t, call, first)
+		answer, err := a.sendRequest(ctx, t, call, first)
 		if err != nil {
 			return a.unanswered(err, t, redirects)
 		}
@@ -77,10 +77,10 @@ func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 	}
 }
 
-// ask sends one request, if the capability allows it, or config.url where the
+// sendRequest sends one request, if the capability allows it, or config.url where the
 // capability says nothing of requests. What names the attempt is for the first
 // origin only.
-func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Call, first *governance.HTTPTarget) (*httpAnswer, error) {
+func (a *httpAdapter) sendRequest(ctx context.Context, t *governance.HTTPTarget, call Call, first *governance.HTTPTarget) (*httpAnswer, error) {
 	denied := t.Configured()
 	if call.Cap.Type == manifest.CapHTTP {
 		denied = t.Allowed(&call.Cap.Params)

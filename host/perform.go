@@ -49,7 +49,7 @@ func (h *Host) do(j *job) {
 		h.attempt(j)
 	default:
 		a := receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
-		a.Receipt, a.Err = h.ask(j)
+		a.Receipt, a.Err = h.askDeterministic(j)
 		if doubt := (*DoubtError)(nil); errors.As(a.Err, &doubt) {
 			a.Lost, a.Err = doubt.Reason, nil
 		}
@@ -85,9 +85,9 @@ type DoubtError struct{ Reason string }
 
 func (e *DoubtError) Error() string { return e.Reason }
 
-// ask makes the receipt of a deterministic effect: the world's time stands in
+// askDeterministic makes the receipt of a deterministic effect: the world's time stands in
 // for the clock's, so that the same permit has the same receipt.
-func (h *Host) ask(j *job) ([]byte, error) {
+func (h *Host) askDeterministic(j *job) ([]byte, error) {
 	if j.effect == nil {
 		return nil, fmt.Errorf("host: the manifest has no effect %s, which %s asks for", j.Kind, j.Step)
 	}
@@ -114,7 +114,7 @@ func (h *Host) attempt(j *job) {
 		j.context.life = j.asking
 		defer j.stop(nil)
 	}
-	defer j.context.end()
+	defer j.context.endAttempt()
 	ctx := context.Context(&j.context)
 	if h.cfg.Fence != nil {
 		var err error
@@ -124,7 +124,7 @@ func (h *Host) attempt(j *job) {
 		}
 	}
 	ended := h.underWay(j)
-	if !h.begin(ctx, j) {
+	if !h.beginAttempt(ctx, j) {
 		ended()
 		return
 	}

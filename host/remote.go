@@ -132,7 +132,7 @@ func (h *Host) handOut(worker string, kinds []string, most int) (all []lent, new
 			bytes += len(e.Params)
 			offer := Offer{Permit: e.Permit, Lease: h.cfg.Lease, Timeout: j.effect.timeout()}
 			h.lend(e, j, worker)
-			all = append(all, lent{offer, e, h.log.begin(attempt{e.Key, e.Attempt}, worker)})
+			all = append(all, lent{offer, e, h.log.beginAttempt(attempt{e.Key, e.Attempt}, worker)})
 		}
 		return true
 	})
@@ -237,7 +237,7 @@ func (h *Host) Stored() [][]byte {
 	if h.log == nil {
 		return nil
 	}
-	return h.log.all()
+	return h.log.keptResults()
 }
 
 // RetryAfter returns how long the outside asked to wait in its last answer for

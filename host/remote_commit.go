@@ -22,7 +22,7 @@ import (
 // World.Receive can judge. Any other error is ErrClosed or the effect store's:
 // the worker has to commit again, to the Host that comes next.
 func (h *Host) Commit(worker string, data []byte, retryAfter time.Duration) error {
-	r, result, signed, err := h.read(data)
+	r, result, signed, err := h.checkReceipt(data)
 	if err != nil {
 		return err
 	}
@@ -102,13 +102,13 @@ func (h *Host) dropped(e *remoteTask) {
 // that refuses the worker may forget: receipt.ErrDuplicate, and also
 // receipt.ErrWrongAttempt, say that it was taken before, or never will be.
 func (h *Host) Sign(data []byte) ([]byte, error) {
-	_, _, signed, err := h.read(data)
+	_, _, signed, err := h.checkReceipt(data)
 	return signed, err
 }
 
-// read checks what can be said of a worker's receipt without its attempt, and signs
+// checkReceipt checks what can be said of a worker's receipt without its attempt, and signs
 // it anew.
-func (h *Host) read(data []byte) (r *receipt.Receipt, result Result, signed []byte, err error) {
+func (h *Host) checkReceipt(data []byte) (r *receipt.Receipt, result Result, signed []byte, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%w: %w", ErrBadReceipt, err)

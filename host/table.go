@@ -60,10 +60,10 @@ func (t *attemptTable) write(group []change) error {
 		switch {
 		case c.begin != nil:
 			c.begin.asked, c.begin.lease = asked, is.Lease
-			c.begin.end(is.Begun[0], nil)
+			c.begin.endBeginning(is.Begun[0], nil)
 			is.Begun = is.Begun[1:]
 		case c.renewal != nil:
-			c.renewal.end(true, nil)
+			c.renewal.endBeginning(true, nil)
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (t *attemptTable) write(group []change) error {
 
 func (*attemptTable) tidy() error { return nil }
 
-func (t *attemptTable) end(err error) error {
+func (t *attemptTable) closeMedium(err error) error {
 	t.cancel()
 	return err
 }

@@ -18,19 +18,19 @@ func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
 	r.Array()
 	switch {
 	case row.cell > 0:
-		visitText(at(r, row.cell), visit)
+		visitText(seekItem(r, row.cell), visit)
 	case row.cells > 0:
-		visitTexts(at(r, row.cells), visit)
+		visitTexts(seekItem(r, row.cells), visit)
 	case row.operator > 0:
-		visitText(at(r, row.operator), func(actor []byte) {
+		visitText(seekItem(r, row.operator), func(actor []byte) {
 			visit([]byte(reducer.Cell{Reducer: reducer.Operator, Key: string(actor)}.String()))
 		})
 	}
 	return r.Err()
 }
 
-// at moves r, which has read the head of a payload, to one of its items.
-func at(r *canon.Reader, item int) *canon.Reader {
+// seekItem moves r, which has read the head of a payload, to one of its items.
+func seekItem(r *canon.Reader, item int) *canon.Reader {
 	for ; item > 0; item-- {
 		r.Raw()
 	}
@@ -60,14 +60,14 @@ func IntentOf(k Kind, payload []byte) (key Hash, cell []byte, ok bool) {
 	var name []byte
 	switch {
 	case row.receipt > 0:
-		name = keyOfReceipt(at(r, row.receipt).Rest())
+		name = keyOfReceipt(seekItem(r, row.receipt).Rest())
 	case row.key > 0:
-		name = at(r, row.key).Bytes()
+		name = seekItem(r, row.key).Bytes()
 	default:
 		return Hash{}, nil, false
 	}
 	if row.key > 0 && row.cell > 0 {
-		cell = at(r, row.cell-row.key-1).TextBytes()
+		cell = seekItem(r, row.cell-row.key-1).TextBytes()
 	}
 	if r.Err() != nil || len(name) != len(key) {
 		return Hash{}, nil, false
@@ -83,9 +83,9 @@ func AttemptOf(k Kind, payload []byte) uint64 {
 	r.Array()
 	switch {
 	case row.attempt > 0:
-		r = at(r, row.attempt)
+		r = seekItem(r, row.attempt)
 	case row.receipt > 0:
-		attempt, err := canon.Lookup(at(r, row.receipt).Rest(), "attempt")
+		attempt, err := canon.Lookup(seekItem(r, row.receipt).Rest(), "attempt")
 		if err != nil {
 			return 0
 		}
@@ -136,7 +136,7 @@ func HowOf(k Kind, payload []byte) []byte {
 	}
 	r := canon.NewReader(payload)
 	r.Array()
-	if at(r, row.how).Bool() {
+	if seekItem(r, row.how).Bool() {
 		return []byte(row.yes)
 	}
 	return nil
@@ -151,9 +151,9 @@ func wordOf(payload []byte, item, receipt int, member string) []byte {
 	r := canon.NewReader(payload)
 	r.Array()
 	if item > 0 {
-		return at(r, item).TextBytes()
+		return seekItem(r, item).TextBytes()
 	}
-	found, err := canon.Lookup(at(r, receipt).Rest(), member)
+	found, err := canon.Lookup(seekItem(r, receipt).Rest(), member)
 	if err != nil {
 		return nil
 	}
@@ -169,7 +169,7 @@ func CostOf(k Kind, payload []byte) (cost receipt.Cost) {
 	}
 	r := canon.NewReader(payload)
 	r.Array()
-	found, err := canon.Lookup(at(r, row.receipt).Rest(), "cost")
+	found, err := canon.Lookup(seekItem(r, row.receipt).Rest(), "cost")
 	if err != nil {
 		return cost
 	}

@@ -17,7 +17,7 @@ type Images struct {
 // Add takes an image as Journal.Checkpoint does. It keeps the slices.
 func (x *Images) Add(img *Image) {
 	whole := &Image{Head: img.Head, Core: img.Core}
-	last := x.at(Last)
+	last := x.imageAt(Last)
 	if last == nil {
 		last = new(Image)
 	}
@@ -144,8 +144,8 @@ func (img *Image) since(before *Image) *Image {
 // Clone returns a copy.
 func (x *Images) Clone() Images { return Images{kept: slices.Clone(x.kept)} }
 
-// at returns the last image whose head is not after a record, or nil.
-func (x *Images) at(record Seq) *Image {
+// imageAt returns the last image whose head is not after a record, or nil.
+func (x *Images) imageAt(record Seq) *Image {
 	for _, img := range slices.Backward(x.kept) {
 		if img.Head.ID <= record {
 			return img
@@ -155,11 +155,11 @@ func (x *Images) at(record Seq) *Image {
 }
 
 // Image is History.Image.
-func (x *Images) Image(at Seq) (*Image, error) { return x.at(at), nil }
+func (x *Images) Image(at Seq) (*Image, error) { return x.imageAt(at), nil }
 
 // Part is History.Part.
 func (x *Images) Part(at Seq, cells []string) (*Image, error) {
-	img := x.at(at)
+	img := x.imageAt(at)
 	if img == nil || img.Head.ID != at {
 		return nil, fmt.Errorf("image at #%d: %w", at, ErrNotFound)
 	}
@@ -185,7 +185,7 @@ func (x *Images) IntentVersion(key Hash, at Seq) (*IntentVersion, error) {
 
 // Core is Versions.Core.
 func (x *Images) Core(at Seq) (*Image, error) {
-	img := x.at(at)
+	img := x.imageAt(at)
 	if img == nil {
 		return nil, nil
 	}
@@ -194,12 +194,12 @@ func (x *Images) Core(at Seq) (*Image, error) {
 
 // CellVersions is Versions.CellVersions.
 func (x *Images) CellVersions(prefix string, at Seq) iter.Seq2[CellVersion, error] {
-	return versions(x.at(at), func(img *Image) []CellVersion { return img.Cells }, func(v *CellVersion) bool { return strings.HasPrefix(v.Cell, prefix) })
+	return versions(x.imageAt(at), func(img *Image) []CellVersion { return img.Cells }, func(v *CellVersion) bool { return strings.HasPrefix(v.Cell, prefix) })
 }
 
 // IntentVersions is Versions.IntentVersions.
 func (x *Images) IntentVersions(at Seq) iter.Seq2[IntentVersion, error] {
-	return versions(x.at(at), func(img *Image) []IntentVersion { return img.Intents }, func(*IntentVersion) bool { return true })
+	return versions(x.imageAt(at), func(img *Image) []IntentVersion { return img.Intents }, func(*IntentVersion) bool { return true })
 }
 
 // CountVersion is Versions.CountVersion.
@@ -209,7 +209,7 @@ func (x *Images) CountVersion(key CountKey, at Seq) (*CountVersion, error) {
 
 // CountVersions is Versions.CountVersions.
 func (x *Images) CountVersions(at Seq) iter.Seq2[CountVersion, error] {
-	return versions(x.at(at), func(img *Image) []CountVersion { return img.Counts }, func(*CountVersion) bool { return true })
+	return versions(x.imageAt(at), func(img *Image) []CountVersion { return img.Counts }, func(*CountVersion) bool { return true })
 }
 
 // versions yields those of a part of an image that fit; of no image none.

@@ -46,7 +46,7 @@ func (l limit) value() uint64 {
 	return *l.have
 }
 
-func (l *Limits) all() []limit {
+func (l *Limits) allLimits() []limit {
 	return []limit{
 		{name: "events_per_tick", have: &l.EventsPerTick, fallback: 1_000_000, most: 100_000_000},
 		{name: "in_flight", have: &l.InFlight, fallback: 16_384, most: 65_536},
@@ -60,7 +60,7 @@ func (l *Limits) all() []limit {
 
 // WithDefaults returns l with its zero fields filled in.
 func (l Limits) WithDefaults() Limits {
-	fill(l.all())
+	fill(l.allLimits())
 	return l
 }
 
@@ -77,7 +77,7 @@ type ReducerLimits struct {
 	Memory uint64 `cbor:"memory,omitempty" json:"memory,omitempty"`
 }
 
-func (l *ReducerLimits) all() []limit {
+func (l *ReducerLimits) allLimits() []limit {
 	return []limit{
 		{name: "gas", have: &l.Gas, fallback: 1_000_000, most: 10_000_000_000},
 		{name: "state", have: &l.State, fallback: DefaultState, most: 64 << 20},
@@ -91,11 +91,11 @@ func (l *ReducerLimits) all() []limit {
 
 // WithDefaults returns l with its zero fields filled in.
 func (l ReducerLimits) WithDefaults() ReducerLimits {
-	fill(l.all())
+	fill(l.allLimits())
 	return l
 }
 
-func (b *Budget) all() []limit {
+func (b *Budget) allLimits() []limit {
 	return []limit{
 		{name: "calls", have: &b.Calls, most: maxBudget},
 		{name: "tokens", have: &b.Tokens, most: maxBudget},

@@ -41,12 +41,12 @@ const (
 // approvals, or more persons who can give them.
 func Changes(a, b *Manifest, widens func(was, is string) int) []Change {
 	r := risks{widens: widens}
-	r.note("/world", "world", "is named %q, not %q", b.World, a.World)
-	r.note("/version", "version", "%d, not %d", b.Version, a.Version)
-	r.note("/seed", "seed", "%d, not %d", b.Seed, a.Seed)
-	r.note("/clock/epoch", "clock", "its epoch is %d ns after 1970, not %d ns", b.Clock.Epoch, a.Clock.Epoch)
-	r.note("/clock/mode", "clock", "it is %s, not %s", cmp.Or(b.Clock.Mode, ClockSimulated), cmp.Or(a.Clock.Mode, ClockSimulated))
-	r.note("/clock/tick", "clock", "a tick is %s, not %s", time.Duration(b.Clock.Tick), time.Duration(a.Clock.Tick))
+	r.noteNeutral("/world", "world", "is named %q, not %q", b.World, a.World)
+	r.noteNeutral("/version", "version", "%d, not %d", b.Version, a.Version)
+	r.noteNeutral("/seed", "seed", "%d, not %d", b.Seed, a.Seed)
+	r.noteNeutral("/clock/epoch", "clock", "its epoch is %d ns after 1970, not %d ns", b.Clock.Epoch, a.Clock.Epoch)
+	r.noteNeutral("/clock/mode", "clock", "it is %s, not %s", cmp.Or(b.Clock.Mode, ClockSimulated), cmp.Or(a.Clock.Mode, ClockSimulated))
+	r.noteNeutral("/clock/tick", "clock", "a tick is %s, not %s", time.Duration(b.Clock.Tick), time.Duration(a.Clock.Tick))
 	section("/reducers", "reducer", a.Reducers, b.Reducers, r.reducer)
 	section("/events", "event", a.Events, b.Events, r.event)
 	section("/effects", "effect", a.Effects, b.Effects, r.effect)
@@ -54,15 +54,15 @@ func Changes(a, b *Manifest, widens func(was, is string) int) []Change {
 	r.policies(a.Policies, b.Policies)
 	r.routing(a.Routing, b.Routing)
 	r.budget("/budget", "world", a.Budget, b.Budget)
-	r.note("/defaults/approval_ttl", "defaults", "what waits for approval is denied after %d ticks, not %d", b.Defaults.ApprovalTTL, a.Defaults.ApprovalTTL)
-	r.note("/defaults/snapshot_every", "defaults", "a snapshot every %d records, not %d", b.Defaults.SnapshotEvery, a.Defaults.SnapshotEvery)
+	r.noteNeutral("/defaults/approval_ttl", "defaults", "what waits for approval is denied after %d ticks, not %d", b.Defaults.ApprovalTTL, a.Defaults.ApprovalTTL)
+	r.noteNeutral("/defaults/snapshot_every", "defaults", "a snapshot every %d records, not %d", b.Defaults.SnapshotEvery, a.Defaults.SnapshotEvery)
 	if a.Defaults.CheckpointEvery != b.Defaults.CheckpointEvery {
 		r.add(Neutral, "/defaults/checkpoint_every", "defaults", "a signed checkpoint every %d records, not %d",
 			cmp.Or(b.Defaults.CheckpointEvery, DefaultCheckpointEvery), cmp.Or(a.Defaults.CheckpointEvery, DefaultCheckpointEvery))
 	}
-	r.note("/defaults/retention/max_snapshots", "defaults", "at most %d snapshots are kept, not %d",
+	r.noteNeutral("/defaults/retention/max_snapshots", "defaults", "at most %d snapshots are kept, not %d",
 		b.Defaults.Retention.MaxSnapshots, a.Defaults.Retention.MaxSnapshots)
-	r.limits("/limits", "world", a.Limits.all(), b.Limits.all())
+	r.limits("/limits", "world", a.Limits.allLimits(), b.Limits.allLimits())
 	r.governance("/governance", a.Governance, b.Governance)
 	r.engines("/engines", a.Engines, b.Engines)
 	slices.SortStableFunc(r.changes, func(a, b Change) int { return a.Risk.rank() - b.Risk.rank() })
@@ -81,8 +81,8 @@ func (r *risks) add(risk Risk, path, name, format string, args ...any) {
 	r.changes = append(r.changes, Change{Path: path, Name: name, Risk: risk, Text: fmt.Sprintf(format, args...)})
 }
 
-// note adds a neutral change where is, which the text names first, is not was.
-func (r *risks) note(path, name, format string, is, was any) {
+// noteNeutral adds a neutral change where is, which the text names first, is not was.
+func (r *risks) noteNeutral(path, name, format string, is, was any) {
 	if is != was {
 		r.add(Neutral, path, name, format, is, was)
 	}
@@ -153,33 +153,33 @@ func (r *risks) reducer(path, name string, was, is *Reducer) {
 		r.set(path+"/grants", name, "capability", was.Grants, is.Grants, nil)
 		return
 	}
-	r.note(path+"/engine", name, "engine %s, not %s", is.Engine, was.Engine)
-	r.note(path+"/file", name, "its source is %q, not %q", is.File, was.File)
-	r.note(path+"/source", name, "other code: %s, not %s", is.Source, was.Source)
+	r.noteNeutral(path+"/engine", name, "engine %s, not %s", is.Engine, was.Engine)
+	r.noteNeutral(path+"/file", name, "its source is %q, not %q", is.File, was.File)
+	r.noteNeutral(path+"/source", name, "other code: %s, not %s", is.Source, was.Source)
 	r.modules(path+"/modules", name, was.Modules, is.Modules)
 	if !bytes.Equal(was.Params, is.Params) {
 		r.add(Neutral, path+"/params", name, "is given other params")
 	}
-	r.note(path+"/name", name, "is registered as %q, not %q", is.Name, was.Name)
-	r.note(path+"/version", name, "other code: version %q, not %q", is.Version, was.Version)
+	r.noteNeutral(path+"/name", name, "is registered as %q, not %q", is.Name, was.Name)
+	r.noteNeutral(path+"/version", name, "other code: version %q, not %q", is.Version, was.Version)
 	r.set(path+"/grants", name, "capability", was.Grants, is.Grants, nil)
 	r.choice(path+"/on_error", name, "on_error", was.OnError, is.OnError, OnErrorHalt, OnErrorSkip)
 	r.budget(path+"/budget", name, was.Budget, is.Budget)
-	r.limits(path+"/limits", name, was.Limits.all(), is.Limits.all())
+	r.limits(path+"/limits", name, was.Limits.allLimits(), is.Limits.allLimits())
 }
 
 func (r *risks) modules(path, name string, a, b map[string]Hash) {
 	section(path, name+" module", a, b, func(path, name string, was, is *Hash) {
 		if entered(r, path, name, was, is, Neutral, Neutral) {
-			r.note(path, name, "other code: %s, not %s", *is, *was)
+			r.noteNeutral(path, name, "other code: %s, not %s", *is, *was)
 		}
 	})
 }
 
 func (r *risks) event(path, name string, was, is *Event) {
 	if entered(r, path, name, was, is, Neutral, Neutral) {
-		r.note(path+"/file", name, "its schema is %q, not %q", is.File, was.File)
-		r.note(path+"/schema", name, "another schema: %s, not %s", is.Schema, was.Schema)
+		r.noteNeutral(path+"/file", name, "its schema is %q, not %q", is.File, was.File)
+		r.noteNeutral(path+"/schema", name, "another schema: %s, not %s", is.Schema, was.Schema)
 	}
 }
 

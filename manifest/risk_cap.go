@@ -92,8 +92,8 @@ func numbers(list []uint64) []string {
 }
 
 func (r *risks) budget(path, name string, was, is Budget) {
-	all := is.all()
-	for i, l := range was.all() {
+	all := is.allLimits()
+	for i, l := range was.allLimits() {
 		r.bound(path+"/"+l.name, name, "budget of "+l.name, *l.have, *all[i].have)
 	}
 	switch {

@@ -18,15 +18,15 @@ func (r *risks) effect(path, name string, was, is *Effect) {
 		return
 	}
 	r.unclear(path+"/adapter", name, "adapter "+is.Adapter+", not "+was.Adapter, was.Adapter != is.Adapter)
-	r.note(path+"/params_file", name, "the schema of its params is %q, not %q", is.ParamsFile, was.ParamsFile)
+	r.noteNeutral(path+"/params_file", name, "the schema of its params is %q, not %q", is.ParamsFile, was.ParamsFile)
 	r.unclear(path+"/params", name, "another schema of its params", was.Params != is.Params)
 	r.unclear(path+"/config", name, "its adapter is configured differently", !equalFiles(was.Config, is.Config, was.Files, is.Files))
-	r.note(path+"/timeout", name, "an attempt may take %s, not %s", time.Duration(is.Timeout), time.Duration(was.Timeout))
+	r.noteNeutral(path+"/timeout", name, "an attempt may take %s, not %s", time.Duration(is.Timeout), time.Duration(was.Timeout))
 	r.unclear(path+"/class", name, "its class, which policies look at, is "+quoted(is.Class)+", not "+quoted(was.Class), was.Class != is.Class)
 	r.choice(path+"/idempotent", name, "idempotent", strconv.FormatBool(was.Idempotent), strconv.FormatBool(is.Idempotent), "false", "true")
 	r.choice(path+"/external_key", name, "external_key", cmp.Or(was.ExternalKey, oneKey), cmp.Or(is.ExternalKey, oneKey), oneKey, ExternalPerAttempt)
 	r.limit(path+"/retry/attempts", name, "attempts", was.Retry.Attempts, is.Retry.Attempts)
-	r.note(path+"/retry/backoff", name, "the second attempt comes after %s, not %s", time.Duration(is.Retry.Backoff), time.Duration(was.Retry.Backoff))
+	r.noteNeutral(path+"/retry/backoff", name, "the second attempt comes after %s, not %s", time.Duration(is.Retry.Backoff), time.Duration(was.Retry.Backoff))
 	r.choice(path+"/on_in_doubt", name, "on_in_doubt", was.OnInDoubt, is.OnInDoubt, InDoubtAsk, InDoubtVerify+" "+InDoubtFail, InDoubtRetry)
 	r.settles(path+"/settles_after", name, was, is)
 	r.choice(path+"/on_repeat", name, "on_repeat", cmp.Or(was.OnRepeat, RepeatAsk), cmp.Or(is.OnRepeat, RepeatAsk), RepeatAsk, RepeatReuse, RepeatRun)

@@ -14,7 +14,7 @@ func (r *risks) governance(path string, was, is Governance) {
 	case i > w:
 		r.add(Loses, path+"/approvals", name, "more approvals are needed to change the rules: %d, not %d", i, w)
 	default:
-		r.note(path+"/approvals", name, "the same in other words: approvals is %d, not %d", is.Approvals, was.Approvals)
+		r.noteNeutral(path+"/approvals", name, "the same in other words: approvals is %d, not %d", is.Approvals, was.Approvals)
 	}
 	r.choice(path+"/four_eyes", name, "four_eyes", strconv.FormatBool(was.FourEyes), strconv.FormatBool(is.FourEyes), "true", "false")
 	path += "/approvers"
@@ -40,7 +40,7 @@ func (r *risks) approvers(path string, a, b []Approver) {
 			r.add(Gains, at+"/key", name, "has another key: %s, not %s", is.Key, a[k].Key)
 		}
 		if k >= 0 {
-			r.note(at+"/file", name, "its key's file is %q, not %q", is.File, a[k].File)
+			r.noteNeutral(at+"/file", name, "its key's file is %q, not %q", is.File, a[k].File)
 		}
 	}
 	moved := len(a) == len(b)

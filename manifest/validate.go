@@ -79,7 +79,7 @@ func (m *Manifest) Validate() []Fault {
 	}
 	v.budget("/budget/", m.Budget)
 	v.defaults("/defaults/", m.Defaults)
-	v.limits("/limits/", v.m.Limits.all())
+	v.limits("/limits/", v.m.Limits.allLimits())
 	v.governance("/governance/", m.Governance)
 	v.engines("/engines", m.Engines)
 	return v.faults
@@ -149,7 +149,7 @@ func (v *validator) reducer(path, name string, r Reducer) {
 	}
 	v.oneOf(path+"/on_error", r.OnError, OnErrorHalt, OnErrorSkip)
 	v.budget(path+"/budget/", r.Budget)
-	v.limits(path+"/limits/", r.Limits.all())
+	v.limits(path+"/limits/", r.Limits.allLimits())
 }
 
 func (v *validator) engine(path string, r Reducer) {
@@ -277,7 +277,7 @@ func (v *validator) limit(path string, have, most uint64) {
 }
 
 func (v *validator) budget(path string, b Budget) {
-	for _, l := range b.all() {
+	for _, l := range b.allLimits() {
 		v.amount(path+l.name, *l.have)
 	}
 	switch {

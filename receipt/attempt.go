@@ -64,7 +64,7 @@ func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
 	e.Waiting = false
 	e.Outcome = r.Outcome()
 	e.rest()
-	l.move(e, e.Outcome.end())
+	l.move(e, e.Outcome.endState())
 	return e
 }
 
@@ -78,7 +78,7 @@ func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
 	l.endWait(e)
 	e.Attested = e.Attested || outcome == OutcomeSideEffectCommitted
 	e.Held = nil
-	l.end(e, outcome.end(), outcome, record)
+	l.endIntent(e, outcome.endState(), outcome, record)
 }
 
 // Hold keeps what a committed intent's cell is to be told until a person has
@@ -106,7 +106,7 @@ func (l *Ledger) GoOn(e *Entry, r *Receipt) {
 		e.Unused++
 		l.Reopen(e, false)
 	case e.Outcome == OutcomeInputRequired:
-		l.ask(e, r.Payload)
+		l.awaitAnswer(e, r.Payload)
 	case e.Outcome == OutcomeAccepted:
 		if a, err := DecodeAccepted(r.Payload); err == nil { // else the caller has closed it
 			l.poll(e, a.ID, a.Until)
@@ -137,7 +137,7 @@ func (e *Entry) forget() {
 	e.Seen = nil
 }
 
-func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
+func (l *Ledger) endIntent(e *Entry, to State, outcome Outcome, record uint64) {
 	e.forget()
 	e.Waiting = false
 	e.Outcome, e.Finished = outcome, record
@@ -145,8 +145,8 @@ func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
 	l.move(e, to)
 }
 
-// end returns the state that an intent with the outcome ends in.
-func (o Outcome) end() State {
+// endState returns the state that an intent with the outcome ends in.
+func (o Outcome) endState() State {
 	if o == OutcomeSideEffectCommitted {
 		return StateCommitted
 	}

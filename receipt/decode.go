@@ -18,7 +18,7 @@ type Decoder struct {
 // Decode parses the canonical bytes of a receipt into r, which may keep parts of them. It
 // checks form, not truth: see [Keyring.Verify].
 func (d *Decoder) Decode(data []byte, r *Receipt) error {
-	if err := d.read(data, r); err != nil {
+	if err := d.readReceipt(data, r); err != nil {
 		return err
 	}
 	if d.again = r.appendTo(d.again[:0]); !bytes.Equal(data, d.again) {
@@ -38,11 +38,11 @@ func (r *Receipt) checkForm() error {
 	return r.checkClass()
 }
 
-// read parses the fields of a receipt, in any order; whether they stand as they
+// readReceipt parses the fields of a receipt, in any order; whether they stand as they
 // should is for the caller to compare. It is written by hand because every
 // receipt takes this way when it comes in and when it is replayed; a test holds
 // it equal to the library's reading.
-func (d *Decoder) read(data []byte, r *Receipt) error {
+func (d *Decoder) readReceipt(data []byte, r *Receipt) error {
 	*r = Receipt{}
 	in := canon.NewReader(data)
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
@@ -80,7 +80,7 @@ func (d *Decoder) readField(name string, in *canon.Reader, r *Receipt) bool {
 	case "payload":
 		r.Payload = in.Raw()
 	case "cost":
-		return r.Cost.read(in)
+		return r.Cost.readCost(in)
 	case "exact":
 		r.Exact = in.Bool()
 	case "started_at":
@@ -95,7 +95,7 @@ func (d *Decoder) readField(name string, in *canon.Reader, r *Receipt) bool {
 		r.ExternalRef = in.Text()
 	case "state_change":
 		r.StateChange = new(StateChange)
-		return r.StateChange.read(in)
+		return r.StateChange.readStateChange(in)
 	case "key_id":
 		r.KeyID = shared(&d.keyID, in.TextBytes())
 	case "hash":
@@ -136,7 +136,7 @@ func classOf(text []byte) Outcome {
 	return Outcome(text)
 }
 
-func (c *Cost) read(in *canon.Reader) bool {
+func (c *Cost) readCost(in *canon.Reader) bool {
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
 		switch string(in.TextBytes()) {
 		case "bytes":
@@ -154,7 +154,7 @@ func (c *Cost) read(in *canon.Reader) bool {
 	return true
 }
 
-func (s *StateChange) read(in *canon.Reader) bool {
+func (s *StateChange) readStateChange(in *canon.Reader) bool {
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
 		switch string(in.TextBytes()) {
 		case "etag":

@@ -102,9 +102,9 @@ func (in *Input) Read() (*Question, map[string]Data, error) {
 	return q, given, err
 }
 
-// ask has an intent whose last attempt asks a person wait for the answer, for as
+// awaitAnswer has an intent whose last attempt asks a person wait for the answer, for as
 // long as it takes.
-func (l *Ledger) ask(e *Entry, question Data) {
+func (l *Ledger) awaitAnswer(e *Entry, question Data) {
 	e.Inputs = append(slices.Clone(e.Inputs), Input{Question: question})
 	e.unaccept() // the attempt with the answer begins anew
 	l.await(e, StateAwaitingAnswer, NoDeadline)

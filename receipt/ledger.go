@@ -228,7 +228,7 @@ func (l *Ledger) Deny(in Intent, record uint64) *Entry {
 func (l *Ledger) Refuse(e *Entry, record uint64) {
 	l.unqueue(e)
 	l.endWait(e)
-	l.end(e, StateDenied, OutcomePermanentFailure, record)
+	l.endIntent(e, StateDenied, OutcomePermanentFailure, record)
 }
 
 func (l *Ledger) enter(in Intent, record uint64) *Entry {
@@ -247,7 +247,7 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 		l.replace(old, e)
 	}
 	l.entries[in.Key] = e
-	e.ask(record)
+	e.noteAsked(record)
 	return e
 }
 

@@ -17,14 +17,14 @@ type likeness struct {
 
 func likenessOf(e *Entry) likeness { return likeness{e.Intent.Cell, e.Intent.Kind, e.Params} }
 
-func (e *Entry) ask(record uint64) {
+func (e *Entry) noteAsked(record uint64) {
 	e.Asked = append(slices.Clip(e.Asked), record)
 }
 
 // Claim notes that an intent of the ledger is asked for again, at a record.
 func (l *Ledger) Claim(e *Entry, record uint64) {
 	l.Return(e)
-	e.ask(record)
+	e.noteAsked(record)
 	l.touch(e)
 }
 
@@ -214,7 +214,7 @@ func (e *Entry) OnlyAttempt() bool { return e.State == StateInFlight && e.Attemp
 func (l *Ledger) Cancel(e *Entry, record uint64) {
 	l.unqueue(e)
 	l.endWait(e)
-	l.end(e, StateDenied, "", record)
+	l.endIntent(e, StateDenied, "", record)
 }
 
 // Withdraw ends an intent that is not under way, and of which no further attempt is to be
@@ -226,7 +226,7 @@ func (l *Ledger) Withdraw(e *Entry, record uint64) {
 	}
 	l.unqueue(e)
 	l.endWait(e)
-	l.end(e, StateFailed, OutcomePermanentFailure, record)
+	l.endIntent(e, StateFailed, OutcomePermanentFailure, record)
 }
 
 // unqueue takes an intent out of those that wait for a permit.
@@ -265,5 +265,5 @@ func (l *Ledger) Reuse(e *Entry, outcome Outcome, record uint64) {
 	l.unqueue(e)
 	l.endWait(e)
 	e.Reused = true
-	l.end(e, outcome.end(), outcome, record)
+	l.endIntent(e, outcome.endState(), outcome, record)
 }

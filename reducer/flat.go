@@ -58,9 +58,9 @@ func isFlat(t reflect.Type) bool {
 	}
 }
 
-// read sets the variable from canonical bytes. It reports false, having set
+// readMap sets the variable from canonical bytes. It reports false, having set
 // anything or nothing, where the bytes are not a map of exactly its fields.
-func (f *flat) read(data []byte) bool {
+func (f *flat) readMap(data []byte) bool {
 	if f == nil {
 		return false
 	}

@@ -30,7 +30,7 @@ func TestFlatEqualsTheGeneralCodec(t *testing.T) {
 		require.True(rt, ok)
 		require.Equal(rt, want, got)
 		var back plain
-		if flatOf(&back).read(want) {
+		if flatOf(&back).readMap(want) {
 			require.Equal(rt, v, back)
 		} else {
 			require.True(rt, v.Depth < 0 || v.Up < 0, "only negative numbers are left to the general codec")
@@ -75,7 +75,7 @@ func TestFlatLeavesTheRestToTheGeneralCodec(t *testing.T) {
 	} {
 		b, err := canon.Marshal(data)
 		require.NoError(t, err)
-		require.False(t, flatOf(&v).read(b), name)
+		require.False(t, flatOf(&v).readMap(b), name)
 	}
 	v.Name = "\xff"
 	_, ok := flatOf(&v).append(nil)
@@ -88,7 +88,7 @@ func FuzzFlat(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var v, w plain
-		if !flatOf(&v).read(data) {
+		if !flatOf(&v).readMap(data) {
 			return
 		}
 		require.NoError(t, canon.Unmarshal(data, &w))

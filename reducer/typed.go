@@ -72,7 +72,7 @@ func (t *typed[S, E]) Reduce(in *Input, out *Output) error {
 	t.ctx = Context{in: in, out: out, spare: &t.rand}
 	var state S
 	t.state = state
-	if len(in.State) > 0 && !t.flatState.read(in.State) {
+	if len(in.State) > 0 && !t.flatState.readMap(in.State) {
 		t.state = state
 		if err := canon.UnmarshalTrusted(in.State, &t.state); err != nil {
 			return fmt.Errorf("state of %s: %w", in.Cell, err)
@@ -82,7 +82,7 @@ func (t *typed[S, E]) Reduce(in *Input, out *Output) error {
 		*raw = in.Event
 	} else {
 		var event E
-		if !t.flatEvent.read(in.Event.Data) {
+		if !t.flatEvent.readMap(in.Event.Data) {
 			t.event = event
 			if err := canon.UnmarshalTrusted(in.Event.Data, &t.event); err != nil {
 				return fmt.Errorf("data of event %s: %w", in.Event.Name, err)

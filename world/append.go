@@ -65,7 +65,7 @@ func (w *World) append() error {
 	if last := len(w.spare) - 1; last >= 0 {
 		memory, w.spare = w.spare[last], w.spare[:last]
 	}
-	r := w.k.take(memory)
+	r := w.k.takeReady(memory)
 	p, err := w.cfg.Journal.Append(r.Batch)
 	if err != nil {
 		return w.fail(err)

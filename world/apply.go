@@ -131,7 +131,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, Outcome, er
 		return 0, Outcome{}, err
 	}
 	b.Manifest, b.Base, b.Actor = p.Candidate, p.Base, journal.Text(b.Actor)
-	id := k.note(journal.KindApplied, 0, &b)
+	id := k.writeRecord(journal.KindApplied, 0, &b)
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
 		return 0, Outcome{}, fmt.Errorf("world: %w", err)
 	}

@@ -218,8 +218,8 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// begin says that other rules take the place of those before, which go.
-func (g *guard) begin() {
+// beginRules says that other rules take the place of those before, which go.
+func (g *guard) beginRules() {
 	if g != nil {
 		g.next -= min(g.next, g.kept) // else so much more could be written before the next weighing
 		g.kept, g.used = 0, 0
@@ -291,7 +291,7 @@ func (g *guard) weigh(on *ground) {
 // held returns about how many bytes the kernel holds.
 func (k *kernel) held() uint64 {
 	n := k.ledger.Len()*entryBytes + k.ledger.Bytes() + countBytes*k.counts.len()
-	for c := range k.cells.all() {
+	for c := range k.cells.allCells() {
 		n += c.size()
 	}
 	for _, waiting := range []alarms{k.timers, k.scheduled} {

@@ -203,7 +203,7 @@ func (g *gate) rest(e *receipt.Entry, r *receipt.Receipt, charged receipt.Cost, 
 		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
 		Cap: e.Intent.Cap, Said: r.Cost, Charged: charged,
 	}
-	id := g.note(journal.KindRests, record, &b)
+	id := g.writeRecord(journal.KindRests, record, &b)
 	if g.rests == nil {
 		g.rests = make(map[string]journal.Seq)
 	}

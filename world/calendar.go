@@ -97,7 +97,7 @@ func (a *calendar) writeCancelled(c *cell, tag string, timer journal.Seq, receip
 	if receipts == nil {
 		receipts = []journal.Seq{}
 	}
-	a.note(journal.KindTagCancelled, step, &journal.TagCancelled{
+	a.writeRecord(journal.KindTagCancelled, step, &journal.TagCancelled{
 		Version: journal.V(journal.BodyVersion), Cell: c.name, Tag: tag, Timer: timer, Receipts: receipts,
 	})
 }

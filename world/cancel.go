@@ -45,7 +45,7 @@ func (f *effects) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
 // under way ends; an attempt that nobody has begun is given back.
 func (f *effects) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
 	b := journal.IntentCancelled{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: c.name, Attempt: e.Attempt}
-	id := f.note(journal.KindCancelled, step, &b)
+	id := f.writeRecord(journal.KindCancelled, step, &b)
 	of := c.toAsk()
 	of.cancelled = append(of.cancelled, e.Intent.Key)
 	f.setApart(e, id)
@@ -107,13 +107,13 @@ func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
 	for _, tag := range tags {
 		records[tag] = nil
 	}
-	for i, x := range m.all() {
+	for i, x := range m.pending() {
 		if x.name != reducer.ReceiptEvent || isCancelled(x.data) {
 			continue
 		}
 		tag := tagOf(x.data)
 		if of, is := records[tag]; is {
-			m.all()[i].data = cancelled(x.data)
+			m.pending()[i].data = cancelled(x.data)
 			records[tag] = append(of, x.record)
 		}
 	}

@@ -73,7 +73,7 @@ func (c *cell) toAsk() *asks {
 // size returns about how many bytes a cell takes.
 func (c *cell) size() int {
 	n := cellBytes + len(c.name) + len(c.state)
-	for _, x := range c.mail.all() {
+	for _, x := range c.mail.pending() {
 		n += mailBytes + len(x.data)
 	}
 	return n
@@ -129,7 +129,7 @@ func (q *queues) put(x *queue) {
 	}
 }
 
-func (m *mailbox) len() int { return len(m.all()) }
+func (m *mailbox) len() int { return len(m.pending()) }
 
 func (m *mailbox) front() *mail { return &m.items[m.first] }
 
@@ -156,7 +156,7 @@ func (m *mailbox) pop(to *queues) {
 // remove takes out the i-th event that waits.
 func (m *mailbox) remove(i int) { m.items = slices.Delete(m.items, m.first+i, m.first+i+1) }
 
-func (m *mailbox) all() []mail {
+func (m *mailbox) pending() []mail {
 	if m.queue == nil {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (c *cell) awaited(key receipt.Key, data journal.Data) journal.Data {
 // takeBack takes a receipt out of the mailbox again, whose end the cell then waits for
 // as before, and returns what it would have been told.
 func (c *cell) takeBack(key receipt.Key, at int) journal.Data {
-	data := c.mail.all()[at].data
+	data := c.mail.pending()[at].data
 	c.mail.remove(at)
 	c.await(key)
 	if isCancelled(data) {

@@ -104,9 +104,9 @@ func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 		f.timers.add(alarm{at: b.Deadline, record: rec.ID, name: b.Name, tag: b.Tag, data: b.Data})
 	case *journal.TagCancelled:
 		f.timers.remove(b.Timer)
-		for i, x := range f.cell.mail.all() {
+		for i, x := range f.cell.mail.pending() {
 			if slices.Contains(b.Receipts, x.record) {
-				f.cell.mail.all()[i].data = cancelled(x.data)
+				f.cell.mail.pending()[i].data = cancelled(x.data)
 			}
 		}
 	case *journal.Failed:
@@ -141,9 +141,9 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 		if b.Decision != governance.Allow.String() && b.Decision != "approved" {
 			return errWhole // the ledger had an answer
 		}
-		return f.ask(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
+		return f.noteAsked(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
 	case *journal.IntentAwaitingApproval:
-		return f.ask(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
+		return f.noteAsked(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
 	case *journal.IntentCancelled:
 		of := f.cell.toAsk()
 		of.cancelled = append(of.cancelled, b.Key)
@@ -157,9 +157,9 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 		if err != nil {
 			return err
 		}
-		return f.end(rec.ID, r.Key, r.Status, r.Payload)
+		return f.tellEnd(rec.ID, r.Key, r.Status, r.Payload)
 	case *journal.IntentEnded:
-		return f.end(rec.ID, b.Key, b.Status, b.Payload)
+		return f.tellEnd(rec.ID, b.Key, b.Status, b.Payload)
 	case *journal.IntentWaiting:
 		return f.wait(rec, b)
 	case *journal.Resolved:
@@ -173,10 +173,10 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 	return nil
 }
 
-// ask notes what an intent asks for: a new one, or one that awaited approval, or was approved
+// noteAsked notes what an intent asks for: a new one, or one that awaited approval, or was approved
 // since. Whether the end of one that a person had asked for is told apart follows from what it
 // is in the place of.
-func (f *cellFold) ask(key receipt.Key, step receipt.StepID, what cellFoldAsked) error {
+func (f *cellFold) noteAsked(key receipt.Key, step receipt.StepID, what cellFoldAsked) error {
 	_, known, err := f.asked(key)
 	if _, instead := InPlaceOf(step); err == nil && instead && !known {
 		err = errWhole
@@ -209,8 +209,8 @@ func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err erro
 	return what, true, nil
 }
 
-// end tells the cell what became of its intent.
-func (f *cellFold) end(id journal.Seq, key receipt.Key, status receipt.Status, payload journal.Data) error {
+// tellEnd tells the cell what became of its intent.
+func (f *cellFold) tellEnd(id journal.Seq, key receipt.Key, status receipt.Status, payload journal.Data) error {
 	what, ok, err := f.asked(key)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (f *cellFold) deliverReceipt(id journal.Seq, key receipt.Key, what cellFold
 func (f *cellFold) wait(rec *journal.Record, b *journal.IntentWaiting) error {
 	m := &f.cell.mail
 	last := m.len() - 1
-	if b.Outcome == receipt.OutcomeCompensatable || last < 0 || m.all()[last].record != rec.CausedBy {
+	if b.Outcome == receipt.OutcomeCompensatable || last < 0 || m.pending()[last].record != rec.CausedBy {
 		return errWhole
 	}
 	f.cell.takeBack(b.Key, last)
@@ -343,7 +343,7 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 		return f.nextRule()
 	}
 	r := rules{manifest: m, table: programEngines()}
-	if r.engines, err = r.table.of(m); err != nil {
+	if r.engines, err = r.table.enginesOf(m); err != nil {
 		return nil, err
 	}
 	return r.compileReducer(f.cell.id().Reducer, def, f.h, f.registry)

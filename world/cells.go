@@ -168,8 +168,8 @@ func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
 	return out
 }
 
-// all yields all cells, in no order. Cells in the image store stay there: load one to change it.
-func (x *cells) all() iter.Seq[*cell] { return x.changed(0) }
+// allCells yields all cells, in no order. Cells in the image store stay there: load one to change it.
+func (x *cells) allCells() iter.Seq[*cell] { return x.changed(0) }
 
 // changed is all for cells changed after a record.
 func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {

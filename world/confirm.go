@@ -209,7 +209,7 @@ func (f *effects) confirm(b journal.Confirmed) error {
 	}
 	b.V = journal.BodyVersion
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
-	id := f.note(journal.KindConfirmed, 0, &b)
+	id := f.writeRecord(journal.KindConfirmed, 0, &b)
 	if b.Mode == modePerson {
 		if e.Held == nil {
 			f.recalls = append(f.recalls, recall{Key: b.Key, Record: id})
@@ -230,10 +230,10 @@ func (f *effects) confirm(b journal.Confirmed) error {
 	switch b.Mode {
 	case manifest.VerifyStrict:
 		end, data := f.endUnconfirmed(e, b.Reason, id)
-		if isCancelled(c.mail.all()[at].data) {
+		if isCancelled(c.mail.pending()[at].data) {
 			data = cancelled(data)
 		}
-		c.mail.all()[at] = mail{record: end, name: reducer.ReceiptEvent, data: data}
+		c.mail.pending()[at] = mail{record: end, name: reducer.ReceiptEvent, data: data}
 		f.touch(c)
 	case manifest.VerifyHuman:
 		f.ledger.Hold(e, c.takeBack(b.Key, at))

@@ -83,7 +83,7 @@ func (a alarms) without(left map[string]bool) alarms {
 // sortedCells returns the cells that are there and not left out, by name.
 func (r *roster) sortedCells(left map[string]bool) []*cell {
 	cells := make([]*cell, 0, r.cells.len())
-	for c := range r.cells.all() { // sorted below
+	for c := range r.cells.allCells() { // sorted below
 		if c.born && !left[c.name] {
 			cells = append(cells, c)
 		}
@@ -111,7 +111,7 @@ func (d *Difference) compareCells(a, b []*cell) {
 func (c *cell) looksLike(o *cell) bool {
 	sameMail := func(x, y mail) bool { return x.name == y.name && bytes.Equal(x.data, y.data) }
 	return c.n == o.n && c.halted == o.halted && bytes.Equal(c.state, o.state) &&
-		slices.EqualFunc(c.mail.all(), o.mail.all(), sameMail)
+		slices.EqualFunc(c.mail.pending(), o.mail.pending(), sameMail)
 }
 
 func byRequest(a, b *receipt.Entry) int {

@@ -70,8 +70,8 @@ func (t *engineTable) newest() manifest.Engines {
 	return out
 }
 
-// of returns the engines that run a manifest, as records name them.
-func (t *engineTable) of(m *manifest.Manifest) (journal.Engines, error) {
+// enginesOf returns the engines that run a manifest, as records name them.
+func (t *engineTable) enginesOf(m *manifest.Manifest) (journal.Engines, error) {
 	var out journal.Engines
 	for _, e := range t.all {
 		v, err := m.Engines.Version(e.name, e.versions)

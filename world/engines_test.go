@@ -14,7 +14,7 @@ import (
 )
 
 func TestOtherEnginesAreRefused(t *testing.T) {
-	run, err := programEngines().of(&manifest.Manifest{})
+	run, err := programEngines().enginesOf(&manifest.Manifest{})
 	require.NoError(t, err)
 	require.NoError(t, checkEngines(run, run))
 	require.NoError(t, checkEngines(run[:1], run), "one that came later is not named")
@@ -34,15 +34,15 @@ func TestOtherEnginesAreRefused(t *testing.T) {
 
 func TestManifestNamesItsEngines(t *testing.T) {
 	for _, e := range programEngines().all {
-		run, err := programEngines().of(&manifest.Manifest{})
+		run, err := programEngines().enginesOf(&manifest.Manifest{})
 		require.NoError(t, err)
 		require.Equal(t, e.versions[0], run.Of(e.name), "one that is not named is the first")
 		for _, v := range e.versions {
-			run, err := programEngines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: v}})
+			run, err := programEngines().enginesOf(&manifest.Manifest{Engines: manifest.Engines{e.name: v}})
 			require.NoError(t, err)
 			require.Equal(t, v, run.Of(e.name))
 		}
-		_, err = programEngines().of(&manifest.Manifest{Engines: manifest.Engines{e.name: e.name + "/0"}})
+		_, err = programEngines().enginesOf(&manifest.Manifest{Engines: manifest.Engines{e.name: e.name + "/0"}})
 		require.ErrorIs(t, err, ErrEngine)
 		var missing *manifest.MissingEngineError
 		require.ErrorAs(t, err, &missing)

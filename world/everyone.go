@@ -28,7 +28,7 @@ func (c *cell) there() bool { return c.born && (len(c.state) > 0 || c.mail.len()
 // inOrder returns the cells of a reducer in the order in which an event goes to them.
 func (r *roster) inOrder(everyone *cell, x *mail) []*cell {
 	of := everyone.id().Reducer
-	all := r.cells.of(of)
+	all := r.cells.cellsOf(of)
 	if !r.inRandomOrder(of, x.name) {
 		return all
 	}
@@ -78,7 +78,7 @@ func (r *roster) full(planned []*cell) (*cell, uint64) {
 		if uint64(r.longest+i+1) <= most {
 			continue
 		}
-		all := r.cells.of(c.id().Reducer)
+		all := r.cells.cellsOf(c.id().Reducer)
 		if at := slices.IndexFunc(all, over); at >= 0 {
 			return all[at], most
 		}
@@ -92,9 +92,9 @@ type byName struct {
 	fresh  []*cell // come since
 }
 
-// of returns the cells of a reducer by name, those among them that nothing has reached, too.
+// cellsOf returns the cells of a reducer by name, those among them that nothing has reached, too.
 // All of them are in memory then.
-func (x *cells) of(name string) []*cell {
+func (x *cells) cellsOf(name string) []*cell {
 	r := x.sorted[name]
 	if r == nil {
 		r = &byName{fresh: x.bring(func(c *cell) bool { return c.id().Reducer == name })}

@@ -70,7 +70,7 @@ func (k *folding) fold(from journal.Head) error {
 		missing := k.records[compared]
 		return &Divergence{Record: missing.ID, Journal: "nothing", Computed: describe(h, missing.Bytes)}
 	}
-	k.take(ready{})
+	k.takeReady(ready{})
 	return k.deliverRecalled(h)
 }
 

@@ -76,7 +76,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	if b.Seed != nil {
 		k.seed = *b.Seed
 	}
-	id := k.note(journal.KindForked, 0, &b)
+	id := k.writeRecord(journal.KindForked, 0, &b)
 	k.id = b.World
 	k.govern(next, all, id)
 	k.proposals.Disown()
@@ -113,7 +113,7 @@ func (f *effects) disown(b *journal.Forked, cause journal.Seq) {
 		if recorded {
 			d.Action = manifest.InDoubtRetry
 		}
-		f.note(journal.KindInDoubt, cause, &d)
+		f.writeRecord(journal.KindInDoubt, cause, &d)
 		if recorded {
 			f.keep(e)
 			f.ledger.Reopen(e, false)

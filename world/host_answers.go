@@ -219,7 +219,7 @@ func (w *World) admit() error {
 		w.came = nil
 	}
 	for i := range answers {
-		if err := w.take(&answers[i]); err != nil {
+		if err := w.takeAnswer(&answers[i]); err != nil {
 			w.came = append(w.came, answers[i+1:]...)
 			return w.syncAfter(err)
 		}
@@ -230,8 +230,8 @@ func (w *World) admit() error {
 	return nil
 }
 
-// take handles an answer.
-func (w *World) take(a *receipt.Answer) error {
+// takeAnswer handles an answer.
+func (w *World) takeAnswer(a *receipt.Answer) error {
 	var err error
 	switch {
 	case a.Work == receipt.Withdraw: // withdraw has looked at it

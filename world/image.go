@@ -164,7 +164,7 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 	b = canon.AppendMap(b, pairs)
 	b = canon.AppendUint(canon.AppendText(b, "n"), c.n)
 	b = canon.AppendArray(canon.AppendText(b, "mail"), c.mail.len())
-	for _, x := range c.mail.all() {
+	for _, x := range c.mail.pending() {
 		b = canon.AppendArray(b, 3)
 		b = canon.AppendUint(b, uint64(x.record))
 		b = canon.AppendText(b, x.name)

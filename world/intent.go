@@ -13,8 +13,8 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// ask puts an effect of a cell's step before the gate.
-func (f *effects) ask(c *cell, i int, e *reducer.Effect, step journal.Seq) {
+// askForEffect puts an effect of a cell's step before the gate.
+func (f *effects) askForEffect(c *cell, i int, e *reducer.Effect, step journal.Seq) {
 	id := receipt.NewStepID(c.name, c.n, i, c.history)
 	in := f.intent(id, c.name, e.Kind, e.Params)
 	in.Tag, in.Cap = e.Tag, e.Cap
@@ -97,7 +97,7 @@ func (g *ground) writeAwaitingApproval(in *receipt.Intent, b journal.IntentAwait
 	b.Key, b.Step, b.Cell, b.Kind, b.Tag = in.Key, in.Step, in.Cell, in.Kind, in.Tag
 	b.Occurrence, b.Params = in.Occurrence, in.Params
 	b.Seen = governance.Seen(g.rules.manifest, b.Kind, b.Cap, b.Rules)
-	return g.note(journal.KindAwaitingApproval, cause, &b), &b.Seen
+	return g.writeRecord(journal.KindAwaitingApproval, cause, &b), &b.Seen
 }
 
 func (g *ground) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {
@@ -105,7 +105,7 @@ func (g *ground) writeEmitted(in *receipt.Intent, d *governance.Decision, decisi
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
 	}
-	return g.note(journal.KindIntent, cause, &g.emitted)
+	return g.writeRecord(journal.KindIntent, cause, &g.emitted)
 }
 
 func (g *ground) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause journal.Seq) journal.Seq {
@@ -113,7 +113,7 @@ func (g *ground) writeDenied(in *receipt.Intent, code governance.Code, reason st
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
 	}
-	return g.note(journal.KindDenied, cause, &b)
+	return g.writeRecord(journal.KindDenied, cause, &b)
 }
 
 // submitEffect takes an effect from a person. Gate and ledger treat it like an effect of a cell; its receipt

@@ -39,7 +39,7 @@ func (f *effects) expire(key receipt.Key, attempt uint64, reason string) error {
 	}
 	reason = journal.Text(reason)
 	b := journal.Expired{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt, Reason: reason}
-	id := f.note(journal.KindExpired, 0, &b)
+	id := f.writeRecord(journal.KindExpired, 0, &b)
 	action := f.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
 	if action == manifest.InDoubtRetry && f.cancelledByCell(e) {
 		action = manifest.InDoubtFail
@@ -48,14 +48,14 @@ func (f *effects) expire(key receipt.Key, attempt uint64, reason string) error {
 		action = manifest.InDoubtAsk
 	}
 	d := journal.InDoubt{Version: journal.V(journal.BodyVersion), Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
-	doubt := f.note(journal.KindInDoubt, id, &d)
+	doubt := f.writeRecord(journal.KindInDoubt, id, &d)
 	switch action {
 	case manifest.InDoubtRetry:
 		f.keep(e)
 		f.ledger.Reopen(e, true)
 		f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	case manifest.InDoubtFail:
-		f.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInDoubt, reason))
+		f.endIntent(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInDoubt, reason))
 	case manifest.InDoubtVerify:
 		f.ledger.Doubt(e, true)
 		f.tasks = append(f.tasks, receipt.Task{Work: receipt.Verify, Permit: f.permit(e)})
@@ -72,14 +72,14 @@ func (f *effects) due(key receipt.Key, attempt uint64) error {
 		return errNotInFlight
 	}
 	b := journal.Due{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt}
-	f.note(journal.KindDue, 0, &b)
+	f.writeRecord(journal.KindDue, 0, &b)
 	f.ledger.Due(e)
 	f.grantAtBarrier()
 	return nil
 }
 
-// end ends an intent without a receipt of the outside.
-func (f *effects) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
+// endIntent ends an intent without a receipt of the outside.
+func (f *effects) endIntent(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
 	id := f.writeEnded(e, cause, status, outcome, payload)
 	f.ledger.End(e, outcome, uint64(id))
 	f.keep(e)
@@ -87,7 +87,7 @@ func (f *effects) end(e *receipt.Entry, cause journal.Seq, status receipt.Status
 }
 
 func (g *ground) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) journal.Seq {
-	return g.note(journal.KindEnded, cause, &journal.IntentEnded{
+	return g.writeRecord(journal.KindEnded, cause, &journal.IntentEnded{
 		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: status, Outcome: outcome, Payload: payload,
 	})

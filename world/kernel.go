@@ -55,7 +55,7 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 // create writes record 1.
 func (k *kernel) create(c journal.Created) {
 	k.id, k.seed = c.World, c.Seed
-	k.since = k.note(journal.KindCreated, 0, &c)
+	k.since = k.writeRecord(journal.KindCreated, 0, &c)
 }
 
 // submit takes an event from outside and puts it into mailboxes: now, or at the tick due if that is
@@ -84,7 +84,7 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 	}
 	id, payload := k.write(journal.KindSubmitted, 0, b.Append(k.body[:0]))
 	if key != nil {
-		k.submits.note(key, id, cmp.Or(k.rules.manifest.Limits.SubmitKeys, manifest.DefaultSubmitKeys))
+		k.submits.noteKey(key, id, cmp.Or(k.rules.manifest.Limits.SubmitKeys, manifest.DefaultSubmitKeys))
 	}
 	k.inTick = false
 	x := mail{record: id, name: rule.name, data: k.tail(payload, data)}
@@ -131,14 +131,14 @@ func (k *kernel) advance(to manifest.Tick, still bool) error {
 	if to < k.now || to == k.now && !k.tickGoesOn() && !still {
 		return refuse(ErrBadTick, "to", "%d, and the world is at tick %d", to, k.now)
 	}
-	k.begin(to, still)
+	k.beginTick(to, still)
 	return nil
 }
 
-// begin is advance after its checks. The tick may be the present one again: with a real clock, an event
+// beginTick is advance after its checks. The tick may be the present one again: with a real clock, an event
 // that comes after the tick has ended is handled in the same tick; so is a still tick. When the guard ends
 // (a signal came), begin returns early, and the caller throws the unit away.
-func (k *kernel) begin(to manifest.Tick, still bool) {
+func (k *kernel) beginTick(to manifest.Tick, still bool) {
 	sameTick := to == k.now
 	k.now = to
 	still = still || k.stills > 0

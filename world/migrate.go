@@ -71,7 +71,7 @@ func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell, g
 func (k *kernel) takeOver(all []migrated, cause journal.Seq) {
 	for _, m := range all {
 		b := journal.Migrated{Version: journal.V(journal.BodyVersion), Cell: m.cell.name, N: m.cell.n, State: canon.Sum(m.state), Gas: m.gas}
-		k.note(journal.KindMigrated, cause, &b)
+		k.writeRecord(journal.KindMigrated, cause, &b)
 		m.cell.state = m.state
 		k.touch(m.cell)
 	}

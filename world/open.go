@@ -191,7 +191,7 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 		return nil, err
 	}
 	if err != nil {
-		k.take(ready{})
+		k.takeReady(ready{})
 	} else {
 		err = k.rules.lacks
 	}

@@ -52,8 +52,8 @@ func newRecorder(head journal.Head, now manifest.Tick) recorder {
 // head returns the head with everything written so far.
 func (r *recorder) head() journal.Head { return journal.Head{ID: r.last, Root: r.root()} }
 
-// note appends a record and returns its id.
-func (r *recorder) note(kind journal.Kind, cause journal.Seq, b journal.Body) journal.Seq {
+// writeRecord appends a record and returns its id.
+func (r *recorder) writeRecord(kind journal.Kind, cause journal.Seq, b journal.Body) journal.Seq {
 	if r.execution != nil {
 		r.last++
 		if err := r.execution.Add(b); err != nil && r.failed == nil {
@@ -174,9 +174,9 @@ const envelopeBytes = 128
 // pending reports how many records have been written and not taken; in a fold it means nothing.
 func (r *recorder) pending() int { return int(r.last - r.taken.ID) }
 
-// take returns what has been written and starts anew. The caller owns the
+// takeReady returns what has been written and starts anew. The caller owns the
 // result; into's memory is reused.
-func (r *recorder) take(into ready) ready {
+func (r *recorder) takeReady(into ready) ready {
 	out := ready{
 		Batch: journal.Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},
 		Tasks: r.tasks,

@@ -45,7 +45,7 @@ func (f *effects) answered(r *receipt.Receipt, data []byte) (journal.Seq, error)
 	switch err := f.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
 		b := journal.Late{Version: journal.V(journal.BodyVersion), Receipt: data}
-		id := f.note(journal.KindLate, 0, &b)
+		id := f.writeRecord(journal.KindLate, 0, &b)
 		f.ledger.Late(r)
 		f.tasks = append(f.tasks, taskOf(receipt.Forget, f.ledger.Entry(r.Key), r.Attempt))
 		return id, nil
@@ -88,7 +88,7 @@ func (s *receipts) genuine(data []byte) (*receipt.Receipt, error) {
 // finish ends the attempt in flight of a receipt; data are the bytes for the journal.
 func (f *effects) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	f.finished = journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
-	id := f.note(journal.KindFinished, 0, &f.finished)
+	id := f.writeRecord(journal.KindFinished, 0, &f.finished)
 	e := f.ledger.Finish(r, uint64(id))
 	f.tasks = append(f.tasks, taskOf(receipt.Forget, e, e.Attempt))
 	if err := f.follows(e, r, id); err != nil {
@@ -143,7 +143,7 @@ func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) 
 		return nil
 	}
 	b := journal.IntentWaiting{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
-	f.note(journal.KindWaiting, id, &b)
+	f.writeRecord(journal.KindWaiting, id, &b)
 	if n.makesUp != nil {
 		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, r.Status, r.Payload)
 		f.ledger.Close(e)

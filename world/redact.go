@@ -54,7 +54,7 @@ func (f *effects) tellsAgain(e *receipt.Entry, record journal.Seq) error {
 		return errAbandoned
 	}
 	for _, c := range f.cells.here { // order cannot show: one error for all; a cell with mail is here
-		for _, x := range c.mail.all() {
+		for _, x := range c.mail.pending() {
 			if x.record == record {
 				return errUntold
 			}

@@ -219,5 +219,5 @@ func (f *effects) deny(e *receipt.Entry, cause journal.Seq, d *governance.Decisi
 	if e.Uncertain {
 		reason += "; nobody can tell whether an attempt before happened"
 	}
-	f.end(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(string(d.Code), reason))
+	f.endIntent(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(string(d.Code), reason))
 }

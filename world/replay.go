@@ -80,7 +80,7 @@ func Replay(ctx context.Context, h journal.History, cfg ReplayConfig) (*Replayed
 	var img *journal.Image
 	if cfg.From != 0 {
 		var err error
-		if img, cfg.begun, err = cfg.Spilling.begin(h, cfg.From); err != nil {
+		if img, cfg.begun, err = cfg.Spilling.imageBefore(h, cfg.From); err != nil {
 			return nil, err
 		}
 		if img == nil || img.Head.ID != cfg.From {
@@ -184,7 +184,7 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, err
 		k.shelf.images, k.shelf.spill = cfg.begun, cfg.begun
 	}
 	f := folding{kernel: k, h: h, cfg: cfg, base: img}
-	from, err := f.begin()
+	from, err := f.loadImage()
 	if err == nil {
 		err = f.fold(from)
 	}
@@ -200,9 +200,9 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, err
 	return k, err
 }
 
-// begin makes the kernel what it was at the image that it begins with, or before record 1, and
+// loadImage makes the kernel what it was at the image that it begins with, or before record 1, and
 // returns the head after which it goes on.
-func (k *folding) begin() (from journal.Head, err error) {
+func (k *folding) loadImage() (from journal.Head, err error) {
 	created, err := firstRecord(k.h)
 	if err != nil {
 		return from, err

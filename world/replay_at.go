@@ -44,7 +44,7 @@ func (a *along) stretch() error {
 	cfg := a.cfg
 	cfg.To = a.left[a.until()-1]
 	cfg.stops = a
-	img, begun, err := cfg.Spilling.begin(a.h, a.left[0])
+	img, begun, err := cfg.Spilling.imageBefore(a.h, a.left[0])
 	if isSpill(err) {
 		return err
 	}

@@ -37,19 +37,19 @@ func (f *effects) resolve(b journal.Resolved) error {
 	}
 	d.V, d.Params = journal.BodyVersion, d.e.Params
 	d.Reason, d.Actor = journal.Text(d.Reason), journal.Text(d.Actor)
-	d.take(f.noteInput(journal.KindResolved, &d.Resolved))
+	d.takeDecision(f.noteInput(journal.KindResolved, &d.Resolved))
 	return nil
 }
 
-// take does what a decision that was checked says, by its record.
-func (d *decision) take(id journal.Seq) {
+// takeDecision does what a decision that was checked says, by its record.
+func (d *decision) takeDecision(id journal.Seq) {
 	e := d.e
 	if d.instead != nil {
 		d.askInstead(*d.instead, id)
 		return
 	}
 	reject := func(code string) {
-		d.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(code, d.Reason))
+		d.endIntent(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(code, d.Reason))
 	}
 	switch d.How { //nolint:exhaustive // an edit asks for another
 	case journal.Approve:
@@ -68,7 +68,7 @@ func (d *decision) take(id journal.Seq) {
 	case journal.Stop:
 		d.deny(e, id, &governance.Decision{Code: codeStopped, Reason: d.Actor + ": " + d.Reason})
 	case journal.Executed:
-		d.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, d.Payload)
+		d.endIntent(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, d.Payload)
 	case journal.NotExecuted:
 		d.ledger.Disprove(e)
 		if !d.disproved(e) || d.cancelledByCell(e) || ByVerifier(d.Actor) && !d.attemptsLeft(e) {

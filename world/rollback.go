@@ -122,7 +122,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 		k.dropTree() // it has the snapshot's leaves
 		return nil, err
 	}
-	id := k.note(journal.KindRollback, 0, &b)
+	id := k.writeRecord(journal.KindRollback, 0, &b)
 	k.touchLists()
 	k.scheduled = scheduled
 	k.setTimers(timers)
@@ -187,7 +187,7 @@ func (r *roster) rootThen(p *past, alarms journal.Hash) journal.Hash {
 // setLeavesThen puts the cells into the tree whose reducers had other code at a
 // snapshot, with that.
 func (r *roster) setLeavesThen(p *past) {
-	for c := range r.cells.all() { // the tree is the same in any order
+	for c := range r.cells.allCells() { // the tree is the same in any order
 		code, other := p.codes[c.id().Reducer]
 		switch was := p.cells[c.id()]; {
 		case !other:

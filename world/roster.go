@@ -44,7 +44,7 @@ func (r *roster) lacksNext() bool {
 // noteInput writes an input that ends the tick.
 func (r *roster) noteInput(kind journal.Kind, b journal.Body) journal.Seq {
 	r.inTick = false
-	return r.note(kind, 0, b)
+	return r.writeRecord(kind, 0, b)
 }
 
 // cellFor returns the cell with a name, or a new cell, which enters the world with its first event.
@@ -159,7 +159,7 @@ func (r *roster) told(e *receipt.Entry) (*cell, int) {
 	if c == nil {
 		return nil, -1
 	}
-	return c, slices.IndexFunc(c.mail.all(), func(x mail) bool {
+	return c, slices.IndexFunc(c.mail.pending(), func(x mail) bool {
 		return x.record == journal.Seq(e.Finished) && x.name == reducer.ReceiptEvent
 	})
 }

@@ -70,11 +70,11 @@ func (t *engineTable) compileRules(m *manifest.Manifest, hash journal.Hash, blob
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
 	}
-	engines, err := t.of(m)
+	engines, err := t.enginesOf(m)
 	if err != nil {
 		return nil, err
 	}
-	g.begin()
+	g.beginRules()
 	if err := g.keep(policyBytes*uint64(len(m.Policies)), "the policies"); err != nil {
 		return nil, err
 	}

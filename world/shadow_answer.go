@@ -156,7 +156,7 @@ func (s *shadow) giveRecorded(e, theirs *receipt.Entry) error {
 			return nil
 		}
 		n := len(s.records)
-		s.end(e, journal.Seq(e.Started), b.Status, b.Outcome, b.Payload)
+		s.endIntent(e, journal.Seq(e.Started), b.Status, b.Outcome, b.Payload)
 		s.records = s.records[:n] // the history has ended it elsewhere
 	case *journal.IntentDenied: // the candidate has let it through: nobody knows
 		s.giveUp(e)

@@ -31,7 +31,7 @@ func (s *shadow) compareCells() {
 	for i := range all {
 		c := &all[i]
 		what = append(append(canon.AppendText(what[:0], c.name()), c.A.State...), c.B.State...)
-		note(s.report, &s.report.Counts.Cells, &s.report.Cells, what, func() governance.CellDifference {
+		noteDifference(s.report, &s.report.Counts.Cells, &s.report.Cells, what, func() governance.CellDifference {
 			return c.report(waits[c.name()])
 		})
 	}
@@ -87,7 +87,7 @@ func (s *shadow) compareWaits() map[string]bool {
 			why = "nobody has approved it in the history"
 		}
 		waits[e.Intent.Cell] = true
-		note(s.report, &s.report.Counts.Unknown, &s.report.Unknown, key.Hash[:], func() governance.Unknown {
+		noteDifference(s.report, &s.report.Counts.Unknown, &s.report.Unknown, key.Hash[:], func() governance.Unknown {
 			return governance.Unknown{Cell: e.Intent.Cell, Kind: e.Intent.Kind, Params: quoted(e.Intent.Params), Why: why}
 		})
 	}

@@ -79,7 +79,7 @@ func (s *shadow) gatherThen() error {
 			return err
 		}
 		d := derived{rec: rec, at: rec.ID, event: rec.CausedBy, again: s.again}
-		if d.of(&stepper); !d.attempt() || s.counterpart(d.key()) != nil { // else a rollback left the intent, or it is gone
+		if d.noteTurn(&stepper); !d.attempt() || s.counterpart(d.key()) != nil { // else a rollback left the intent, or it is gone
 			s.derivedThen = append(s.derivedThen, d)
 		}
 	}
@@ -109,7 +109,7 @@ func (s *shadow) gatherNow(mine []journal.Stored) error {
 		}
 		led := s.origin(rec.CausedBy)
 		s.derivedNow = append(s.derivedNow, derived{rec: rec, at: led, event: led, again: s.again})
-		s.derivedNow[len(s.derivedNow)-1].of(&stepper)
+		s.derivedNow[len(s.derivedNow)-1].noteTurn(&stepper)
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ func counts(k journal.Kind) bool {
 	return !k.Input() && k != journal.KindStarted && k != journal.KindMigrated
 }
 
-// of notes whose turn it is.
-func (d *derived) of(stepper *string) {
+// noteTurn notes whose turn it is.
+func (d *derived) noteTurn(stepper *string) {
 	if d.rec.Kind == journal.KindStepped {
 		r := canon.NewReader(d.rec.Payload)
 		r.Array()

@@ -186,7 +186,7 @@ func (s *shadow) advanceTo(b *journal.Advanced) error {
 			if to > s.now || s.tickOpen() {
 				return s.advance(to, b.Still)
 			}
-			s.begin(to, b.Still) // of a real clock, whatever the candidate's is
+			s.beginTick(to, b.Still) // of a real clock, whatever the candidate's is
 			return nil
 		}
 		s.together = false

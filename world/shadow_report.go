@@ -96,7 +96,7 @@ func (r *reporter) decided(then, now *derived, what []byte) {
 	if was == is {
 		return
 	}
-	note(r, &r.Counts.Decisions, &r.Decisions, append(what, byte(was), byte(is)), func() governance.DecisionDifference {
+	noteDifference(r, &r.Counts.Decisions, &r.Decisions, append(what, byte(was), byte(is)), func() governance.DecisionDifference {
 		in := ofIntent(now)
 		return governance.DecisionDifference{
 			Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Params: in.Params, Occurrence: in.Occurrence,
@@ -105,9 +105,9 @@ func (r *reporter) decided(then, now *derived, what []byte) {
 	})
 }
 
-// note counts a difference, and lists it while there is room. what stands for it
+// noteDifference counts a difference, and lists it while there is room. what stands for it
 // among all.
-func note[T any](r *reporter, count *uint64, list *[]T, what []byte, x func() T) {
+func noteDifference[T any](r *reporter, count *uint64, list *[]T, what []byte, x func() T) {
 	*count++
 	if len(*list) < r.most {
 		*list = append(*list, x())
@@ -117,7 +117,7 @@ func note[T any](r *reporter, count *uint64, list *[]T, what []byte, x func() T)
 }
 
 func (r *reporter) refused(record journal.Seq, err error) {
-	note(r, &r.Counts.Refused, &r.Refused, canon.AppendUint(nil, uint64(record)), func() governance.Refusal {
+	noteDifference(r, &r.Counts.Refused, &r.Refused, canon.AppendUint(nil, uint64(record)), func() governance.Refusal {
 		return governance.Refusal{Record: uint64(record), Error: excerpt(err.Error())}
 	})
 }
@@ -142,18 +142,18 @@ func (r *reporter) report(d *derived, by side) {
 	intent := func() governance.IntentDifference { return ofIntent(d).IntentDifference }
 	switch kind := d.rec.Kind; {
 	case kind == journal.KindEmitted && by == inHistory:
-		note(r, &r.Counts.EventsGone, &r.EventsGone, what, event)
+		noteDifference(r, &r.Counts.EventsGone, &r.EventsGone, what, event)
 	case kind == journal.KindEmitted:
-		note(r, &r.Counts.EventsNew, &r.EventsNew, what, event)
+		noteDifference(r, &r.Counts.EventsNew, &r.EventsNew, what, event)
 	case kind == journal.KindFailed && by == inHistory:
-		note(r, &r.Counts.Mended, &r.Mended, what, failure)
+		noteDifference(r, &r.Counts.Mended, &r.Mended, what, failure)
 	case kind == journal.KindFailed:
-		note(r, &r.Counts.Failed, &r.Failed, what, failure)
+		noteDifference(r, &r.Counts.Failed, &r.Failed, what, failure)
 	case d.again: // it was decided once more on one side: that it awaited approval there says all
 	case by == inHistory:
-		note(r, &r.Counts.IntentsGone, &r.IntentsGone, what, intent)
+		noteDifference(r, &r.Counts.IntentsGone, &r.IntentsGone, what, intent)
 	default:
-		note(r, &r.Counts.IntentsNew, &r.IntentsNew, what, intent)
+		noteDifference(r, &r.Counts.IntentsNew, &r.IntentsNew, what, intent)
 	}
 }
 

@@ -137,10 +137,10 @@ func (k *kernel) leaveToImage(most int) {
 	k.ledger.shelveIntents(max(most-k.counts.bytes()-k.cells.bytes, most/4))
 }
 
-// begin returns the last image that is not after a record, nil where there is none. Where it is
+// imageBefore returns the last image that is not after a record, nil where there is none. Where it is
 // larger than memory it is put aside, and what is returned has those cells alone with which
 // something is under way.
-func (s Spilling) begin(h journal.History, at journal.Seq) (*journal.Image, Spill, error) {
+func (s Spilling) imageBefore(h journal.History, at journal.Seq) (*journal.Image, Spill, error) {
 	versions, ok := h.(journal.Versions)
 	if !ok || s.Spill == nil {
 		img, err := h.Image(at)

@@ -41,7 +41,7 @@ func (r *roster) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, jou
 	depth := bits.Len(uint(r.cells.len() / leavesAtOnce))
 	var mailboxes []snapshot.Leaf
 	cells := snapshot.RootOfParts(depth, func(part int) (leaves []snapshot.Leaf) {
-		for c := range r.cells.all() {
+		for c := range r.cells.allCells() {
 			key := cellLeafKey(c.name)
 			if snapshot.Part(key, depth) != part {
 				continue
@@ -66,7 +66,7 @@ func (r *roster) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, jou
 func (r *roster) refreshTree() {
 	if r.tree == nil {
 		r.tree = new(stateTree)
-		for c := range r.cells.all() { // the tree is the same in any order
+		for c := range r.cells.allCells() { // the tree is the same in any order
 			r.setLeaves(c)
 		}
 		return
@@ -144,7 +144,7 @@ func (c *cell) leaf(code journal.Hash) CellLeaf {
 // appendMailLeaf appends [[name, data], …] in the order of the mailbox.
 func appendMailLeaf(b []byte, c *cell) []byte {
 	b = canon.AppendArray(b, c.mail.len())
-	for _, x := range c.mail.all() {
+	for _, x := range c.mail.pending() {
 		b = canon.AppendArray(b, 2)
 		b = canon.AppendText(b, x.name)
 		b = canon.AppendRaw(b, x.data)

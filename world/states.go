@@ -13,7 +13,7 @@ import (
 // ends, and Unread has that.
 func (m *Moment) States() iter.Seq2[string, journal.Data] {
 	return func(yield func(string, journal.Data) bool) {
-		for c := range m.k.cells.all() {
+		for c := range m.k.cells.allCells() {
 			if c.born && len(c.state) > 0 && !yield(c.name, c.state) {
 				return
 			}
@@ -30,7 +30,7 @@ func (m *Moment) SortedStates() iter.Seq2[string, journal.Data] {
 			here *cell // nil: on the shelf
 		}
 		var order []place
-		for c := range m.k.cells.all() { // sorted below
+		for c := range m.k.cells.allCells() { // sorted below
 			if c.born && len(c.state) > 0 {
 				order = append(order, place{c.name, m.k.cells.here[c.name]})
 			}

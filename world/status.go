@@ -115,12 +115,12 @@ func (m *Moment) Cell(id reducer.Cell) (CellView, bool) {
 		return CellView{}, false
 	}
 	v := c.view()
-	v.Scheduled, v.Timers = alarmViews(m.k.scheduled.of(c), m.k.now), alarmViews(m.k.timers.of(c), m.k.now)
+	v.Scheduled, v.Timers = alarmViews(m.k.scheduled.alarmsOf(c), m.k.now), alarmViews(m.k.timers.alarmsOf(c), m.k.now)
 	return v, true
 }
 
-// of returns what falls due for a cell.
-func (a alarms) of(c *cell) (out alarms) {
+// alarmsOf returns what falls due for a cell.
+func (a alarms) alarmsOf(c *cell) (out alarms) {
 	for _, x := range a {
 		if slices.ContainsFunc(x.to, func(to *cell) bool { return to.name == c.name }) {
 			out = append(out, x)
@@ -178,7 +178,7 @@ func (m *Moment) Undecided() []receipt.Entry {
 
 func (c *cell) view() CellView {
 	v := CellView{Cell: c.id(), N: c.n, State: slices.Clone(c.state), Halted: c.halted}
-	for _, x := range c.mail.all() {
+	for _, x := range c.mail.pending() {
 		v.Mail = append(v.Mail, MailView{Record: x.record, Name: x.name, Data: slices.Clone(x.data)})
 	}
 	return v

@@ -167,7 +167,7 @@ func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id().Reducer]
 	halt := rule == nil || rule.halt
 	b := journal.Failed{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n + 1, Halted: halt, Error: journal.Text(err.Error())}
-	k.note(journal.KindFailed, x.record, &b)
+	k.writeRecord(journal.KindFailed, x.record, &b)
 	if hear := k.onFailure; hear != nil {
 		hear(Failure{Cell: b.Cell, Tick: k.now, Halted: halt, Error: b.Error})
 	}
@@ -203,7 +203,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	if len(c.state) == 0 {
 		c.state = nil
 		gone := journal.Deleted{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n}
-		k.note(journal.KindDeleted, step, &gone)
+		k.writeRecord(journal.KindDeleted, step, &gone)
 	}
 	if len(k.out.Cancels) > 0 {
 		k.cancelTags(c, step)
@@ -213,7 +213,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 		k.emit(&k.plan.events[i], k.out.Events[i].Data, step)
 	}
 	for i := 0; i < len(k.out.Effects) && goesOn(); i++ {
-		k.ask(c, i, &k.out.Effects[i], step)
+		k.askForEffect(c, i, &k.out.Effects[i], step)
 	}
 	for i := 0; i < len(k.out.Timers) && goesOn(); i++ {
 		k.setTimer(c, &k.out.Timers[i], step)
@@ -236,6 +236,6 @@ func (k *kernel) emit(e *plannedEvent, data journal.Data, step journal.Seq) {
 	}
 	if len(to) == 0 {
 		dropped := journal.Dropped{Version: journal.V(journal.BodyVersion), Name: e.rule.name, Reason: "no_route"}
-		k.note(journal.KindDropped, id, &dropped)
+		k.writeRecord(journal.KindDropped, id, &dropped)
 	}
 }

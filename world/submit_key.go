@@ -114,8 +114,8 @@ func (s *submits) next(key *SubmitKey) error {
 
 func (u *underKey) is(key *SubmitKey) bool { return string(u.Of) == string(key.Of[:keyBytes]) }
 
-// note remembers that an event was submitted, and as many keys as a limit says.
-func (s *submits) note(key *SubmitKey, id journal.Seq, most uint64) {
+// noteKey remembers that an event was submitted, and as many keys as a limit says.
+func (s *submits) noteKey(key *SubmitKey, id journal.Seq, most uint64) {
 	hash := hashOfKey(key.Name)
 	was := s.by[hash]
 	if was == nil {

@@ -186,7 +186,7 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 	ctx, cancel := d.timed(ctx)
 	defer cancel()
 	var rules *source.Loaded
-	d.files.read(func(opened source.Option) { rules, err = d.readWorld(d.file, opened) })
+	d.files.readSources(func(opened source.Option) { rules, err = d.readWorld(d.file, opened) })
 	if correctable(err) {
 		return hinted(err, "correct the file and save it: the next round begins then")
 	}

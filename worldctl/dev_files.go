@@ -25,8 +25,8 @@ type sources struct {
 	known map[string]string // by path: what is there, see stamp
 }
 
-// read lets load read them, and notes which they are.
-func (s *sources) read(load func(opened source.Option)) {
+// readSources lets load read them, and notes which they are.
+func (s *sources) readSources(load func(opened source.Option)) {
 	before := s.now()
 	names := []string{s.file}
 	load(source.WithOpened(func(name string) {

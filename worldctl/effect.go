@@ -121,7 +121,7 @@ func (c *cli) parseData(field, arg string) (canon.Raw, error) {
 	text := []byte(arg)
 	if name, isFile := strings.CutPrefix(arg, "@"); isFile || arg == "-" {
 		var err error
-		if text, err = c.read(name); err != nil {
+		if text, err = c.readContent(name); err != nil {
 			return nil, err
 		}
 	}

@@ -51,7 +51,7 @@ journal.`,
 }
 
 func (c *cli) importChat(ctx context.Context, file string, birth local.CreateOptions) error {
-	data, err := c.read(file)
+	data, err := c.readContent(file)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (c *cli) listKeys(keys *receipt.Keyring) error {
 	if err != nil {
 		return err
 	}
-	err = list(c, "keys", "keys", all(answers), columns[keyAnswer]{
+	err = list(c, "keys", "keys", allItems(answers), columns[keyAnswer]{
 		header: table.Row{"id", "epoch", "current", "revoked"},
 		row:    func(k keyAnswer) table.Row { return table.Row{k.ID, k.Epoch, k.Current, k.Revoked} },
 		none:   noKeys,
@@ -87,7 +87,7 @@ func (c *cli) listSigners(keys *receipt.Keyring) error {
 	if err != nil {
 		return err
 	}
-	return list(c, "signers", "signers", all(answers), columns[keyAnswer]{line: func(k keyAnswer) string { return k.Signer }, none: noKeys})
+	return list(c, "signers", "signers", allItems(answers), columns[keyAnswer]{line: func(k keyAnswer) string { return k.Signer }, none: noKeys})
 }
 
 func newKeysRotateCommand(c *cli) *cobra.Command {

@@ -65,7 +65,7 @@ func (c *cli) onBase(name string, files []string, use func(*view.Edition, []mani
 	}
 	patches := make([]manifest.Patch, len(files))
 	for i, file := range files {
-		data, err := c.read(file)
+		data, err := c.readContent(file)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (c *cli) merge(base *view.Edition, files []string, patches []manifest.Patch
 }
 
 func (c *cli) showConflicts(conflicts []view.Conflict) error {
-	return list(c, "manifest-merge", "conflicts", all(conflicts), columns[view.Conflict]{
+	return list(c, "manifest-merge", "conflicts", allItems(conflicts), columns[view.Conflict]{
 		header: table.Row{"path", "kind", "severity", "patches ask for"},
 		row: func(x view.Conflict) table.Row {
 			var asked []string

@@ -295,8 +295,8 @@ func each[S, T any](from []S, f func(S) (T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// all yields the items of a slice.
-func all[T any](items []T) iter.Seq2[T, error] {
+// allItems yields the items of a slice.
+func allItems[T any](items []T) iter.Seq2[T, error] {
 	return each(items, func(item T) (T, error) { return item, nil })
 }
 

@@ -31,8 +31,8 @@ type passphrase struct {
 	known []byte // what was answered, so that nobody is asked again
 }
 
-// ask returns the passphrase of a keyring that is sealed already.
-func (c *cli) ask() ([]byte, error) {
+// askPassphrase returns the passphrase of a keyring that is sealed already.
+func (c *cli) askPassphrase() ([]byte, error) {
 	p, err := c.once(&c.passphrase, func() ([]byte, error) {
 		return c.onTerminal(func(prompt prompter) ([]byte, error) { return prompt("passphrase of the keyring: ") })
 	})

@@ -82,7 +82,7 @@ func (c *cli) showPolicies(a *view.PolicyEval) error {
 	if c.output == formJSON {
 		return c.object("policy-eval", a, nil)
 	}
-	err := list(c, "policy-eval", "intents", all(a.Intents), columns[view.Judged]{
+	err := list(c, "policy-eval", "intents", allItems(a.Intents), columns[view.Judged]{
 		header: table.Row{"key", "cell", "kind", "params", "was", "would be"},
 		row: func(x view.Judged) table.Row {
 			return table.Row{view.Short(x.Key), x.Cell, x.Kind, view.Brief(x.Params), x.Before.String(), x.After.String()}

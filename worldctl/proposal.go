@@ -25,7 +25,7 @@ func newProposalListCommand(c *cli) *cobra.Command {
 		Example: `  worldctl proposal list
   worldctl proposal list --all -o jsonl`,
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
-			return list(c, "proposals", "proposals", all(recordsOf(lw).Proposals(closed)), columns[view.ProposalLine]{
+			return list(c, "proposals", "proposals", allItems(recordsOf(lw).Proposals(closed)), columns[view.ProposalLine]{
 				header: table.Row{"proposal", "stage", "author", "record", "candidate", "approvals", "reason"},
 				row: func(l view.ProposalLine) table.Row {
 					return table.Row{

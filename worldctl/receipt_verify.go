@@ -30,7 +30,7 @@ Exit code 3 if one is forged, altered, foreign, unknown or a duplicate.`,
 				return c.verifyReceipts(view.Journal.CheckReceipts)
 			}
 			// What writes to stdin may still own the world: read it to its end.
-			data, err := c.read(args[0])
+			data, err := c.readContent(args[0])
 			if err != nil {
 				return err
 			}
@@ -90,8 +90,8 @@ func (c *cli) open(name string) (io.ReadCloser, error) {
 	return os.Open(c.path(name))
 }
 
-// read returns the content of a file, or of stdin for "-".
-func (c *cli) read(name string) ([]byte, error) {
+// readContent returns the content of a file, or of stdin for "-".
+func (c *cli) readContent(name string) ([]byte, error) {
 	in, err := c.open(name)
 	if err != nil {
 		return nil, err

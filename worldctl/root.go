@@ -357,7 +357,7 @@ func (c *cli) onWorld(do func(ctx context.Context, lw *local.World, args []strin
 func (c *cli) options() local.Options {
 	return local.Options{
 		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
-		Paranoid: c.paranoid, Workers: c.workers, Memory: int(c.memory), Effects: c.effects, Passphrase: c.ask, Bounds: c.bounds,
+		Paranoid: c.paranoid, Workers: c.workers, Memory: int(c.memory), Effects: c.effects, Passphrase: c.askPassphrase, Bounds: c.bounds,
 		Missed: c.noteMissed, UnderWay: c.opts.interrupts.underWay, Temporary: c.opts.interrupts.temporary,
 		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // Pebble cannot go on
 	}

@@ -177,7 +177,7 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		if err := c.announce(v, log, url); err != nil || s.look == nil {
 			return err
 		}
-		return s.look.begin(ctx, c, url)
+		return s.look.openBrowser(ctx, c, url)
 	}
 	if err := c.unlocked(func() error { return v.Open(ctx, dirs...) }, func() bool { return false }); err != nil {
 		return c.notServed(err, typed)

@@ -85,7 +85,7 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			var kept []snapshot.Snapshot
 			lw.View(func(w *world.Moment) { kept = w.Snapshots() })
-			return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
+			return list(c, "snapshot-list", "snapshots", first(allItems(kept), limit), columns[snapshot.Snapshot]{
 				header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
 				row: func(s snapshot.Snapshot) table.Row {
 					pinned := ""

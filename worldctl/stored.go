@@ -109,7 +109,7 @@ func (c *cli) storeOptions() (shared.Options, error) {
 		},
 	}
 	if c.advertise != "" {
-		o.Passphrase = c.ask
+		o.Passphrase = c.askPassphrase
 	}
 	return o, nil
 }

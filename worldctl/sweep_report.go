@@ -66,7 +66,7 @@ func (c *cli) showSummary(s *experiment.Summary) error {
 		}
 		return append(row, names...)
 	}
-	err := list(c, "sweep-report", "statistics", all(s.Statistics), columns[experiment.Statistic]{
+	err := list(c, "sweep-report", "statistics", allItems(s.Statistics), columns[experiment.Statistic]{
 		header: header("runs", "mean", "sd", "95% interval", "median"),
 		row: func(x experiment.Statistic) table.Row {
 			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), figure(x.Median))
@@ -79,7 +79,7 @@ func (c *cli) showSummary(s *experiment.Summary) error {
 		return err
 	}
 	fmt.Fprintf(c.stdout, "less %s, over equal seeds:\n", s.Pairs[0].Less)
-	return list(c, "sweep-report", "pairs", all(s.Pairs), columns[experiment.Pair]{
+	return list(c, "sweep-report", "pairs", allItems(s.Pairs), columns[experiment.Pair]{
 		header: header("pairs", "mean", "sd", "95% interval", "without 0"),
 		row: func(x experiment.Pair) table.Row {
 			apart := any(x.Apart())
@@ -98,7 +98,7 @@ func (c *cli) showWrong(s *experiment.Summary) error {
 	}
 	if len(s.Failures) > 0 {
 		fmt.Fprintln(c.stdout, "why runs have failed:")
-		err := list(c, "sweep-report", "failures", all(s.Failures), columns[experiment.Reason]{
+		err := list(c, "sweep-report", "failures", allItems(s.Failures), columns[experiment.Reason]{
 			header: table.Row{"runs", "such as run", "reason"},
 			row:    func(x experiment.Reason) table.Row { return table.Row{x.Runs, x.Run, x.Reason} },
 		})
@@ -107,7 +107,7 @@ func (c *cli) showWrong(s *experiment.Summary) error {
 		}
 	}
 	fmt.Fprintln(c.stdout, "how runs have ended:")
-	err := list(c, "sweep-report", "by_variant", all(s.ByVariant), columns[experiment.Ended]{
+	err := list(c, "sweep-report", "by_variant", allItems(s.ByVariant), columns[experiment.Ended]{
 		header: table.Row{"variant", "runs", "failed", "cells halted", "events dropped", "effects in doubt", "effects failed"},
 		row: func(x experiment.Ended) table.Row {
 			return table.Row{x.Variant, x.Done, x.Failed, inRuns(x.Halted), inRuns(x.Skipped), inRuns(x.InDoubt), inRuns(x.FailedEffects)}

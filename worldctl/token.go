@@ -119,7 +119,7 @@ func newTokenListCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(c, "tokens", "tokens", all(tokens.Lines()), columns[api.TokenLine]{
+			return list(c, "tokens", "tokens", allItems(tokens.Lines()), columns[api.TokenLine]{
 				header: table.Row{"name", "scopes", "worlds", "ahead"},
 				row: func(t api.TokenLine) table.Row {
 					return table.Row{t.Name, t.ScopeList(), cmp.Or(strings.Join(t.Worlds, ","), "all"), t.Ahead}

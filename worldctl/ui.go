@@ -74,8 +74,8 @@ func (l *looker) check() error {
 	return nil
 }
 
-// begin leads a browser to the worlds.
-func (l *looker) begin(ctx context.Context, c *cli, url string) error {
+// openBrowser leads a browser to the worlds.
+func (l *looker) openBrowser(ctx context.Context, c *cli, url string) error {
 	code, err := l.sessions.Invite(l.line)
 	if err != nil {
 		return err

@@ -176,7 +176,7 @@ func (c *cli) readAmendment(file string) (world.Amendment, error) {
 		}
 		return loaded.Amend, nil
 	}
-	data, err := c.read(file)
+	data, err := c.readContent(file)
 	if err != nil {
 		return nil, err
 	}

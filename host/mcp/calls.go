@@ -42,8 +42,8 @@ type question struct {
 // go on as if a person had.
 var errNobodys = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the question is of none of the calls that are under way"}
 
-// begin begins a call as soon as it may.
-func (c *calls) begin(ctx context.Context, x *exchange) error {
+// beginCall begins a call as soon as it may.
+func (c *calls) beginCall(ctx context.Context, x *exchange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if x.task == "" && x.answers.duringCalls() {
@@ -90,9 +90,9 @@ func (c *calls) mayBegin(x *exchange) bool {
 	return true
 }
 
-// end ends a call, which was answered or given up. It returns what the server has asked
+// endCall ends a call, which was answered or given up. It returns what the server has asked
 // during it, or what it may have asked; nil: nothing.
-func (c *calls) end(x *exchange, answered bool) (asked, perhaps *receipt.InputRequest) {
+func (c *calls) endCall(x *exchange, answered bool) (asked, perhaps *receipt.InputRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.under, x)

@@ -35,7 +35,7 @@ func elicit(t testing.TB, c *calls, asked receipt.InputRequest) <-chan string {
 func beginAll(t testing.TB, c *calls, n int) (all []*exchange) {
 	for range n {
 		x := new(exchange)
-		require.NoError(t, c.begin(t.Context(), x))
+		require.NoError(t, c.beginCall(t.Context(), x))
 		all = append(all, x)
 	}
 	return all
@@ -50,12 +50,12 @@ func TestQuestionDuringSeveralCallsIsThatOfTheOneWhichWaits(t *testing.T) {
 		for _, works := range all[1:] {
 			synctest.Wait()
 			require.Empty(t, action, "nobody knows yet whose it is")
-			asked, perhaps := c.end(works, true)
+			asked, perhaps := c.endCall(works, true)
 			require.Nil(t, asked)
 			require.Nil(t, perhaps)
 		}
 		require.Equal(t, "cancel", <-action)
-		asked, _ := c.end(all[0], true)
+		asked, _ := c.endCall(all[0], true)
 		require.Equal(t, "really?", asked.Message)
 	})
 }
@@ -75,7 +75,7 @@ func TestEachOfSeveralCallsThatAskGetsItsOwnQuestion(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, "cancel", <-actions[name], name)
 			require.Equal(t, "cancel", <-elicit(t, c, receipt.InputRequest{Message: "and " + name}), "whose turn it is asks once more")
-			asked, _ := c.end(asking[name], true)
+			asked, _ := c.endCall(asking[name], true)
 			require.Equal(t, name, asked.Message)
 		}
 	})
@@ -89,13 +89,13 @@ func TestQuestionOfACallThatWasGivenUpIsNobodys(t *testing.T) {
 		all := beginAll(t, c, 3)
 		action := elicit(t, c, receipt.InputRequest{Message: "really?"})
 		synctest.Wait()
-		asked, perhaps := c.end(all[0], false)
+		asked, perhaps := c.endCall(all[0], false)
 		require.Nil(t, asked)
 		require.Equal(t, "really?", perhaps.Message)
 		for _, x := range all[1:] {
 			synctest.Wait()
 			require.Empty(t, action)
-			asked, perhaps = c.end(x, true)
+			asked, perhaps = c.endCall(x, true)
 			require.Nil(t, asked)
 			require.Nil(t, perhaps)
 		}
@@ -105,7 +105,7 @@ func TestQuestionOfACallThatWasGivenUpIsNobodys(t *testing.T) {
 		require.Equal(t, "refused", <-action, "no call is under way")
 		x := beginAll(t, c, 1)[0]
 		require.Equal(t, "cancel", <-elicit(t, c, receipt.InputRequest{Message: "really?"}))
-		asked, _ = c.end(x, true)
+		asked, _ = c.endCall(x, true)
 		require.NotNil(t, asked, "what was given up is over")
 	})
 }
@@ -124,7 +124,7 @@ func TestQuestionThatIsTakenBackHoldsNobody(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-refused, context.Canceled)
 		for _, x := range all {
-			asked, perhaps := c.end(x, false)
+			asked, perhaps := c.endCall(x, false)
 			require.Nil(t, asked)
 			require.Nil(t, perhaps)
 		}
@@ -138,14 +138,14 @@ func TestServerThatAsksGetsOneCallAtATime(t *testing.T) {
 		x := beginAll(t, c, 1)[0]
 		require.Equal(t, "cancel", <-elicit(t, c, receipt.InputRequest{Message: "really?"}))
 		next := make(chan error, 1)
-		go func() { next <- c.begin(t.Context(), new(exchange)) }()
+		go func() { next <- c.beginCall(t.Context(), new(exchange)) }()
 		synctest.Wait()
 		require.Empty(t, next)
-		require.NoError(t, c.begin(t.Context(), &exchange{task: "t"}), "a task says whose question it is")
+		require.NoError(t, c.beginCall(t.Context(), &exchange{task: "t"}), "a task says whose question it is")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, c.begin(ctx, new(exchange)), context.Canceled)
-		c.end(x, true)
+		require.ErrorIs(t, c.beginCall(ctx, new(exchange)), context.Canceled)
+		c.endCall(x, true)
 		require.NoError(t, <-next)
 
 		for name, during := range map[string]bool{methodElicit: true, "confirm": false} {
@@ -153,7 +153,7 @@ func TestServerThatAsksGetsOneCallAtATime(t *testing.T) {
 			payload, err := q.Encode()
 			require.NoError(t, err)
 			c := newCalls()
-			require.NoError(t, c.begin(t.Context(), &exchange{answers: answers{{Question: payload}}}))
+			require.NoError(t, c.beginCall(t.Context(), &exchange{answers: answers{{Question: payload}}}))
 			require.Equal(t, during, c.asks.Load(), "so does one that asked in another process")
 		}
 	})

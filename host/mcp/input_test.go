@@ -54,12 +54,12 @@ func TestAnswerIsToTheSameQuestionOnly(t *testing.T) {
 	require.NoError(t, err)
 	c := newCalls()
 	x := &exchange{answers: answers{{Question: payload, Answer: fromJSON(t, `{"n":1}`)}}}
-	require.NoError(t, c.begin(t.Context(), x))
+	require.NoError(t, c.beginCall(t.Context(), x))
 	require.Equal(t, "accept", <-elicit(t, c, receipt.InputRequest{Message: "one?", Schema: schema}))
 	require.Nil(t, x.asked)
 	require.Equal(t, "cancel", <-elicit(t, c, receipt.InputRequest{Message: "one?", Schema: canon.Raw(canon.Null)}))
 	require.Equal(t, "cancel", <-elicit(t, c, receipt.InputRequest{Message: "two?", Schema: schema}))
-	asked, _ := c.end(x, true)
+	asked, _ := c.endCall(x, true)
 	require.Equal(t, "one?", asked.Message, "the first that had no answer")
 }
 

@@ -137,14 +137,14 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 
 // call makes a call, and returns what the server has asked during it.
 func (s *session) call(ctx context.Context, x *exchange, params *mcp.CallToolParams) (*receipt.InputRequest, error) {
-	if err := s.calls.begin(ctx, x); err != nil {
+	if err := s.calls.beginCall(ctx, x); err != nil {
 		return nil, err
 	}
 	_, err := s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
 	if x.missing.Load() {
 		err = mcp.ErrSessionMissing
 	}
-	asked, perhaps := s.calls.end(x, x.reply() != nil)
+	asked, perhaps := s.calls.endCall(x, x.reply() != nil)
 	if perhaps != nil && err != nil {
 		err = fmt.Errorf("%w; meanwhile the server asked %q, and several calls were under way", err, perhaps.Message)
 	}

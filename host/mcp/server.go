@@ -152,7 +152,7 @@ func (sv *server) drop(s *session) {
 	defer sv.mu.Unlock()
 	if sv.current == s.opening && sv.life.Err() == nil { // else close ends it, or has
 		sv.current = nil
-		sv.ending.Go(s.end)
+		sv.ending.Go(s.endSession)
 	}
 }
 
@@ -164,7 +164,7 @@ func (sv *server) close() {
 	if o != nil {
 		<-o.ready
 		if o.session != nil {
-			o.session.end()
+			o.session.endSession()
 		}
 	}
 	sv.ending.Wait()
@@ -218,15 +218,15 @@ func open(ctx context.Context, client *mcp.Client, under *calls, t mcp.Transport
 	}
 	s := &session{ClientSession: cs, calls: under}
 	if err := s.list(ctx); err != nil {
-		s.end()
+		s.endSession()
 		return nil, explain(err)
 	}
 	return s, nil
 }
 
-// end ends the session, and the server's program if there is one, once no call
+// endSession ends the session, and the server's program if there is one, once no call
 // waits for an answer.
-func (s *session) end() { _ = s.Close() }
+func (s *session) endSession() { _ = s.Close() }
 
 // tool returns what the server says of a tool, asking it again where it did not
 // know the tool before; nil: there is none.

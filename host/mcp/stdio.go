@@ -62,7 +62,7 @@ func (sv *server) start() (*process, error) {
 		}
 	}
 	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.tail(maxStderrBytes)}
-	p.stop = sync.OnceFunc(p.end)
+	p.stop = sync.OnceFunc(p.endProcess)
 	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, p.stderr, grace
 	if err := host.Enclose(); err != nil {
 		return nil, err
@@ -120,9 +120,9 @@ func find(dir, program string) (string, error) {
 	return "", fmt.Errorf("program %s is not on %s: %w", program, programPath, fs.ErrNotExist)
 }
 
-// end is stop, once. The program is waited for last: until then nobody else can
+// endProcess is stop, once. The program is waited for last: until then nobody else can
 // have its group's number.
-func (p *process) end() {
+func (p *process) endProcess() {
 	_ = p.input.Close()
 	if !p.drained() {
 		terminateGroup(p.cmd.Process.Pid)

@@ -139,14 +139,14 @@ func (c *calls) sees(next mcp.MethodHandler) mcp.MethodHandler {
 		x := &exchange{method: method}
 		result, err := next(context.WithValue(ctx, exchangeKey{}, x), method, req)
 		if r := x.reply(); err == nil && r != nil {
-			c.note(r.Result)
+			c.noteTaskSupport(r.Result)
 		}
 		return result, err
 	}
 }
 
-// note takes what an answer to initialize says of tasks.
-func (c *calls) note(result json.RawMessage) {
+// noteTaskSupport takes what an answer to initialize says of tasks.
+func (c *calls) noteTaskSupport(result json.RawMessage) {
 	var said struct {
 		Capabilities struct {
 			Tasks struct {
@@ -182,9 +182,9 @@ func (c *calls) cancelsTasks() bool {
 	return c.tasks.cancel
 }
 
-// ask sends a request about a task, and returns the answer, which may be an error of the
+// askAboutTask sends a request about a task, and returns the answer, which may be an error of the
 // server.
-func (s *session) ask(ctx context.Context, tool, method, id string) (*jsonrpc.Response, error) {
+func (s *session) askAboutTask(ctx context.Context, tool, method, id string) (*jsonrpc.Response, error) {
 	params, err := json.Marshal(map[string]string{"taskId": id})
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ var errNoTask = errors.New("the server does not know the task")
 
 // task asks where a task stands, or takes it back.
 func (s *session) task(ctx context.Context, tool, method, id string) (*task, error) {
-	r, err := s.ask(ctx, tool, method, id)
+	r, err := s.askAboutTask(ctx, tool, method, id)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func cannotAsk(err error) host.Result {
 func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (host.Result, error) {
 	last := &task{ID: p.Accepted, Status: "working"}
 	if p.Unwanted && s.calls.cancelsTasks() { // what comes of that shows below
-		_, _ = s.ask(ctx, tool, methodTaskCancel, p.Accepted)
+		_, _ = s.askAboutTask(ctx, tool, methodTaskCancel, p.Accepted)
 	}
 	for {
 		t, err := s.task(ctx, tool, methodTaskGet, p.Accepted)
@@ -310,14 +310,14 @@ func (s *session) collect(ctx context.Context, tool string, t *task, p *receipt.
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := &exchange{answers: p.Inputs, task: t.ID, stop: cancel}
-	if err := s.calls.begin(ctx, x); err != nil {
+	if err := s.calls.beginCall(ctx, x); err != nil {
 		return host.Result{}, err
 	}
-	response, err := s.ask(waits, tool, methodTaskResult, t.ID)
-	asked, _ := s.calls.end(x, response != nil)
+	response, err := s.askAboutTask(waits, tool, methodTaskResult, t.ID)
+	asked, _ := s.calls.endCall(x, response != nil)
 	if asked != nil { // it was cancelled, and the next attempt begins another task
 		if s.calls.cancelsTasks() {
-			_, _ = s.ask(ctx, tool, methodTaskCancel, t.ID)
+			_, _ = s.askAboutTask(ctx, tool, methodTaskCancel, t.ID)
 		}
 		return needsInput(receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: *asked}}), nil
 	}

@@ -111,8 +111,8 @@ func (r *reading) event(data []byte) (hold bool) {
 	return false
 }
 
-// end reads what can be read only of a whole answer. Sent is the estimate of its input.
-func (r *reading) end(a *Asked, body []byte) recorder.Answer {
+// readWhole reads what can be read only of a whole answer. Sent is the estimate of its input.
+func (r *reading) readWhole(a *Asked, body []byte) recorder.Answer {
 	if !r.stream {
 		switch r.form {
 		case formChat:

@@ -101,17 +101,17 @@ func (a *Asked) turns(fields map[string]json.RawMessage) (turns []any, prompt st
 		t := turnOf(raw)
 		switch {
 		case a.said(&t):
-			turns = of.end(turns)
+			turns = of.appendTurn(turns)
 			turns = append(turns, []any{"a", a.saidBy(&t, raw)})
 		case t.Role == "system" || t.Role == "developer":
 			if a.profile() == anyAgent {
-				turns = append(of.end(turns), canonical(raw, "cache_control"))
+				turns = append(of.appendTurn(turns), canonical(raw, "cache_control"))
 			}
 		default:
 			of.add(a.profile(), &t)
 		}
 	}
-	return of.end(turns), of.last
+	return of.appendTurn(turns), of.last
 }
 
 // said reports whether the model has said a turn.
@@ -180,8 +180,8 @@ func (u *user) text(p profile, text string) {
 	}
 }
 
-// end adds what was gathered to the turns, if it is anything.
-func (u *user) end(turns []any) []any {
+// appendTurn adds what was gathered to the turns, if it is anything.
+func (u *user) appendTurn(turns []any) []any {
 	if len(u.ids)+len(u.texts)+u.notices == 0 {
 		return turns
 	}

@@ -121,7 +121,7 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		return host.Result{}, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
-	return a.read(c, resp)
+	return a.passAnswer(c, resp)
 }
 
 // request is the agent's, on its way to the provider.
@@ -183,13 +183,13 @@ func ofTheHop(name string) bool {
 	return false
 }
 
-// read passes the answer on, and returns what came of the call.
-func (a *adapter) read(c *Caller, resp *http.Response) (host.Result, error) {
+// passAnswer passes the answer on, and returns what came of the call.
+func (a *adapter) passAnswer(c *Caller, resp *http.Response) (host.Result, error) {
 	c.Begin(resp.StatusCode, resp.Header)
 	stream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 	r := newReading(c.Asked, stream && resp.StatusCode == http.StatusOK)
 	body, err := pass(c, r, resp.Body)
-	answer := r.end(c.Asked, plain(resp.Header, body))
+	answer := r.readWhole(c.Asked, plain(resp.Header, body))
 	answer.Status, answer.Header, answer.Body = resp.StatusCode, kept(resp.Header), body
 	answer.Cut = err != nil || r.stream && c.form != formOther && !r.ended
 	result := host.Result{Status: receipt.StatusOK, ExternalRef: resp.Header.Get("Request-Id") + resp.Header.Get("X-Request-Id")}

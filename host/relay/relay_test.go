@@ -114,13 +114,13 @@ func TestAnImpossibleUsageIsTheGreatest(t *testing.T) {
 			formMessages:  `{"content":[],"usage":{"input_tokens":` + text + `,"output_tokens":1}}`,
 		} {
 			a := &Asked{form: form}
-			usage := newReading(a, false).end(a, []byte(body)).Usage
+			usage := newReading(a, false).readWhole(a, []byte(body)).Usage
 			require.Equal(t, want+1, usage.Tokens(), body)
 			require.False(t, usage.Estimated, body)
 			require.Equal(t, want < maxTokens, usage.Believable() > 0, body)
 			if form != formMessages && want == maxTokens {
 				total := `{"usage":{"prompt_tokens":1,"input_tokens":1,"total_tokens":` + text + `}}`
-				require.GreaterOrEqual(t, newReading(a, false).end(a, []byte(total)).Usage.Tokens(), uint64(maxTokens), total)
+				require.GreaterOrEqual(t, newReading(a, false).readWhole(a, []byte(total)).Usage.Tokens(), uint64(maxTokens), total)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func FuzzReading(f *testing.F) {
 				require.LessOrEqual(t, flows, len(body))
 				flowed, rest = flows, rest[n:]
 			}
-			_, err := canon.Marshal(r.end(a, body))
+			_, err := canon.Marshal(r.readWhole(a, body))
 			require.NoError(t, err)
 		}
 	})

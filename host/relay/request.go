@@ -54,7 +54,7 @@ func Read(dialect, method, target string, header http.Header, body []byte) (*Ask
 		for name, value := range members(body) {
 			fields[name] = value
 		}
-		if err := a.read(fields); err != nil {
+		if err := a.readFields(fields); err != nil {
 			return nil, err
 		}
 	}
@@ -94,8 +94,8 @@ func formOf(dialect, method, target string) form {
 	return formOther
 }
 
-// read reads the fields that policies, budgets and the lineage are about.
-func (a *Asked) read(fields map[string]json.RawMessage) error {
+// readFields reads the fields that policies, budgets and the lineage are about.
+func (a *Asked) readFields(fields map[string]json.RawMessage) error {
 	if a.form == formOther {
 		return nil
 	}

@@ -107,8 +107,8 @@ func (r *Reader) expect(major byte, want string) uint64 {
 	return n
 }
 
-// take returns the next n bytes, none after an error.
-func (r *Reader) take(n uint64) []byte {
+// takeBytes returns the next n bytes, none after an error.
+func (r *Reader) takeBytes(n uint64) []byte {
 	if r.err != nil {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (r *Reader) take(n uint64) []byte {
 func (r *Reader) Uint() uint64 { return r.expect(majorUint, "an unsigned integer") }
 
 // Bytes reads a byte string. The result is part of the input.
-func (r *Reader) Bytes() []byte { return r.take(r.expect(majorBytes, "a byte string")) }
+func (r *Reader) Bytes() []byte { return r.takeBytes(r.expect(majorBytes, "a byte string")) }
 
 // Text reads a text string.
 func (r *Reader) Text() string { return string(r.TextBytes()) }
@@ -133,7 +133,7 @@ func (r *Reader) Text() string { return string(r.TextBytes()) }
 // TextBytes is Text without the copy: the result is part of the input.
 func (r *Reader) TextBytes() []byte {
 	start := r.off
-	b := r.take(r.expect(majorText, "a text string"))
+	b := r.takeBytes(r.expect(majorText, "a text string"))
 	if !utf8.Valid(b) {
 		r.fail(start, "text is not UTF-8")
 		return nil

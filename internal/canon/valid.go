@@ -30,7 +30,7 @@ func (r *Reader) skip(depth int) {
 	switch major {
 	case majorUint, majorNint:
 	case majorBytes:
-		r.take(n)
+		r.takeBytes(n)
 	case majorText:
 		r.off = start
 		r.TextBytes()

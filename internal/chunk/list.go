@@ -156,7 +156,7 @@ type Pieces func(number uint64) ([]byte, error)
 // every 64 bytes of the content, and on each level for as many lists.
 func (l List) Read(pieces Pieces, visit func(number uint64, piece []byte) error) error {
 	r := reader{pieces: pieces, visit: visit}
-	return r.read(l)
+	return r.readList(l)
 }
 
 type reader struct {
@@ -165,7 +165,7 @@ type reader struct {
 	ended  bool // a piece was so short that it has to be the last
 }
 
-func (r *reader) read(l List) error {
+func (r *reader) readList(l List) error {
 	for _, e := range l.Entries {
 		if r.ended {
 			return fmt.Errorf("%w: a piece of less than %d bytes is not the last", ErrList, leastBytes)
@@ -173,7 +173,7 @@ func (r *reader) read(l List) error {
 		if l.Level > 0 {
 			below, err := l.below(e, r.pieces)
 			if err == nil {
-				err = r.read(below)
+				err = r.readList(below)
 			}
 			if err != nil {
 				return err

@@ -31,7 +31,7 @@ var ErrLocked = errors.New("somebody else has locked it")
 // Read returns what a file holds. ErrSize says that it has more than a number of bytes.
 // Errors are *fs.PathError.
 func Read(path string, most int64) ([]byte, error) {
-	return read(path, most, func(fs.FileMode) error { return nil })
+	return readAtMost(path, most, func(fs.FileMode) error { return nil })
 }
 
 // ReadRegular is Read for regular files, ErrIrregular otherwise: it waits for nobody.
@@ -57,7 +57,7 @@ func regular(mode fs.FileMode) error {
 
 // ReadSecret is Read for a regular file that is its owner's alone: ErrExposed otherwise.
 func ReadSecret(path string, most int64) ([]byte, error) {
-	return read(path, most, func(mode fs.FileMode) error {
+	return readAtMost(path, most, func(mode fs.FileMode) error {
 		if err := regular(mode); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func ReadSecret(path string, most int64) ([]byte, error) {
 	})
 }
 
-func read(path string, most int64, allow func(fs.FileMode) error) ([]byte, error) {
+func readAtMost(path string, most int64, allow func(fs.FileMode) error) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

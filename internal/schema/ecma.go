@@ -36,7 +36,7 @@ var (
 // beginning, after ^, and what looks behind at the end, before $, is such a condition.
 func fromECMA(pattern string) (re string, beside []condition, err error) {
 	t := ecma{rest: []rune(pattern)}
-	if t.take("^") {
+	if t.takeText("^") {
 		t.out.WriteByte('^')
 		for t.looks("(?=") || t.looks("(?!") {
 			not := t.rest[2] == '!'
@@ -83,7 +83,7 @@ func (t *ecma) looks(text string) bool {
 	return strings.HasPrefix(string(t.rest[:min(len(text), len(t.rest))]), text)
 }
 
-func (t *ecma) take(text string) bool {
+func (t *ecma) takeText(text string) bool {
 	found := t.looks(text)
 	if found {
 		t.rest = t.rest[len(text):]
@@ -142,22 +142,22 @@ func (t *ecma) next() error {
 func (t *ecma) group() error {
 	t.depth++
 	switch {
-	case t.take("(?:"):
+	case t.takeText("(?:"):
 		t.out.WriteString("(?:")
 	case t.looks("(?="), t.looks("(?!"), t.looks("(?<="), t.looks("(?<!"):
 		return errAround
-	case t.take("(?<"), t.take("(?P<"): // the latter is of no other meaning where it is written
+	case t.takeText("(?<"), t.takeText("(?P<"): // the latter is of no other meaning where it is written
 		for len(t.rest) > 0 && t.rest[0] != '>' {
 			t.rest = t.rest[1:]
 		}
-		if !t.take(">") {
+		if !t.takeText(">") {
 			return errGroup
 		}
 		t.out.WriteByte('(')
 	case t.looks("(?"):
 		return errGroup
 	default:
-		t.take("(")
+		t.takeText("(")
 		t.out.WriteByte('(')
 	}
 	return nil
@@ -181,16 +181,16 @@ func (t *ecma) count() error {
 
 // class takes a class of characters.
 func (t *ecma) class() error {
-	t.take("[")
-	not := t.take("^")
+	t.takeText("[")
+	not := t.takeText("^")
 	var items strings.Builder
-	for !t.take("]") {
+	for !t.takeText("]") {
 		text, single, err := t.item()
 		if err != nil {
 			return err
 		}
 		if single && t.looks("-") && !t.looks("-]") {
-			t.take("-")
+			t.takeText("-")
 			to, single, err := t.item()
 			switch {
 			case err != nil:
@@ -293,18 +293,18 @@ func (t *ecma) escaped(c rune) (rune, error) {
 		return r, nil
 	case c == 'x':
 		return t.hex(2)
-	case c == 'u' && t.take("{"):
+	case c == 'u' && t.takeText("{"):
 		end := strings.IndexByte(string(t.rest), '}')
 		if end < 0 || end > 8 {
 			return 0, errors.New(`\u{ has no end`)
 		}
 		r, err := t.hex(end)
-		t.take("}")
+		t.takeText("}")
 		return r, err
 	case c == 'u':
 		r, err := t.hex(4)
 		if err == nil && utf16.IsSurrogate(r) {
-			if !t.take(`\u`) {
+			if !t.takeText(`\u`) {
 				return 0, errors.New("half a surrogate pair")
 			}
 			low, err := t.hex(4)

@@ -172,7 +172,7 @@ type finder struct {
 // visit finds a part and those that are evaluated on the same value.
 func (f *finder) visit(x *jsonschema.Schema) {
 	f.seen[x] = begun
-	f.note(x)
+	f.noteCost(x)
 	for _, p := range parts(x) {
 		if p.re != nil {
 			f.programs[p.re] = programSize(p.re.String())
@@ -196,8 +196,8 @@ func (f *finder) fault(format string, args ...any) {
 	}
 }
 
-// note keeps of a part what its evaluation costs.
-func (f *finder) note(x *jsonschema.Schema) {
+// noteCost keeps of a part what its evaluation costs.
+func (f *finder) noteCost(x *jsonschema.Schema) {
 	if x.DynamicRef != nil || x.RecursiveRef != nil {
 		f.fault("%s: $dynamicRef and $recursiveRef are not supported: refer with $ref", place(x))
 	}

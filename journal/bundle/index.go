@@ -11,8 +11,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// read unpacks a bundle, and makes the index of it.
-func (r *Reader) read(from io.Reader, most int64) error {
+// readBundle unpacks a bundle, and makes the index of it.
+func (r *Reader) readBundle(from io.Reader, most int64) error {
 	u, odd, err := newUnpacker(from, r.file, most)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (k *indexer) next() (err error) {
 		k.record()
 		return nil
 	case majorText:
-		return k.note()
+		return k.noteItem()
 	default:
 		k.fault("it is no item of a bundle")
 		return nil
@@ -186,7 +186,7 @@ func (k *indexer) record() {
 	k.pending = nil
 }
 
-func (k *indexer) note() error {
+func (k *indexer) noteItem() error {
 	r := canon.NewReader(k.item)
 	note := r.TextBytes()
 	if err := r.Close(); err != nil {

@@ -73,7 +73,7 @@ func (x *items) next() (item []byte, at int64, err error) {
 	}
 	x.buf, x.content = x.buf[:0], content{}
 	for left := uint64(1); left > 0; { // items within this one that have not begun
-		take := x.take
+		take := x.takeBytes
 		if len(x.buf) == 0 {
 			take = x.takeFirst
 		}
@@ -149,7 +149,7 @@ func (x *items) head() (major byte, n uint64, err error) {
 // byte string, which is a blob, are not kept.
 func (x *items) takeFirst(n uint64) error {
 	if x.buf[0]&majorMask != majorBytes {
-		return x.take(n)
+		return x.takeBytes(n)
 	}
 	if n > maxItemBytes {
 		return errItemSize()
@@ -169,8 +169,8 @@ func (x *items) takeFirst(n uint64) error {
 	return nil
 }
 
-// take reads n bytes. It makes room for them as they come.
-func (x *items) take(n uint64) error {
+// takeBytes reads n bytes. It makes room for them as they come.
+func (x *items) takeBytes(n uint64) error {
 	if n > maxItemBytes {
 		return errItemSize()
 	}

@@ -188,15 +188,15 @@ func (u *unpacker) Read(b []byte) (int, error) {
 		err = errUnpacked(freeBytes + maxRatio*u.in.n)
 	case errors.Is(err, io.EOF):
 		u.ended = true
-		if wrong := u.end(); wrong != nil {
+		if wrong := u.readTrailer(); wrong != nil {
 			err = wrong
 		}
 	}
 	return n, err
 }
 
-// end reads what follows the deflated part.
-func (u *unpacker) end() error {
+// readTrailer reads what follows the deflated part.
+func (u *unpacker) readTrailer() error {
 	var trailer, want [trailerBytes]byte
 	binary.LittleEndian.PutUint32(want[:], u.crc)
 	binary.LittleEndian.PutUint32(want[4:], uint32(u.n)) // modulo 2^32, as RFC 1952 says

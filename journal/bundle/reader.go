@@ -72,7 +72,7 @@ func Open(from io.Reader, o Options) (*Reader, error) {
 	if os.Remove(r.name) == nil { // where open files cannot be removed, Close does
 		r.name = ""
 	}
-	if err := r.read(from, o.MaxBytes); err != nil {
+	if err := r.readBundle(from, o.MaxBytes); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil

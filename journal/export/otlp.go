@@ -64,7 +64,7 @@ func (x *spans) spanOf(rec *journal.Record) (*otlpSpan, error) {
 	case journal.KindStepped, journal.KindFailed:
 		return x.stepSpan(rec)
 	case journal.KindEmitted:
-		_, err := x.places.note(rec)
+		_, err := x.places.keepPlace(rec)
 		return nil, err
 	case journal.KindStarted:
 		return nil, x.start(rec)
@@ -96,7 +96,7 @@ func (x *spans) stand(s *otlpSpan, at place) {
 // rootSpan is the span of what comes from outside or from a timer: it begins a
 // trace.
 func (x *spans) rootSpan(rec *journal.Record) (*otlpSpan, error) {
-	at, err := x.places.note(rec)
+	at, err := x.places.keepPlace(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (x *spans) rootSpan(rec *journal.Record) (*otlpSpan, error) {
 		return s, nil
 	case journal.KindFired:
 		s.Name = "timer " + at.event
-		set, err := x.places.of(rec.CausedBy)
+		set, err := x.places.placeOf(rec.CausedBy)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (x *spans) stepSpan(rec *journal.Record) (*otlpSpan, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := x.places.of(rec.CausedBy)
+	at, err := x.places.placeOf(rec.CausedBy)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (x *spans) stepSpan(rec *journal.Record) (*otlpSpan, error) {
 		a.number("worldkernel.step", b.N)
 		a.text("worldkernel.outcome", string(b.Outcome))
 		a.number("worldkernel.gas", b.Gas)
-		if _, err := x.places.note(rec); err != nil {
+		if _, err := x.places.keepPlace(rec); err != nil {
 			return nil, err
 		}
 	case *journal.Failed:

@@ -43,11 +43,11 @@ func (x *spans) effectSpan(rec *journal.Record) (*otlpSpan, error) {
 	if err != nil || asked == nil {
 		return nil, err
 	}
-	at, err := x.places.of(asked.CausedBy)
+	at, err := x.places.placeOf(asked.CausedBy)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := x.places.note(rec); err != nil {
+	if _, err := x.places.keepPlace(rec); err != nil {
 		return nil, err
 	}
 	s := x.span(rec, "", otlpInternal)

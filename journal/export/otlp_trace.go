@@ -35,11 +35,11 @@ type places struct {
 	young, old map[journal.Seq]place
 }
 
-// of returns the place of what a record causes.
-func (p *places) of(id journal.Seq) (place, error) { return p.find(id, maxCauses) }
+// placeOf returns the place of what a record causes.
+func (p *places) placeOf(id journal.Seq) (place, error) { return p.find(id, maxCauses) }
 
-// note keeps the place of what a record causes that has just been read.
-func (p *places) note(rec *journal.Record) (place, error) { return p.keep(rec, maxCauses) }
+// keepPlace keeps the place of what a record causes that has just been read.
+func (p *places) keepPlace(rec *journal.Record) (place, error) { return p.keep(rec, maxCauses) }
 
 func (p *places) find(id journal.Seq, most int) (place, error) {
 	if at, ok := p.young[id]; ok {

@@ -37,10 +37,10 @@ func TestPlaceDoesNotDependOnWhatIsKept(t *testing.T) {
 	kept := placesOf(w)
 	for s, err := range w.Journal.Scan(0) {
 		require.NoError(t, err)
-		want, err := kept.note(&s.Record)
+		want, err := kept.keepPlace(&s.Record)
 		require.NoError(t, err)
 		fresh := placesOf(w)
-		got, err := fresh.of(s.ID)
+		got, err := fresh.placeOf(s.ID)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%d %s", s.ID, s.Record.Kind)
 		require.LessOrEqual(t, got.trace, s.ID)

@@ -77,8 +77,8 @@ func (o *owner) batch(records, bytesEach int, contents ...string) journal.Batch 
 	return b
 }
 
-// begin begins to append.
-func (o *owner) begin(b journal.Batch) journal.Pending {
+// beginAppend begins to append.
+func (o *owner) beginAppend(b journal.Batch) journal.Pending {
 	o.story.Helper()
 	p, err := o.Append(b)
 	require.NoError(o.story, err)
@@ -89,18 +89,18 @@ func (o *owner) begin(b journal.Batch) journal.Pending {
 func (o *owner) append(records int, contents ...string) []journal.Stored {
 	o.story.Helper()
 	b := o.batch(records, 20, contents...)
-	require.NoError(o.story, o.begin(b).Wait())
+	require.NoError(o.story, o.beginAppend(b).Wait())
 	return b.Records
 }
 
 // fenced sees to it that an owner is none any more.
 func (o *owner) fenced() {
 	o.story.Helper()
-	require.ErrorIs(o.story, o.begin(o.batch(1, 20)).Wait(), journal.ErrFenced)
+	require.ErrorIs(o.story, o.beginAppend(o.batch(1, 20)).Wait(), journal.ErrFenced)
 }
 
-// read reads the records after one.
-func (s *story) read(l journal.Past, after journal.Seq) []journal.Linked {
+// readAfter reads the records after one.
+func (s *story) readAfter(l journal.Past, after journal.Seq) []journal.Linked {
 	s.Helper()
 	var out []journal.Linked
 	for r, err := range l.Records(s.Context(), after) {
@@ -121,7 +121,7 @@ func (s *story) holds(l journal.Past, want ...[]journal.Stored) {
 			head = journal.Head{ID: r.ID, Root: r.Root}
 		}
 	}
-	got := s.read(l, 0)
+	got := s.readAfter(l, 0)
 	require.Len(s, got, len(all))
 	for i := range all { // one by one: a difference is to be read
 		require.Equal(s, all[i], got[i])

@@ -39,14 +39,14 @@ var appending = []law{
 	{"a batch of thousands of records is there", func(s *story) {
 		o := s.own()
 		b := o.batch(5000, 30)
-		require.NoError(s, o.begin(b).Wait())
+		require.NoError(s, o.beginAppend(b).Wait())
 		s.holds(o, b.Records)
 	}},
 	{"a record that is long is there", func(s *story) {
 		o := s.own()
 		one, two, three := o.batch(1, 10), o.batch(3, 3<<20), o.batch(1, 0)
 		for _, b := range []journal.Batch{one, two, three} {
-			require.NoError(s, o.begin(b).Wait())
+			require.NoError(s, o.beginAppend(b).Wait())
 		}
 		s.holds(o, one.Records, two.Records, three.Records)
 	}},
@@ -56,7 +56,7 @@ var appending = []law{
 		var last journal.Pending
 		for range 200 {
 			b := o.batch(3, 20)
-			made, last = append(made, b.Records...), o.begin(b)
+			made, last = append(made, b.Records...), o.beginAppend(b)
 		}
 		require.NoError(s, last.Wait())
 		s.holds(o, made)
@@ -65,7 +65,7 @@ var appending = []law{
 		o := s.own()
 		var under []journal.Pending
 		for range 50 {
-			under = append(under, o.begin(o.batch(1, 20)))
+			under = append(under, o.beginAppend(o.batch(1, 20)))
 		}
 		require.NoError(s, under[len(under)-1].Wait())
 		for _, p := range under {
@@ -75,7 +75,7 @@ var appending = []law{
 	}},
 	{"an answer stays the same", func(s *story) {
 		o := s.own()
-		p := o.begin(o.batch(1, 20))
+		p := o.beginAppend(o.batch(1, 20))
 		for range 3 {
 			require.NoError(s, p.Wait())
 			require.True(s, p.Done())
@@ -98,7 +98,7 @@ var appending = []law{
 		for i := range want {
 			want[i].Bytes = bytes.Clone(want[i].Bytes)
 		}
-		require.NoError(s, o.begin(b).Wait())
+		require.NoError(s, o.beginAppend(b).Wait())
 		for i := range b.Records {
 			clear(b.Records[i].Bytes)
 		}
@@ -127,7 +127,7 @@ var appending = []law{
 	{"a batch of nothing is durable with those before", func(s *story) {
 		o := s.own()
 		first := o.batch(3, 20)
-		o.begin(first)
+		o.beginAppend(first)
 		o.append(0)
 		s.holds(o, first.Records, o.append(1))
 	}},
@@ -154,7 +154,7 @@ var appending = []law{
 	{"what was not acknowledged to a fenced owner leaves no content", func(s *story) {
 		one := s.own()
 		s.own()
-		require.ErrorIs(s, one.begin(one.batch(1, 20, "late")).Wait(), journal.ErrFenced)
+		require.ErrorIs(s, one.beginAppend(one.batch(1, 20, "late")).Wait(), journal.ErrFenced)
 		_, err := content(one, "late")
 		require.ErrorIs(s, err, journal.ErrNotFound)
 	}},

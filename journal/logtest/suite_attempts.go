@@ -209,7 +209,7 @@ var attempting = []law{
 	{"an attempt begins while an append is under way", func(s *story) {
 		o := s.own()
 		for n := range 5 {
-			p := o.begin(o.batch(1, 20))
+			p := o.beginAppend(o.batch(1, 20))
 			require.Equal(s, []bool{true}, o.starts(attemptOf(1, byte(n), 1)))
 			require.NoError(s, p.Wait())
 		}

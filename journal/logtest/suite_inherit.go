@@ -39,8 +39,8 @@ var inheriting = []struct {
 		require.ErrorIs(child, err, journal.ErrRedacted)
 		own := heir.append(2, "d")
 		require.NoError(child, l.Publish(child.Context()))
-		both := child.read(heir, 0)
-		require.Equal(child, parent.read(o, 0), both[:o.next.ID])
+		both := child.readAfter(heir, 0)
+		require.Equal(child, parent.readAfter(o, 0), both[:o.next.ID])
 		require.Len(child, both, int(own[1].ID))
 		parent.stands(journal.Standing{State: journal.Live, Head: headOf(first), Copies: "one two"})
 		_, err = content(o, "d")
@@ -57,8 +57,8 @@ var inheriting = []struct {
 		for _, last := range []int{2, 3, 4, 6, 7} {
 			heir, _ := child.inherits(o.Log, headOf(all[:last]))
 			own := heir.append(2)
-			read := child.read(heir, 0)
-			require.Equal(child, parent.read(o, 0)[:2+last], read[:2+last])
+			read := child.readAfter(heir, 0)
+			require.Equal(child, parent.readAfter(o, 0)[:2+last], read[:2+last])
 			require.Len(child, read, int(own[1].ID))
 			require.NoError(child, heir.Release(child.Context(), journal.WakeNow))
 		}

@@ -115,25 +115,25 @@ var keeping = []law{
 	{"notes are there by their sizes", func(s *story) {
 		o := s.own()
 		for _, size := range []journal.Seq{5, 1, 9, 7} {
-			require.NoError(s, o.PutNote(s.Context(), note(size, "n")))
+			require.NoError(s, o.PutNote(s.Context(), newNote(size, "n")))
 		}
-		require.Equal(s, []journal.Note{note(1, "n"), note(5, "n"), note(7, "n"), note(9, "n")}, s.notes(o, 0, journal.Last))
-		require.Equal(s, []journal.Note{note(5, "n"), note(7, "n")}, s.notes(o, 5, 7))
-		require.Equal(s, []journal.Note{note(5, "n"), note(7, "n")}, s.notes(o, 2, 8))
+		require.Equal(s, []journal.Note{newNote(1, "n"), newNote(5, "n"), newNote(7, "n"), newNote(9, "n")}, s.notes(o, 0, journal.Last))
+		require.Equal(s, []journal.Note{newNote(5, "n"), newNote(7, "n")}, s.notes(o, 5, 7))
+		require.Equal(s, []journal.Note{newNote(5, "n"), newNote(7, "n")}, s.notes(o, 2, 8))
 		require.Empty(s, s.notes(o, 2, 4))
 		require.Empty(s, s.notes(o, 7, 5))
 	}},
 	{"a note takes the place of one of its size", func(s *story) {
 		o := s.own()
 		for _, text := range []string{"one", "two", strings.Repeat("three", 3000)} {
-			require.NoError(s, o.PutNote(s.Context(), note(4, text)))
-			require.Equal(s, []journal.Note{note(4, text)}, s.notes(o, 4, 4))
+			require.NoError(s, o.PutNote(s.Context(), newNote(4, text)))
+			require.Equal(s, []journal.Note{newNote(4, text)}, s.notes(o, 4, 4))
 		}
 	}},
 	{"thousands of notes are read", func(s *story) {
 		o := s.own()
 		for size := range journal.Seq(1100) {
-			require.NoError(s, o.PutNote(s.Context(), note(size+1, "n")))
+			require.NoError(s, o.PutNote(s.Context(), newNote(size+1, "n")))
 		}
 		got := s.notes(o, 0, journal.Last)
 		require.Len(s, got, 1100)
@@ -175,13 +175,13 @@ var keeping = []law{
 		o.append(1, "secret")
 		img := image(o.next, "tree", "part")
 		require.NoError(s, o.PutImage(s.Context(), img))
-		require.NoError(s, o.PutNote(s.Context(), note(1, "n")))
+		require.NoError(s, o.PutNote(s.Context(), newNote(1, "n")))
 		require.NoError(s, o.Redact(s.Context(), hashOf("secret")))
 		s.keeps(o, img)
 		require.Len(s, s.notes(o, 1, 1), 1)
 	}},
 }
 
-func note(size journal.Seq, text string) journal.Note {
+func newNote(size journal.Seq, text string) journal.Note {
 	return journal.Note{Size: size, Text: []byte(text)}
 }

@@ -68,7 +68,7 @@ var owning = []law{
 		var under []journal.Pending
 		for range 20 {
 			b := one.batch(2, 20)
-			made, under = append(made, b.Records...), append(under, one.begin(b))
+			made, under = append(made, b.Records...), append(under, one.beginAppend(b))
 		}
 		two := s.own()
 		acknowledged, fenced := 0, false

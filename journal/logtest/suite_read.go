@@ -35,9 +35,9 @@ var reading = []law{
 			err = p.Wait()
 		}
 		require.Error(s, err)
-		require.NoError(s, o.begin(b).Wait())
+		require.NoError(s, o.beginAppend(b).Wait())
 		require.Error(s, reader.Redact(s.Context(), hashOf("secret")))
-		require.Error(s, reader.PutNote(s.Context(), note(2, "n")))
+		require.Error(s, reader.PutNote(s.Context(), newNote(2, "n")))
 		require.Error(s, reader.PutImage(s.Context(), image(o.next, "tree", "part")))
 		require.Error(s, reader.Release(s.Context(), journal.WakeNever))
 		s.holds(o, b.Records, o.append(1))
@@ -85,7 +85,7 @@ var reading = []law{
 			}
 			end, err := reader.End(s.Context())
 			require.NoError(s, err)
-			seen, read = append(seen, end), append(read, s.read(reader, 0))
+			seen, read = append(seen, end), append(read, s.readAfter(reader, 0))
 		}
 		for i, end := range seen {
 			require.Contains(s, heads, end)
@@ -160,7 +160,7 @@ var reading = []law{
 			all = append(all, o.append(n+1)...)
 		}
 		for after := range len(all) + 1 {
-			got := s.read(o, journal.Seq(after))
+			got := s.readAfter(o, journal.Seq(after))
 			require.Len(s, got, len(all)-after)
 			for i, r := range got {
 				require.Equal(s, all[after+i].ID, r.ID)
@@ -171,9 +171,9 @@ var reading = []law{
 	{"records are read from any of thousands on", func(s *story) {
 		o := s.own()
 		b := o.batch(4500, 30)
-		require.NoError(s, o.begin(b).Wait())
+		require.NoError(s, o.beginAppend(b).Wait())
 		for _, after := range []int{0, 1, 2046, 2047, 2048, 2049, 4095, 4096, 4097, 4499} {
-			got := s.read(o, journal.Seq(after))
+			got := s.readAfter(o, journal.Seq(after))
 			require.Len(s, got, 4500-after)
 			require.Equal(s, b.Records[after].Bytes, got[0].Bytes)
 		}
@@ -182,13 +182,13 @@ var reading = []law{
 		o := s.own()
 		o.append(2)
 		for _, after := range []journal.Seq{2, 3, 1000, journal.Last} {
-			require.Empty(s, s.read(o, after))
+			require.Empty(s, s.readAfter(o, after))
 		}
 	}},
 	{"who has read enough stops", func(s *story) {
 		o := s.own()
 		b := o.batch(3000, 30)
-		require.NoError(s, o.begin(b).Wait())
+		require.NoError(s, o.beginAppend(b).Wait())
 		for _, enough := range []journal.Seq{1, 2048, 2500} {
 			for r, err := range o.Records(s.Context(), 0) {
 				require.NoError(s, err)
@@ -204,10 +204,10 @@ var reading = []law{
 		o := s.own()
 		all := o.append(50)
 		var kept [][]byte
-		for _, r := range s.read(o, 0) {
+		for _, r := range s.readAfter(o, 0) {
 			kept = append(kept, r.Bytes)
 		}
-		for _, r := range s.read(o, 0) {
+		for _, r := range s.readAfter(o, 0) {
 			clear(r.Bytes)
 		}
 		for i, b := range kept {
@@ -236,7 +236,7 @@ var reading = []law{
 	{"what is read while it grows is a beginning of it", func(s *story) {
 		o := s.own()
 		b := o.batch(3000, 30)
-		require.NoError(s, o.begin(b).Wait())
+		require.NoError(s, o.beginAppend(b).Wait())
 		n := 0
 		for r, err := range s.open().Records(s.Context(), 0) {
 			require.NoError(s, err)

@@ -99,7 +99,7 @@ func (w *World) Append(b journal.Batch) (journal.Pending, error) {
 	defer w.mu.Unlock()
 	switch {
 	case w.failed != nil:
-		p.end(w.failed)
+		p.endAppend(w.failed)
 		return p, nil
 	case !w.token.Valid:
 		return nil, errNotOwned
@@ -118,7 +118,7 @@ func (w *World) Append(b journal.Batch) (journal.Pending, error) {
 	return p, nil
 }
 
-func (p *pending) end(err error) {
+func (p *pending) endAppend(err error) {
 	p.err = err
 	close(p.done)
 }
@@ -140,7 +140,7 @@ func (w *World) fail(err error) {
 		w.failed = err
 	}
 	for _, p := range w.lane.waiting {
-		p.end(w.failed)
+		p.endAppend(w.failed)
 	}
 	w.lane.waiting, w.lane.bytes, w.lane.under = nil, 0, false
 	w.lane.makeRoom()
@@ -172,7 +172,7 @@ func (q *queue) signal() {
 	}
 }
 
-func (q *queue) take() []*World {
+func (q *queue) takeWorlds() []*World {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := q.worlds
@@ -211,13 +211,13 @@ func (s *Store) flush() {
 				select {
 				case <-s.ctx.Done():
 				case <-s.queue.wake:
-					s.send(s.queue.take())
+					s.send(s.queue.takeWorlds())
 				}
 			}
 		})
 	}
 	under.Wait()
-	for _, w := range s.queue.take() {
+	for _, w := range s.queue.takeWorlds() {
 		w.mu.Lock()
 		w.fail(errClosed)
 		w.mu.Unlock()
@@ -303,7 +303,7 @@ func (f *flight) contents() []journal.Blob {
 // land tells what became of a flight, and has what came meanwhile sent.
 func (f *flight) land(err error) {
 	for _, p := range f.batches {
-		p.end(err)
+		p.endAppend(err)
 	}
 	w := f.world
 	w.store.stats.count(func(n *Stats) { n.landed(f, err) })

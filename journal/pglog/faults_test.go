@@ -362,7 +362,7 @@ func TestAClaimThatComesLateTakesNothing(t *testing.T) {
 	one, two := s.World("w", Claim{Key: testKey, Take: true}), s.World("w", Claim{Key: testKey, Take: true})
 	v, err := one.look(t.Context())
 	require.NoError(t, err)
-	_, err = one.take(t.Context(), v)
+	_, err = one.takeOver(t.Context(), v)
 	require.NoError(t, err)
 	_, err = two.Own(t.Context())
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func (w *World) Records(ctx context.Context, after journal.Seq) iter.Seq2[journa
 		end, err := w.End(ctx)
 		if err == nil && after < end.ID {
 			r := reading{world: w, after: after, next: after + 1, end: end, yield: yield}
-			err = r.read(ctx)
+			err = r.readRecords(ctx)
 		}
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(journal.Linked{}, err)
@@ -57,7 +57,7 @@ type reading struct {
 	yield func(journal.Linked, error) bool
 }
 
-func (r *reading) read(ctx context.Context) error {
+func (r *reading) readRecords(ctx context.Context) error {
 	for r.next <= r.end.ID {
 		page, err := r.world.frames(ctx, r.next, r.end.ID)
 		if err != nil {

@@ -218,7 +218,7 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 		if err != nil {
 			return journal.Owned{}, err
 		}
-		switch owned, err := w.take(ctx, v); {
+		switch owned, err := w.takeOver(ctx, v); {
 		case !errors.Is(err, pgx.ErrNoRows):
 			return owned, err
 		case v.alive && !w.claim.Take, !pause(ctx, pauses):
@@ -227,9 +227,9 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 	}
 }
 
-// take makes this process the owner of a world that stands as it was looked at; pgx.ErrNoRows
+// takeOver makes this process the owner of a world that stands as it was looked at; pgx.ErrNoRows
 // says that it does not any more, or that its owner lives.
-func (w *World) take(ctx context.Context, v stand) (journal.Owned, error) {
+func (w *World) takeOver(ctx context.Context, v stand) (journal.Owned, error) {
 	s := w.store
 	token := newUUID()
 	args := []any{v.wid, token, s.opts.Node, s.run, v.token, w.claim.Take, w.claim.Made}

@@ -41,8 +41,8 @@ type slot struct {
 	bytes []byte // with the MAC, without the sum
 }
 
-// at is where a slot lies.
-func (s *slot) at() int64 { return int64(s.Sequence % 2 * slotStride) }
+// offset is where a slot lies.
+func (s *slot) offset() int64 { return int64(s.Sequence % 2 * slotStride) }
 
 // leadAt is where the lead of a slot lies.
 func (s *slot) leadAt() int64 { return anchorSize + int64(s.Sequence%2)*leadBytes }
@@ -63,7 +63,7 @@ func createAnchor(files vfs.FS, path string, key []byte, slots ...slot) error {
 	}
 	block := make([]byte, anchorSize)
 	for _, s := range slots {
-		copy(block[s.at():], encodeSlot(s, key))
+		copy(block[s.offset():], encodeSlot(s, key))
 	}
 	_, err = f.Write(block)
 	return errors.Join(err, f.Sync(), f.Close())
@@ -112,7 +112,7 @@ func (a *anchor) writeSlot(next slot) error {
 			return fmt.Errorf("anchor: %w", err)
 		}
 	}
-	if _, err := a.file.WriteAt(encodeSlot(next, a.key), next.at()); err != nil {
+	if _, err := a.file.WriteAt(encodeSlot(next, a.key), next.offset()); err != nil {
 		return fmt.Errorf("anchor: %w", err)
 	}
 	if err := a.file.SyncData(); err != nil {

@@ -144,7 +144,7 @@ func TestClosedAnchorHasNoRoomForLeads(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, w.head, newest.Head)
 		torn := clone(mem)
-		flip(t, torn, anchorPath, newest.at())
+		flip(t, torn, anchorPath, newest.offset())
 		older, err := readAnchor(torn, anchorPath)
 		require.NoError(t, err)
 		require.Equal(t, newest.Sequence-1, older.Sequence)

@@ -95,7 +95,7 @@ func (s *Store) archivable(to journal.Seq) (journal.Head, error) {
 		return journal.Head{}, err
 	}
 	before := journal.Head{}
-	if list := s.archives.all(); len(list) > 0 {
+	if list := s.archives.allArchives(); len(list) > 0 {
 		before = list[len(list)-1].Last
 	} else {
 		for r, err := range s.scan(before) {

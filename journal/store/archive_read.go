@@ -31,16 +31,16 @@ type archives struct {
 	list atomic.Pointer[[]Archived] // ascending, without gap
 }
 
-func (x *archives) all() []Archived {
+func (x *archives) allArchives() []Archived {
 	if list := x.list.Load(); list != nil {
 		return *list
 	}
 	return nil
 }
 
-// of returns the archive that holds a record, nil where the store does.
-func (x *archives) of(id journal.Seq) *Archived {
-	for _, a := range x.all() {
+// archiveOf returns the archive that holds a record, nil where the store does.
+func (x *archives) archiveOf(id journal.Seq) *Archived {
+	for _, a := range x.allArchives() {
 		if a.First <= id && id <= a.Last.ID {
 			return &a
 		}
@@ -51,7 +51,7 @@ func (x *archives) of(id journal.Seq) *Archived {
 // Archived returns the archives, from the first record on; with each other they
 // hold those from the second record up to the last of them. Missing reports why one
 // cannot be read.
-func (s *Store) Archived() []Archived { return slices.Clone(s.archives.all()) }
+func (s *Store) Archived() []Archived { return slices.Clone(s.archives.allArchives()) }
 
 // Missing returns why an archive's file cannot be read, a journal.ErrArchived, or
 // nil. It does not read all of it.

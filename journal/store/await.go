@@ -54,8 +54,8 @@ func (a *acknowledged) reach(last journal.Seq) {
 	a.change(func() { a.last = last })
 }
 
-// end takes note that no more will be.
-func (a *acknowledged) end() {
+// endWaits takes note that no more will be.
+func (a *acknowledged) endWaits() {
 	a.change(func() { a.ended = true })
 }
 

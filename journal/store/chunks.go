@@ -55,7 +55,7 @@ type chunks struct {
 // knownChunks is how many a generation remembers, about 100 bytes each.
 const knownChunks = 16 << 10
 
-func (c *chunks) note(sum chunk.Sum, k known) {
+func (c *chunks) noteChunk(sum chunk.Sum, k known) {
 	if c.now == nil || len(c.now) >= knownChunks {
 		c.now, c.was = make(map[chunk.Sum]known), c.now
 	}
@@ -66,7 +66,7 @@ func (c *chunks) known(sum chunk.Sum) (known, bool) {
 	k, ok := c.now[sum]
 	if !ok {
 		if k, ok = c.was[sum]; ok {
-			c.note(sum, k)
+			c.noteChunk(sum, k)
 		}
 	}
 	return k, ok
@@ -123,7 +123,7 @@ func (w *chunkWriter) keep(piece []byte) (uint64, chunk.Sum, error) {
 		k.owner = owner{}
 		w.seal.set(w.batch, findKey(sum), k.append(nil))
 	}
-	c.note(sum, k)
+	c.noteChunk(sum, k)
 	return k.number, sum, nil
 }
 

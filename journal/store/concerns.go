@@ -77,7 +77,7 @@ func (c *concerns) inLedger(key journal.Hash) ([]byte, error) {
 		}
 	}
 	name := intentName(nil, key)
-	at, body, err := c.old.read(name, journal.Last)
+	at, body, err := c.old.readVersion(name, journal.Last)
 	if err != nil || body == nil {
 		return nil, err
 	}

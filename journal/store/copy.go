@@ -53,7 +53,7 @@ func (s *Store) CopyTo(dir string, at journal.Seq, opts Options) (*Store, Copied
 	if opts.Log != nil && s.opts.Log == nil {
 		return nil, Copied{}, fmt.Errorf("store: copy %s: %w", s.dir, ErrInTheLog)
 	}
-	if a := s.archives.of(at); a != nil { // its records cannot be had in part
+	if a := s.archives.archiveOf(at); a != nil { // its records cannot be had in part
 		return nil, Copied{}, fmt.Errorf("store: copy %s at #%d: records #%d to #%d are %w in %s", s.dir, at, a.First, a.Last.ID, journal.ErrArchived, a.File)
 	}
 	if err := s.indexAfter(0); err != nil {

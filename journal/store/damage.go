@@ -60,7 +60,7 @@ func (s *Store) Damage() iter.Seq[error] {
 		tell := yield
 		yield = func(err error) bool { return tell(s.suspect(err)) }
 		s.settleImages()
-		for _, a := range s.archives.all() {
+		for _, a := range s.archives.allArchives() {
 			if err := s.checkArchive(a); err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(err) {
 				return
 			}
@@ -90,7 +90,7 @@ func (s *Store) recordDamage(yield func(error) bool) bool {
 	end := s.readable()
 	l := &links{chain: &canon.Chain{}, heads: append(s.imageHeads(), end)}
 	next := journal.Seq(1)
-	for _, a := range s.archives.all() {
+	for _, a := range s.archives.allArchives() {
 		if !s.storedDamage(l, next, a.First-1, yield) || !s.archiveDamage(l, a, yield) {
 			return false
 		}

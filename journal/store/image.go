@@ -97,7 +97,7 @@ func (s *Store) version(name []byte, at journal.Seq) (written journal.Seq, body 
 		}
 		s.newest.view, s.newest.versions = v, x
 	}
-	written, body, err = s.newest.versions.read(name, at)
+	written, body, err = s.newest.versions.readVersion(name, at)
 	return written, body, s.suspect(err)
 }
 
@@ -196,7 +196,7 @@ type view struct {
 }
 
 func (s *Store) look() (*view, error) {
-	if err := s.reading.begin(); err != nil {
+	if err := s.reading.beginRead(); err != nil {
 		return nil, err
 	}
 	return &view{snapshot: s.db.NewSnapshot(), seal: newSealer(), of: &s.reading}, nil
@@ -205,7 +205,7 @@ func (s *Store) look() (*view, error) {
 // close needs no error: that of a snapshot is always nil.
 func (v *view) close() {
 	_ = v.snapshot.Close()
-	v.of.end()
+	v.of.endRead()
 }
 
 // settled lets read look at all that was asked for.
@@ -334,7 +334,7 @@ func (v *view) fillPart(img *journal.Image, cells []string) error {
 	}
 	defer x.close()
 	for _, cell := range cells {
-		at, body, err := x.read(cellName(nil, cell), img.Head.ID)
+		at, body, err := x.readVersion(cellName(nil, cell), img.Head.ID)
 		if err != nil {
 			return err
 		}

@@ -170,7 +170,7 @@ func (s *Store) applyOne(p *pending) error {
 // once. Pebble syncs them meanwhile, with one call.
 func (s *Store) acknowledge() {
 	s.acked.reach(s.anchor.slot.Head.ID) // what there was when the store was opened
-	defer s.acked.end()
+	defer s.acked.endWaits()
 	for p := range s.applied {
 		group := []*pending{p}
 		for len(s.applied) > 0 {
@@ -192,7 +192,7 @@ func (s *Store) acknowledgeAll(group []*pending) {
 		s.moveAnchor(head, lead)
 	}
 	err := s.syncAll(group)
-	s.syncTook.note(time.Since(began))
+	s.syncTook.noteDuration(time.Since(began))
 	if err == nil && lead == nil {
 		s.moveAnchor(head, nil)
 		err = s.failed()

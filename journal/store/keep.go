@@ -79,7 +79,7 @@ func (k *keeper) neededBy(v, next journal.Seq) (journal.Seq, bool) {
 // followed by no empty one. Notes of what is no cell have none.
 const goesAlone = "\x01"
 
-func (k *keeper) note(head journal.Seq, version []byte, alone bool) {
+func (k *keeper) noteVersion(head journal.Seq, version []byte, alone bool) {
 	var body []byte
 	if alone {
 		body = []byte(goesAlone)
@@ -97,7 +97,7 @@ func (k *keeper) unmark(name []byte, left []leftVersion, head journal.Seq) {
 			next = min(head, left[i+1].at)
 		}
 		if needs, ok := k.neededBy(v.at, next); ok && v.at < head {
-			k.note(needs, versionKey(nil, name, v.at), false)
+			k.noteVersion(needs, versionKey(nil, name, v.at), false)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (k *keeper) letGoOf(it *pebble.Iterator, head journal.Seq) error {
 	}
 	version, name, v, _ := splitNote(it.Key())
 	if to, ok := k.neededBy(v, head); ok {
-		k.note(to, version, len(body) > 0)
+		k.noteVersion(to, version, len(body) > 0)
 		return nil
 	}
 	k.gone[string(version)] = true
@@ -248,7 +248,7 @@ func (k *keeper) putAll(img *journal.Image) error {
 		if err := k.put(name, in.Bytes, after); err != nil {
 			return err
 		}
-		k.now.note(in.Key)
+		k.now.noteIntent(in.Key)
 	}
 	for i := range img.Counts {
 		c := &img.Counts[i]
@@ -331,7 +331,7 @@ func (k *keeper) follow(name []byte, after former) (bool, error) {
 		return false, nil
 	}
 	if head, ok := k.neededBy(v, k.head); ok {
-		k.note(head, version, alone && name[0] == versionPrefix)
+		k.noteVersion(head, version, alone && name[0] == versionPrefix)
 		return false, nil
 	}
 	if alone {

@@ -61,8 +61,8 @@ func (w *written) add(c *journal.CellVersion) {
 	}
 }
 
-// note remembers an intent.
-func (w *written) note(intent journal.Hash) {
+// noteIntent remembers an intent.
+func (w *written) noteIntent(intent journal.Hash) {
 	if w.intents != nil {
 		w.intents[intent] = struct{}{}
 		w.size += len(intent)

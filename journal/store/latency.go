@@ -25,7 +25,7 @@ type latency struct {
 	count, sum atomic.Uint64
 }
 
-func (l *latency) note(d time.Duration) {
+func (l *latency) noteDuration(d time.Duration) {
 	l.count.Add(1)
 	l.sum.Add(uint64(d))
 	for i := range l.buckets {
@@ -36,7 +36,7 @@ func (l *latency) note(d time.Duration) {
 	}
 }
 
-func (l *latency) read() Latency {
+func (l *latency) readLatency() Latency {
 	out := Latency{Sum: time.Duration(l.sum.Load())}
 	for i := range l.buckets {
 		out.Buckets[i] = l.buckets[i].Load()

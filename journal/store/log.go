@@ -104,7 +104,7 @@ func (s *Store) openLogged() (err error) {
 	}
 	s.wals = &walList{files: s.opts.FS, path: s.path(walsName)}
 	if there && (mark == markClean || mark == s.opts.boot && mark != "") {
-		if err = s.wals.read(s.path(storeName)); err == nil {
+		if err = s.wals.readWALs(s.path(storeName)); err == nil {
 			err = s.own()
 		}
 		if err == nil || errors.Is(err, errLog) {

@@ -314,7 +314,7 @@ func (s *Store) installImage(kept *journal.KeptImage) error {
 		}
 		w.size += uint64(len(part))
 		rest = append(rest, part...)
-		if rest, done, err = w.take(rest); err != nil {
+		if rest, done, err = w.takeFrames(rest); err != nil {
 			return err
 		}
 	}
@@ -351,8 +351,8 @@ type imageInstaller struct {
 	last  journal.Head // of the last image among them
 }
 
-// take puts what is whole at the beginning of b, and returns the rest. done: it was the end.
-func (w *imageInstaller) take(b []byte) (rest []byte, done bool, err error) {
+// takeFrames puts what is whole at the beginning of b, and returns the rest. done: it was the end.
+func (w *imageInstaller) takeFrames(b []byte) (rest []byte, done bool, err error) {
 	for len(b) > 0 {
 		key, rest, ok := cut(b)
 		if ok && len(key) == 0 {

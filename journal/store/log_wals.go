@@ -53,8 +53,8 @@ func (l *walList) change(created, gone string) {
 	}
 }
 
-// read reads the list of a copy, and returns errWALs where one of them is gone.
-func (l *walList) read(dir string) error {
+// readWALs reads the list of a copy, and returns errWALs where one of them is gone.
+func (l *walList) readWALs(dir string) error {
 	f, err := l.files.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errWALs

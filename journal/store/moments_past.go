@@ -141,7 +141,7 @@ func (k *keeper) insert(name, body []byte) error {
 			}
 		}
 		if needs, needed := k.neededBy(v, k.head); needed {
-			k.note(needs, version, false)
+			k.noteVersion(needs, version, false)
 		} else if err := k.delete(name, version); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (k *keeper) insert(name, body []byte) error {
 		if !needed {
 			needs = k.head
 		}
-		k.note(needs, versionKey(nil, name, k.head), false)
+		k.noteVersion(needs, versionKey(nil, name, k.head), false)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (k *keeper) takeNotes(before journal.Seq) error {
 		if err != nil {
 			return err
 		}
-		k.note(k.head, version, len(body) > 0)
+		k.noteVersion(k.head, version, len(body) > 0)
 		if err := k.batch.Delete(bytes.Clone(it.Key()), nil); err != nil {
 			return err
 		}

@@ -17,8 +17,8 @@ type reading struct {
 	none chan struct{}
 }
 
-// begin counts a read, for which end is called when it is over.
-func (r *reading) begin() error {
+// beginRead counts a read, for which end is called when it is over.
+func (r *reading) beginRead() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -28,7 +28,7 @@ func (r *reading) begin() error {
 	return nil
 }
 
-func (r *reading) end() {
+func (r *reading) endRead() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n--; r.n == 0 && r.over {
@@ -54,17 +54,17 @@ type iterator struct {
 }
 
 func (it *iterator) Close() error {
-	defer it.of.end()
+	defer it.of.endRead()
 	return it.Iterator.Close()
 }
 
 func (s *Store) iterate(lower, upper []byte) (*iterator, error) {
-	if err := s.reading.begin(); err != nil {
+	if err := s.reading.beginRead(); err != nil {
 		return nil, err
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
-		s.reading.end()
+		s.reading.endRead()
 		return nil, err
 	}
 	return &iterator{it, &s.reading}, nil
@@ -72,12 +72,12 @@ func (s *Store) iterate(lower, upper []byte) (*iterator, error) {
 
 // value returns a value of Pebble's, which counts as a read until it is closed.
 func (s *Store) value(key []byte) ([]byte, io.Closer, error) {
-	if err := s.reading.begin(); err != nil {
+	if err := s.reading.beginRead(); err != nil {
 		return nil, nil, err
 	}
 	value, closer, err := s.db.Get(key)
 	if err != nil {
-		s.reading.end()
+		s.reading.endRead()
 		return nil, nil, err
 	}
 	return value, got{closer, &s.reading}, nil
@@ -90,6 +90,6 @@ type got struct {
 }
 
 func (g got) Close() error {
-	defer g.of.end()
+	defer g.of.endRead()
 	return g.Closer.Close()
 }

@@ -122,7 +122,7 @@ func (s *Store) readAhead(after journal.Seq, chain *canon.Chain, yield func(jour
 		spare: make(chan []journal.Scanned, chunksAhead), stop: make(chan struct{}),
 	}
 	var reader sync.WaitGroup
-	reader.Go(func() { a.read(after) })
+	reader.Go(func() { a.readAhead(after) })
 	defer reader.Wait()
 	defer close(a.stop)
 	for c := range a.chunks {
@@ -142,7 +142,7 @@ func (s *Store) readAhead(after journal.Seq, chain *canon.Chain, yield func(jour
 	}
 }
 
-func (a *ahead) read(after journal.Seq) {
+func (a *ahead) readAhead(after journal.Seq) {
 	defer close(a.chunks)
 	var kept arena
 	var c scanChunk

@@ -69,10 +69,10 @@ func (s *Store) Redact(blob journal.Hash, journal func() error) error {
 
 // putSealed makes a value with a sum durable.
 func (s *Store) putSealed(key, body []byte) error {
-	if err := s.reading.begin(); err != nil {
+	if err := s.reading.beginRead(); err != nil {
 		return err
 	}
-	defer s.reading.end()
+	defer s.reading.endRead()
 	b := s.db.NewBatch()
 	newSealer().set(b, key, body)
 	return s.commit(b)

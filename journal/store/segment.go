@@ -144,8 +144,8 @@ func (s *Store) storedEntry(id journal.Seq) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	defer func() { _ = it.Close() }()     // its error is Error's
-	if a := s.archives.of(id); a != nil { // asked for behind the iterator: see entries
+	defer func() { _ = it.Close() }()            // its error is Error's
+	if a := s.archives.archiveOf(id); a != nil { // asked for behind the iterator: see entries
 		for e, err := range s.archivedEntries(*a, id) {
 			if err == nil { // the member is used again
 				e.record, e.link = bytes.Clone(e.record), bytes.Clone(e.link)
@@ -205,7 +205,7 @@ func (s *Store) entries(from journal.Seq) iter.Seq2[entry, error] {
 			return true
 		}
 		// The iterator is older than this list: what it does not see is in there.
-		for _, a := range s.archives.all() {
+		for _, a := range s.archives.allArchives() {
 			if next < a.First && !more(s.entriesOf(it.Iterator, next, a.First-1)) {
 				return
 			}

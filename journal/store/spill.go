@@ -38,7 +38,7 @@ func NewSpill(dir string, opts Options) (*Spill, error) {
 		s.db, err = pebble.Open(dir, x.pebbleOptions())
 	}
 	if err != nil {
-		return nil, x.of(errors.Join(err, s.opts.FS.RemoveAll(dir)))
+		return nil, x.wrapError(errors.Join(err, s.opts.FS.RemoveAll(dir)))
 	}
 	return x, nil
 }
@@ -81,7 +81,7 @@ func (x *Spill) Close() error {
 	s.newest.letGo()
 	<-none
 	closed := s.db.Close()
-	return x.of(errors.Join(closed, s.opts.FS.RemoveAll(s.dir)))
+	return x.wrapError(errors.Join(closed, s.opts.FS.RemoveAll(s.dir)))
 }
 
 // Checkpoint takes an image as journal.Journal does. Images of one head add up.
@@ -96,11 +96,11 @@ func (x *Spill) Checkpoint(img *journal.Image) error {
 	if err != nil {
 		x.failure = err
 	}
-	return x.of(err)
+	return x.wrapError(err)
 }
 
-// of names the spill that an error is of.
-func (x *Spill) of(err error) error {
+// wrapError names the spill that an error is of.
+func (x *Spill) wrapError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (x *Spill) Part(at journal.Seq, cells []string) (img *journal.Image, err er
 		return err
 	})
 	if err != nil {
-		return nil, x.of(err)
+		return nil, x.wrapError(err)
 	}
 	return img, nil
 }
@@ -189,7 +189,7 @@ func (x *Spill) Core(at journal.Seq) (img *journal.Image, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, x.of(err)
+		return nil, x.wrapError(err)
 	}
 	return img, nil
 }
@@ -197,13 +197,13 @@ func (x *Spill) Core(at journal.Seq) (img *journal.Image, err error) {
 // CellVersion implements journal.Versions.
 func (x *Spill) CellVersion(cell string, at journal.Seq) (*journal.CellVersion, error) {
 	v, err := x.images.CellVersion(cell, at)
-	return v, x.of(err)
+	return v, x.wrapError(err)
 }
 
 // IntentVersion implements journal.Versions.
 func (x *Spill) IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error) {
 	v, err := x.images.IntentVersion(key, at)
-	return v, x.of(err)
+	return v, x.wrapError(err)
 }
 
 // CellVersions implements journal.Versions.
@@ -219,7 +219,7 @@ func (x *Spill) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, 
 // CountVersion implements journal.Versions.
 func (x *Spill) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
 	v, err := x.images.CountVersion(key, at)
-	return v, x.of(err)
+	return v, x.wrapError(err)
 }
 
 // CountVersions implements journal.Versions.

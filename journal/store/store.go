@@ -327,7 +327,7 @@ type Stats struct {
 
 // Stats returns the counts so far.
 func (s *Store) Stats() Stats {
-	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load(), SyncTook: s.syncTook.read()}
+	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load(), SyncTook: s.syncTook.readLatency()}
 }
 
 // Close waits for pending appends and for what is being read, and gives the world up. Closing

@@ -396,7 +396,7 @@ func raw(t testing.TB, files vfs.FS) *pebble.DB {
 	s := &Store{dir: testDir, opts: testOptions(files).withDefaults(), failing: make(chan struct{})}
 	if shared != nil {
 		s.wals = &walList{files: files, path: s.path(walsName)}
-		require.NoError(t, s.wals.read(s.path(storeName)))
+		require.NoError(t, s.wals.readWALs(s.path(storeName)))
 	}
 	options := s.pebbleOptions()
 	options.DisableAutomaticCompactions = true

@@ -56,9 +56,9 @@ func (x *versions) seekTo(name []byte, head journal.Seq) bool {
 	return x.it.SeekLT(x.seek)
 }
 
-// read returns where lastAt leads to, and a copy of the body, which is nil where
+// readVersion returns where lastAt leads to, and a copy of the body, which is nil where
 // there is no version.
-func (x *versions) read(name []byte, head journal.Seq) (journal.Seq, []byte, error) {
+func (x *versions) readVersion(name []byte, head journal.Seq) (journal.Seq, []byte, error) {
 	at, ok, err := x.lastAt(name, head)
 	if err != nil || !ok {
 		return 0, nil, err

@@ -41,7 +41,7 @@ func (rec *Recording) submit(ctx context.Context, lw *local.World, report func(d
 	_, _, err := lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
 		for _, run := range rec.runs {
 			for _, m := range run.messages {
-				at = run.place.at(m.index)
+				at = run.place.atMessage(m.index)
 				report(done)
 				done++
 				if !yield(world.Submission{Name: "chat.message", Data: m.data, When: world.When{At: manifest.Tick(m.index + 1)}}, nil) {

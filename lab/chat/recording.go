@@ -65,7 +65,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-func (p place) at(message int) place { p.message = message; return p }
+func (p place) atMessage(message int) place { p.message = message; return p }
 
 func (p place) fault(format string, args ...any) error {
 	return &Error{p, fmt.Errorf(format, args...)}
@@ -183,7 +183,7 @@ func (rec *Recording) run(text runText) (*run, error) {
 	}
 	for i, m := range messages {
 		if err := rec.message(run, i, m); err != nil {
-			return nil, &Error{text.at(i), err}
+			return nil, &Error{text.atMessage(i), err}
 		}
 	}
 	return run, nil

@@ -97,7 +97,7 @@ func (a *answers) open(dir, name string) (err error) {
 	if a.beside, err = lockAnswers(a.file); err != nil {
 		return fmt.Errorf("%s: %w", a.file.Name(), err)
 	}
-	if err := a.read(); err != nil {
+	if err := a.readAnswers(); err != nil {
 		return err
 	}
 	return a.file.Truncate(a.size) // what a kill has cut off
@@ -140,7 +140,7 @@ func (a *answers) look() error {
 		if err != nil {
 			return err
 		}
-		if err := a.read(); err != nil {
+		if err := a.readAnswers(); err != nil {
 			return err
 		}
 		open := a.unended()
@@ -175,11 +175,11 @@ func (a *answers) unended() map[canon.Hash]bool {
 	return out
 }
 
-// read reads what was asked and answered.
-func (a *answers) read() error {
+// readAnswers reads what was asked and answered.
+func (a *answers) readAnswers() error {
 	a.used = Budget{}
 	clear(a.known)
-	err := a.lines.read(a.note)
+	err := a.lines.readLines(a.noteLine)
 	if damage := (*DamageError)(nil); errors.As(err, &damage) {
 		damage.Answers = true
 	}
@@ -191,8 +191,8 @@ func (a *answers) read() error {
 	return err
 }
 
-// note remembers a line.
-func (a *answers) note(text []byte, _ int64) error {
+// noteLine remembers a line.
+func (a *answers) noteLine(text []byte, _ int64) error {
 	x, err := decodeAnswered(text)
 	if err != nil {
 		return err

@@ -335,12 +335,12 @@ func (o *outside) find(key canon.Hash, call host.Call) (*answered, *flight, erro
 		return nil, nil, &EffectError{in.Kind, in.Cell, in.Params, EffectsRecorded, o.underWay[key]}
 	}
 	f := &flight{hold: reserved(&o.most), done: make(chan struct{})}
-	if err := o.begin(&answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true, Hold: &f.hold}, f.hold); err != nil {
+	if err := o.beginAttempt(&answered{Key: key, Run: o.run.ID, Cell: in.Cell, Kind: in.Kind, Begun: true, Hold: &f.hold}, f.hold); err != nil {
 		return nil, nil, err
 	}
 	f.end = o.size
 	o.asked[key] = f
-	o.flying.Go(func() { o.ask(f, key, call) })
+	o.flying.Go(func() { o.makeAttempt(f, key, call) })
 	return nil, f, nil
 }
 
@@ -353,8 +353,8 @@ func (o *outside) key(p *receipt.Permit) canon.Hash {
 	return canon.Sum(append(b, p.Params...))
 }
 
-// ask makes an attempt outside, once, whichever runs end meanwhile. That it begins is durable before.
-func (o *outside) ask(f *flight, key canon.Hash, call host.Call) {
+// makeAttempt makes an attempt outside, once, whichever runs end meanwhile. That it begins is durable before.
+func (o *outside) makeAttempt(f *flight, key canon.Hash, call host.Call) {
 	defer close(f.done)
 	if f.err = o.sync(f.end); f.err != nil {
 		return
@@ -387,9 +387,9 @@ func reserved(most *manifest.MaxCost) Budget {
 	return b
 }
 
-// begin holds a part of the budget and writes that an attempt begins. It is called with mu
+// beginAttempt holds a part of the budget and writes that an attempt begins. It is called with mu
 // held.
-func (a *answers) begin(x *answered, hold Budget) error {
+func (a *answers) beginAttempt(x *answered, hold Budget) error {
 	if a.ended != nil {
 		return &endedError{a.ended}
 	}

@@ -62,7 +62,7 @@ func (l *loader) branch(n *yaml.Node) (err error) {
 		l.Fault(n, "the world has no moment %q: %s", m.name, oneLine(err))
 		return nil
 	}
-	if err := m.read(lw, at, l.opts.Reducers); err != nil {
+	if err := m.copyPast(lw, at, l.opts.Reducers); err != nil {
 		return fmt.Errorf("from %s: %w", text, err)
 	}
 	l.spec.from, l.spec.dir = m, m.dir
@@ -76,9 +76,9 @@ func (m *moment) open(opts local.Options) (*local.World, error) {
 	return local.Open(m.dir, opts)
 }
 
-// read copies the past, up to the last record that is not after one and that a fork can
+// copyPast copies the past, up to the last record that is not after one and that a fork can
 // begin after.
-func (m *moment) read(lw *local.World, at journal.Seq, reducers reducer.Registry) error {
+func (m *moment) copyPast(lw *local.World, at journal.Seq, reducers reducer.Registry) error {
 	branches, err := lw.Branches(at)
 	if err != nil {
 		return err

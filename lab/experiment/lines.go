@@ -95,9 +95,9 @@ type lines struct {
 	size int64    // of the whole lines
 }
 
-// read has note take each line, which begins at a place in the file. An error of note is
+// readLines has note take each line, which begins at a place in the file. An error of note is
 // damage.
-func (l *lines) read(note func(text []byte, at int64) error) error {
+func (l *lines) readLines(note func(text []byte, at int64) error) error {
 	l.size = 0
 	in := bufio.NewReaderSize(io.NewSectionReader(l.file, 0, math.MaxInt64), 1<<20)
 	for n := 1; ; n++ {

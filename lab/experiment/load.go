@@ -49,14 +49,14 @@ func Load(file string, o LoadOptions) (*Spec, error) {
 		Document: document, opts: o.Worlds, mode: o.Effects, live: o.Live, dir: filepath.Dir(file), at: make(map[string]*yaml.Node),
 		spec: &Spec{Plan: Plan{File: file}, Effects: Effects{Mode: EffectsStub}},
 	}
-	if err := l.read(); err != nil {
+	if err := l.readDocument(); err != nil {
 		return nil, err
 	}
 	return l.spec, nil
 }
 
-// read reads the document: first what it is of, then what it does with that.
-func (l *loader) read() error {
+// readDocument reads the document: first what it is of, then what it does with that.
+func (l *loader) readDocument() error {
 	keep := func(name string) func(*yaml.Node) { return func(n *yaml.Node) { l.at[name] = n } }
 	known := map[string]func(*yaml.Node){
 		"experiment": l.Text(&l.spec.Experiment),

@@ -112,7 +112,7 @@ func openResults(dir string, s *Spec) (*results, error) {
 	}
 	r := newResults(dir, &s.Plan)
 	r.most, r.lock = s.Limits.Bytes, held
-	if err := r.begin(); err != nil {
+	if err := r.beginResults(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
@@ -160,14 +160,14 @@ func lookAt(dir string) (*results, error) {
 	if r.log.file, err = os.Open(filepath.Join(dir, logFile)); err != nil {
 		return nil, err
 	}
-	if err := r.read(); err != nil {
+	if err := r.readLog(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
 }
 
-// begin says whose results these are, or finds that they are, and reads what there is.
-func (r *results) begin() error {
+// beginResults says whose results these are, or finds that they are, and reads what there is.
+func (r *results) beginResults() error {
 	there, err := ReadPlan(r.dir)
 	switch {
 	case errors.Is(err, ErrNoResults):
@@ -198,15 +198,15 @@ func (r *results) begin() error {
 	if err = errors.Join(err, root.Close()); err != nil {
 		return err
 	}
-	if err := r.read(); err != nil {
+	if err := r.readLog(); err != nil {
 		return err
 	}
 	return r.log.file.Truncate(r.log.size) // what a kill has cut off
 }
 
-// read finds the lines of the log.
-func (r *results) read() error {
-	return r.log.read(func(text []byte, at int64) error {
+// readLog finds the lines of the log.
+func (r *results) readLog() error {
+	return r.log.readLines(func(text []byte, at int64) error {
 		result, err := r.plan.decodeResult(text)
 		if err != nil {
 			return err
@@ -214,7 +214,7 @@ func (r *results) read() error {
 		if r.has(result.ID) { // a run that is made again has a line of before
 			return fmt.Errorf("run %d is there twice", result.ID)
 		}
-		r.note(result, at, at+int64(len(text)))
+		r.noteResult(result, at, at+int64(len(text)))
 		return nil
 	})
 }
@@ -247,12 +247,12 @@ func (r *results) add(result *Result) error {
 	if err := r.log.add(text); err != nil {
 		return err
 	}
-	r.note(result, at, r.log.size)
+	r.noteResult(result, at, r.log.size)
 	return nil
 }
 
-// note remembers a result and where its line is, in the place of one before.
-func (r *results) note(result *Result, from, to int64) {
+// noteResult remembers a result and where its line is, in the place of one before.
+func (r *results) noteResult(result *Result, from, to int64) {
 	r.of[result.ID] = entry{from, to, result.Sent, result.Error, result.tally(), result.Again}
 }
 
@@ -292,8 +292,8 @@ func (r *results) get(id RunID) (*Result, error) {
 	return r.plan.decodeResult(text)
 }
 
-// all yields the results that there are, in the order of runs.
-func (r *results) all(visit func(*Result) error) error {
+// visitResults yields the results that there are, in the order of runs.
+func (r *results) visitResults(visit func(*Result) error) error {
 	for id := RunID(1); uint64(id) <= r.plan.Runs(); id++ {
 		result, err := r.get(id)
 		if err == nil && result != nil {

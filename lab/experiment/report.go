@@ -122,7 +122,7 @@ func (r *results) lines() ([]reportLine, error) {
 		from := ((variant*len(r.plan.Points)+point)*len(columns) + measure) * len(ticks)
 		return samples[from : from+len(ticks)]
 	}
-	err = r.all(func(result *Result) error {
+	err = r.visitResults(func(result *Result) error {
 		for _, row := range result.Rows {
 			tick, drawn := at[row.Tick]
 			if !drawn {
@@ -173,7 +173,7 @@ func partOf(x []float64, part float64) *float64 {
 // ticks returns the ticks that are drawn, at most so many; none where that is less than two.
 func (r *results) ticks(most int) ([]uint64, error) {
 	seen := make(map[uint64]bool)
-	err := r.all(func(result *Result) error {
+	err := r.visitResults(func(result *Result) error {
 		for _, row := range result.Rows {
 			seen[row.Tick] = true
 		}

@@ -98,7 +98,7 @@ func (c *course) run(ctx context.Context, w *world.World) error {
 			return err
 		}
 		if ok && next > c.last {
-			return c.end(&w.Moment, c.last, StoppedTicks)
+			return c.writeLastRows(&w.Moment, c.last, StoppedTicks)
 		}
 		if ok { // until then all stays as it is
 			if err := c.measure(&w.Moment, next-1); err != nil || c.stopped != "" {
@@ -121,9 +121,9 @@ func (c *course) advance(ctx context.Context, w *world.World) error {
 	case p == world.Waiting:
 		return w.Wait(ctx)
 	case p == world.Idle && c.spec.Stop.Idle:
-		return c.end(&w.Moment, uint64(w.Time()), StoppedIdle)
+		return c.writeLastRows(&w.Moment, uint64(w.Time()), StoppedIdle)
 	case p == world.Idle:
-		return c.end(&w.Moment, c.last, StoppedTicks)
+		return c.writeLastRows(&w.Moment, c.last, StoppedTicks)
 	}
 	if p == world.Ticked {
 		return c.measure(&w.Moment, uint64(w.Time()))
@@ -194,8 +194,8 @@ func (c *course) add(m *world.Moment, at manifest.Tick) ([]any, error) {
 	return row, err
 }
 
-// end makes the rows that are left, and the last one.
-func (c *course) end(m *world.Moment, at uint64, why string) error {
+// writeLastRows makes the rows that are left, and the last one.
+func (c *course) writeLastRows(m *world.Moment, at uint64, why string) error {
 	c.last = at
 	if err := c.measure(m, at); err != nil || c.stopped != "" {
 		return err

@@ -102,7 +102,7 @@ func (r *results) ends() (*ends, error) {
 			}
 		}
 	}
-	err := r.all(func(result *Result) error {
+	err := r.visitResults(func(result *Result) error {
 		x.ended[result.Variant].add(result.tally())
 		for _, e := range []*Ended{&x.ended[result.Variant], &x.groups[result.Variant][result.Point]} {
 			e.Done++

@@ -64,7 +64,7 @@ func Run(ctx context.Context, s *Spec, o Options) (out *Outcome, err error) {
 	}
 	w.done = r.kept(w.total)
 	out = &Outcome{Runs: s.Runs(), Before: r.kept(s.Runs())}
-	err = w.all(ctx)
+	err = w.makeRuns(ctx)
 	answers.finishAll(ctx, o.Waiting)
 	files, failed := r.writeTables(r.formats(o.Formats))
 	out.Files, err = files, errors.Join(err, failed)
@@ -103,8 +103,8 @@ type sweep struct {
 // liveJobs is how many runs there are at once whose effects are performed, whatever cores there are.
 const liveJobs = 32
 
-// all makes the runs that have no result.
-func (w *sweep) all(ctx context.Context) error {
+// makeRuns makes the runs that have no result.
+func (w *sweep) makeRuns(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	jobs := w.opts.Jobs
@@ -121,7 +121,7 @@ func (w *sweep) all(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range jobs {
 		running.Go(func() {
-			for id := w.take(); id > 0 && ctx.Err() == nil; id = w.take() {
+			for id := w.takeRun(); id > 0 && ctx.Err() == nil; id = w.takeRun() {
 				if err := w.one(ctx, w.spec.Planned(id)); err != nil {
 					w.fail(err)
 					w.answers.stop(err)
@@ -137,8 +137,8 @@ func (w *sweep) all(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// take returns a run that has no result that stays, each once; 0: there is none.
-func (w *sweep) take() RunID {
+// takeRun returns a run that has no result that stays, each once; 0: there is none.
+func (w *sweep) takeRun() RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uint64(w.next) < w.total {

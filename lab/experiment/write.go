@@ -81,7 +81,7 @@ func (r *results) writeTables(formats []string) (paths []string, err error) {
 // for all of them.
 func (r *results) writeFrom(all []output, i int) error {
 	if i == len(all) {
-		return r.all(func(x *Result) error {
+		return r.visitResults(func(x *Result) error {
 			for _, o := range all {
 				if err := o.table.rows(x, o.rows.write); err != nil {
 					return err

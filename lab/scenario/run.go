@@ -62,7 +62,7 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 	}
 	defer func() { err = errors.Join(err, lw.Close()) }()
 	p := &play{lw: lw, s: s, out: out}
-	err = p.all(ctx)
+	err = p.playScenario(ctx)
 	var missed *host.MissError
 	switch {
 	case errors.Is(context.Cause(ctx), errSteps):
@@ -152,8 +152,8 @@ func (p *play) fault(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Sprintf(format, args...))
 }
 
-// all gives the world what the scenario gives, and runs it until it is idle.
-func (p *play) all(ctx context.Context) error {
+// playScenario gives the world what the scenario gives, and runs it until it is idle.
+func (p *play) playScenario(ctx context.Context) error {
 	err := p.lw.Update(func(w *world.World) error {
 		w.TellBy(p.out.tell)
 		return nil

@@ -20,7 +20,7 @@ func (g Grid) VonNeumann(p Place, radius int) []Place { return g.around(p, radiu
 // Move returns the place that is so far from another, on a grid that is no torus the last
 // before its edge.
 func (g Grid) Move(p Place, dx, dy int) Place {
-	return Place{at(p.X+dx, g.Width, g.Torus), at(p.Y+dy, g.Height, g.Torus)}
+	return Place{coordinate(p.X+dx, g.Width, g.Torus), coordinate(p.Y+dy, g.Height, g.Torus)}
 }
 
 // Offset returns how far it is in each direction from one place to another, on the
@@ -58,7 +58,7 @@ func reach(at, size, radius int, torus bool) (first, last int) {
 	return max(at-radius, 0) - at, min(at+radius, size-1) - at
 }
 
-func at(i, size int, torus bool) int {
+func coordinate(i, size int, torus bool) int {
 	if torus {
 		return mod(i, size)
 	}

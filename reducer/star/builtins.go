@@ -67,7 +67,7 @@ func (m *meter) addCounted(add func(string, builtin)) {
 // does not replace (abs, bool, chr, dir, hasattr, len, ord, type) cost nothing
 // worth a charge.
 func (m *meter) addFunctions(add func(string, builtin)) {
-	add("all", one(m.all))
+	add("all", one(m.allTrue))
 	add("any", one(m.any))
 	add("bytes", m.library("bytes", m.beforeBytes))
 	add("dict", m.library("dict", m.beforeUpdate))
@@ -183,7 +183,7 @@ func (m *meter) beforeRange(args starlark.Tuple, _ []starlark.Tuple) error {
 // frame charges for a call of a function of so many nodes.
 func (m *meter) frame(nodes starlark.Value) error {
 	n, _ := nodes.(starlark.Int).Uint64()
-	return m.take(n * slotBytes)
+	return m.takeMemory(n * slotBytes)
 }
 
 // named charges for passing on the entries of a dict.

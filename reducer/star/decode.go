@@ -74,7 +74,7 @@ func (d *decoder) paid(n uint64) error {
 	if err := d.r.Err(); err != nil {
 		return err
 	}
-	return d.m.take(n)
+	return d.m.takeMemory(n)
 }
 
 func (d *decoder) integer() (starlark.Value, error) {

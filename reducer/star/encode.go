@@ -34,8 +34,8 @@ func (e *pathError) Error() string { return e.path + ": " + e.err.Error() }
 
 func (e *pathError) Unwrap() error { return e.err }
 
-// at puts a step in front of the path of err.
-func at(step string, err error) error {
+// prefixPath puts a step in front of the path of err.
+func prefixPath(step string, err error) error {
 	var fault *pathError
 	if errors.As(err, &fault) {
 		return &pathError{path: step + fault.path, err: fault.err}
@@ -52,12 +52,12 @@ func (e *encoder) encode(buf []byte, what string, v starlark.Value, limit uint64
 		err = e.room(0)
 	}
 	if err != nil {
-		return nil, at(what, err)
+		return nil, prefixPath(what, err)
 	}
 	if err := e.m.spend(e.items / 2); err != nil {
-		return nil, at(what, err)
+		return nil, prefixPath(what, err)
 	}
-	return e.buf, e.m.take(uint64(len(e.buf) - e.start))
+	return e.buf, e.m.takeMemory(uint64(len(e.buf) - e.start))
 }
 
 // room refuses a value that n more bytes make too large.
@@ -135,7 +135,7 @@ func (e *encoder) list(v starlark.Indexable, depth int) error {
 	e.buf = canon.AppendArray(e.buf, n)
 	for i := range n {
 		if err := e.value(v.Index(i), depth+1); err != nil {
-			return at("["+strconv.Itoa(i)+"]", err)
+			return prefixPath("["+strconv.Itoa(i)+"]", err)
 		}
 	}
 	return nil
@@ -200,10 +200,10 @@ func (e *encoder) sortedPairs(v *starlark.Dict, depth int) error {
 
 func (e *encoder) pair(key string, v starlark.Value, depth int) error {
 	if err := e.text(key); err != nil {
-		return at("."+key, err)
+		return prefixPath("."+key, err)
 	}
 	if err := e.value(v, depth+1); err != nil {
-		return at("."+key, err)
+		return prefixPath("."+key, err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (m *meter) setIndex(x, k starlark.Value) error {
 	if err := m.insert(x, k); err != nil {
 		return err
 	}
-	return m.take(entryFilled / 4) // it may be there already
+	return m.takeMemory(entryFilled / 4) // it may be there already
 }
 
 // target is the hidden function of x in x[k] = v where k costs nothing to evaluate
@@ -103,7 +103,7 @@ func (m *meter) comprehension(v starlark.Value) (starlark.Value, error) {
 }
 
 // closure charges for a function that was made.
-func (m *meter) closure(starlark.Value) error { return m.take(closureBytes) }
+func (m *meter) closure(starlark.Value) error { return m.takeMemory(closureBytes) }
 
 // retain charges for what a place in a list holds that was made by an operator.
 func (m *meter) retain(items ...starlark.Value) error {
@@ -118,7 +118,7 @@ func (m *meter) retain(items ...starlark.Value) error {
 	if n == 0 {
 		return nil
 	}
-	return m.take(n)
+	return m.takeMemory(n)
 }
 
 // kept charges for a list or dict that a display or a comprehension made.
@@ -176,7 +176,7 @@ func (m *meter) arithmetic(op syntax.Token, x, y starlark.Value) error {
 	case syntax.LTLT:
 		wide = MaxIntBits / 64
 	}
-	return m.take(wide * 8)
+	return m.takeMemory(wide * 8)
 }
 
 // remainder charges for the remainder of a number by a float, which is found bit by
@@ -274,7 +274,7 @@ func (m *meter) search(v starlark.Value, items starlark.Indexable) error {
 
 // appendTo is list.append.
 func (m *meter) appendTo(x *starlark.List, args starlark.Tuple) (starlark.Value, error) {
-	if err := m.take(2 * slotBytes); err != nil {
+	if err := m.takeMemory(2 * slotBytes); err != nil {
 		return nil, err
 	}
 	if err := m.retain(args[0]); err != nil {
@@ -296,7 +296,7 @@ func (m *meter) hasAttr(
 	if err := starlark.UnpackPositionalArgs("hasattr", args, kwargs, 2, &x, &name); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(m.take(closureBytes/4), m.scan(len(name))); err != nil { // a method is bound
+	if err := errors.Join(m.takeMemory(closureBytes/4), m.scan(len(name))); err != nil { // a method is bound
 		return nil, err
 	}
 	holder, ok := x.(starlark.HasAttrs)

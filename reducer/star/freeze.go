@@ -23,7 +23,7 @@ func (f *freezer) visit(v starlark.Value, depth int) error {
 	switch v := v.(type) {
 	case *starlark.Dict:
 		for k, x := range v.Entries() {
-			if err := f.all(depth+1, k, x); err != nil {
+			if err := f.freezeAll(depth+1, k, x); err != nil {
 				return err
 			}
 		}
@@ -43,7 +43,7 @@ func (f *freezer) visit(v starlark.Value, depth int) error {
 	return nil
 }
 
-func (f *freezer) all(depth int, values ...starlark.Value) error {
+func (f *freezer) freezeAll(depth int, values ...starlark.Value) error {
 	for _, v := range values {
 		if err := f.visit(v, depth); err != nil {
 			return err

@@ -176,8 +176,8 @@ func (m *meter) walk(n int) error {
 	return m.spend(uint64(n) / bytesWalkedPerStep)
 }
 
-// take charges for n bytes of new memory.
-func (m *meter) take(n uint64) error {
+// takeMemory charges for n bytes of new memory.
+func (m *meter) takeMemory(n uint64) error {
 	before := m.filled / bytesMadePerStep
 	if m.filled += n; m.filled > m.memory {
 		if m.heavy != nil {
@@ -202,7 +202,7 @@ func (m *meter) room(what string, n uint64) error {
 	if err := m.fits(what, n); err != nil {
 		return err
 	}
-	return m.take(n)
+	return m.takeMemory(n)
 }
 
 // slots is room for a list or tuple of n items.
@@ -218,7 +218,7 @@ func (m *meter) entries(what string, n int) error {
 	if uint64(n) > m.value/entryBytes {
 		return m.exceed("a %s of %d entries (%d bytes each), limits.value is %d", what, n, entryBytes, m.value)
 	}
-	return m.take(tableBytes + entryFilled*uint64(n))
+	return m.takeMemory(tableBytes + entryFilled*uint64(n))
 }
 
 // made charges for a value that was just made out of others, where its size is

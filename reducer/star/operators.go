@@ -245,7 +245,7 @@ func (m *meter) extend(list *starlark.List, more starlark.Iterable) error {
 	if uint64(list.Len()+len(items)) > m.value/slotBytes {
 		return m.slots("list", list.Len()+len(items))
 	}
-	if err := m.take(uint64(2 * slotBytes * len(items))); err != nil {
+	if err := m.takeMemory(uint64(2 * slotBytes * len(items))); err != nil {
 		return err
 	}
 	for _, x := range items {

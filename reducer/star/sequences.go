@@ -23,7 +23,7 @@ func (m *meter) collect(v starlark.Value) ([]starlark.Value, error) {
 		return nil, err
 	}
 	if v.Type() == "string.elems" { // each is a text that is made
-		if err := m.take(uint64(n) * slotBytes); err != nil {
+		if err := m.takeMemory(uint64(n) * slotBytes); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +35,7 @@ func (m *meter) collect(v starlark.Value) ([]starlark.Value, error) {
 			}
 			n = 2*len(out) + 16 // pays for room as it is made
 			// and for what is left free of it, and for items that are made
-			if err := m.take(uint64(n) * slotBytes); err != nil {
+			if err := m.takeMemory(uint64(n) * slotBytes); err != nil {
 				return nil, err
 			}
 			out = slices.Grow(out, n-len(out))
@@ -98,7 +98,7 @@ func (m *meter) optional(b *starlark.Builtin, args starlark.Tuple, kwargs []star
 	return m.collect(items)
 }
 
-func (m *meter) all(v starlark.Value) (starlark.Value, error) { return m.until(v, starlark.False) }
+func (m *meter) allTrue(v starlark.Value) (starlark.Value, error) { return m.until(v, starlark.False) }
 
 func (m *meter) any(v starlark.Value) (starlark.Value, error) { return m.until(v, starlark.True) }
 

@@ -27,7 +27,7 @@ func (s *sizer) pay() error {
 	return s.m.spend(n/slotBytes + s.extra)
 }
 
-func (s *sizer) take(n int) error {
+func (s *sizer) takeBytes(n int) error {
 	if s.left -= int64(n); s.left < 0 {
 		return s.m.exceed("a value of more than %d bytes with all that it holds, limits.value is %d", s.m.value, s.m.value)
 	}
@@ -52,14 +52,14 @@ func (s *sizer) add(v starlark.Value, depth int) error {
 		}
 		n += v.n.BitLen() / 8
 	case starlark.Tuple:
-		return s.all(v, depth)
+		return s.sizeAll(v, depth)
 	case *starlark.List:
 		if !s.flat {
-			return s.all(v, depth)
+			return s.sizeAll(v, depth)
 		}
 	case *starlark.Set:
 		if !s.flat {
-			return s.all(v, depth)
+			return s.sizeAll(v, depth)
 		}
 	case *starlark.Dict:
 		if !s.flat {
@@ -68,12 +68,12 @@ func (s *sizer) add(v starlark.Value, depth int) error {
 	default:
 		n += max(starlark.Len(v), 0) // strings, bytes, views of strings, ranges
 	}
-	return s.take(n)
+	return s.takeBytes(n)
 }
 
-func (s *sizer) all(v starlark.Iterable, depth int) error {
+func (s *sizer) sizeAll(v starlark.Iterable, depth int) error {
 	s.extra += uint64(depth) / 4 // what prints looks whether it has been here
-	if err := s.take(slotBytes); err != nil {
+	if err := s.takeBytes(slotBytes); err != nil {
 		return err
 	}
 	for x := range starlark.Elements(v) {
@@ -86,7 +86,7 @@ func (s *sizer) all(v starlark.Iterable, depth int) error {
 
 func (s *sizer) pairs(v *starlark.Dict, depth int) error {
 	s.extra += uint64(depth) / 4
-	if err := s.take(slotBytes); err != nil {
+	if err := s.takeBytes(slotBytes); err != nil {
 		return err
 	}
 	for k, x := range v.Entries() {
@@ -112,7 +112,7 @@ func (m *meter) deep(v starlark.Value) error {
 // tuple holds a tuple that was just made to the rule that hashing and printing
 // rest on: as a tree of tuples it is no larger and no deeper than a value may be.
 func (m *meter) tuple(t starlark.Tuple) error {
-	if err := m.take(uint64(len(t)+2) * slotBytes); err != nil {
+	if err := m.takeMemory(uint64(len(t)+2) * slotBytes); err != nil {
 		return err
 	}
 	if err := m.retain(t...); err != nil {

@@ -42,7 +42,7 @@ func (m *meter) text(v starlark.Value, quoted bool) (starlark.Value, error) {
 func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	s := m.sizer()
 	s.text = true
-	if err := s.take(len(format)); err != nil {
+	if err := s.takeBytes(len(format)); err != nil {
 		return err
 	}
 	next := 0
@@ -105,7 +105,7 @@ func operand(field string, next *int, args starlark.Tuple, kwargs []starlark.Tup
 func (m *meter) percentSize(format string, arg starlark.Value) error {
 	s := m.sizer()
 	s.text = true
-	if err := s.take(len(format)); err != nil {
+	if err := s.takeBytes(len(format)); err != nil {
 		return err
 	}
 	tuple, isTuple := arg.(starlark.Tuple)
@@ -172,13 +172,13 @@ func (s *sizer) conversion(v starlark.Value, format string) error {
 	letter := format[:min(1, len(format))]
 	is := func(letters string) bool { return letter != "" && strings.Contains(letters, letter) }
 	if _, ok := v.(starlark.Int); ok && !small(v) && is("oxX") {
-		return s.take(MaxIntBits / 3)
+		return s.takeBytes(MaxIntBits / 3)
 	}
 	if _, ok := v.(starlark.Int); ok && is("eEfFgG") {
-		return s.take(floatText)
+		return s.takeBytes(floatText)
 	}
 	if _, ok := v.(starlark.Float); ok && !is("sr") {
-		return s.take(floatText)
+		return s.takeBytes(floatText)
 	}
 	return s.add(v, 0)
 }

@@ -50,7 +50,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		c.open[conn] = &connection{Conn: conn, since: now()}
-		if held, first := c.of(""); held > c.most.Unknown {
+		if held, first := c.heldBy(""); held > c.most.Unknown {
 			c.drop(first)
 		}
 	case http.StateActive: // see admit
@@ -63,9 +63,9 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// of counts the connections that have shown a token, and returns the one that is
+// heldBy counts the connections that have shown a token, and returns the one that is
 // longest without a request; nil: each has one.
-func (c *connections) of(token string) (held int, first *connection) {
+func (c *connections) heldBy(token string) (held int, first *connection) {
 	for _, x := range c.open { // order cannot show: the first is the first in any order
 		if x.token != token {
 			continue
@@ -119,7 +119,7 @@ func (c *connections) admit(ctx context.Context, token string) error {
 		return nil
 	}
 	refusal := overLimit(http.StatusTooManyRequests, "connections.token", c.most.Token, "of this token")
-	held, first := c.of(token)
+	held, first := c.heldBy(token)
 	full := held >= c.most.Token
 	if !full && held > 0 && x.token == "" {
 		refusal = overLimit(http.StatusServiceUnavailable, "connections", c.most.All, "of all callers")

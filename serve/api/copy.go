@@ -53,7 +53,7 @@ func NewCopy(ctx context.Context, lw *local.World) (*Copy, error) {
 		return nil, err
 	}
 	c := &Copy{server: s, world: s.worlds.get(lw.Status().ID), secret: secret}
-	text, err := c.ask(ctx, c.path("/verify"))
+	text, err := c.askAPI(ctx, c.path("/verify"))
 	if err == nil {
 		err = json.Unmarshal(text, &c.Verified)
 	}
@@ -132,7 +132,7 @@ func (c *Copy) list(ctx context.Context, path string) (answer []byte, items []li
 	var all []json.RawMessage
 	name := ""
 	for next := &path; next != nil; {
-		text, err := c.ask(ctx, *next)
+		text, err := c.askAPI(ctx, *next)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -182,7 +182,7 @@ func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(st
 		return err
 	}
 	for _, path := range append(paths, schemas...) {
-		answer, err := c.ask(ctx, path)
+		answer, err := c.askAPI(ctx, path)
 		if err == nil {
 			err = add(path, answer)
 		}
@@ -195,7 +195,7 @@ func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(st
 
 // schemas returns the paths of the schemas that events have: how they are shown is in them.
 func (c *Copy) schemas(ctx context.Context) (paths []string, err error) {
-	text, err := c.ask(ctx, c.path("/manifest"))
+	text, err := c.askAPI(ctx, c.path("/manifest"))
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (c *Copy) schemas(ctx context.Context) (paths []string, err error) {
 func (c *Copy) records(ctx context.Context, add func(string, []byte) error) (cells map[string][]journal.Seq, err error) {
 	cells = make(map[string][]journal.Seq)
 	for next := c.path("/records?raw=false&limit=1000"); next != ""; {
-		text, err := c.ask(ctx, next)
+		text, err := c.askAPI(ctx, next)
 		if err != nil {
 			return nil, err
 		}
@@ -283,8 +283,8 @@ func (h *heard) Header() http.Header         { return h.header }
 func (h *heard) Write(b []byte) (int, error) { return h.body.Write(b) }
 func (h *heard) WriteHeader(status int)      { h.status = cmp.Or(h.status, status) }
 
-// ask returns what the API answers.
-func (c *Copy) ask(ctx context.Context, path string) ([]byte, error) {
+// askAPI returns what the API answers.
+func (c *Copy) askAPI(ctx context.Context, path string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
 		return nil, err

@@ -165,7 +165,7 @@ func acquireEffects(c *call) error {
 		return badRequest("most", "it has to be from 1 to "+strconv.Itoa(host.MaxOffers))
 	}
 	if req.WaitSeconds > 0 { // for longer than others are answered
-		if err := c.take(c.server.waits); err != nil {
+		if err := c.takeSlotOf(c.server.waits); err != nil {
 			return err
 		}
 	}

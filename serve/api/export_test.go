@@ -61,7 +61,7 @@ func (s *Server) Busy(kind, token, world string, n int) (free func()) {
 	of := s.slotsOf(kind)
 	var held []func()
 	for range n {
-		free, err := of.take(context.Background(), token, world)
+		free, err := of.takeSlot(context.Background(), token, world)
 		if err != nil {
 			panic(err)
 		}

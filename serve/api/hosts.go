@@ -81,8 +81,8 @@ const listPatience, listGrace = 500 * time.Millisecond, 10 * time.Millisecond
 
 func newList(ctx context.Context) list { return list{ctx, now().Add(listPatience)} }
 
-// ask has a world answer; ok is false where it is busy, or leaves, or nobody waits any more.
-func ask[T any](l list, h *hosted, answer func() T) (v T, ok bool) {
+// askWorld has a world answer; ok is false where it is busy, or leaves, or nobody waits any more.
+func askWorld[T any](l list, h *hosted, answer func() T) (v T, ok bool) {
 	late := time.NewTimer(max(l.by.Sub(now()), listGrace))
 	defer late.Stop()
 	select {

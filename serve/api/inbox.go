@@ -35,7 +35,7 @@ func showInbox(c *call) error {
 			beyond = after
 		}
 		most := limit - len(out.Owed) + 1
-		is, ok := ask(wait, h, func() owing { return h.owing(c.Context(), beyond, most, c.room()) })
+		is, ok := askWorld(wait, h, func() owing { return h.owing(c.Context(), beyond, most, c.room()) })
 		if err := errors.Join(c.Context().Err(), is.err); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func showInbox(c *call) error {
 			out.Busy = append(out.Busy, h.id)
 		}
 		for i := range is.all {
-			if len(out.Owed) == limit || !room.take(bytesOf(&is.all[i])) {
+			if len(out.Owed) == limit || !room.takeRoom(bytesOf(&is.all[i])) {
 				out.Next = c.next(last)
 				return c.ok(out)
 			}
@@ -79,7 +79,7 @@ func (h *hosted) owing(ctx context.Context, after string, most int, room *room) 
 			continue
 		}
 		is.all, is.ids = append(is.all, o), append(is.ids, d.ID)
-		if len(is.all) == most || !room.take(bytesOf(&o)) {
+		if len(is.all) == most || !room.takeRoom(bytesOf(&o)) {
 			return is
 		}
 	}

@@ -40,7 +40,7 @@ func listIntents(c *call) error {
 		if err != nil {
 			return err
 		}
-		if !room.take(len(line.Params) + len(line.Reason)) {
+		if !room.takeRoom(len(line.Params) + len(line.Reason)) {
 			out.Next = c.next(strconv.FormatUint(entries[i-1].Emitted, 10))
 			break
 		}

@@ -52,7 +52,7 @@ func (c *call) pass(id, owner string) (again bool, err error) {
 	go c.missOwner(ctx, cancel, id, owner)
 	body := &sentBody{call: c, ReadCloser: c.Body, left: left}
 	res, err := c.server.between.RoundTrip(c.passedOn(ctx, to, body))
-	body.end()
+	body.endReading()
 	if err != nil {
 		return c.unanswered(body, err)
 	}
@@ -202,10 +202,10 @@ func (b *sentBody) Close() error { return nil }
 // callerLeft reports, after end, whether the caller is there no more.
 func (b *sentBody) callerLeft() bool { return !b.early && b.call.Context().Err() != nil }
 
-// end has nothing read from the body any more. Where the answer came before all of it, the caller
+// endReading has nothing read from the body any more. Where the answer came before all of it, the caller
 // is listened to no more: net/http takes it for gone then, and with it all that would come on its
 // connection.
-func (b *sentBody) end() {
+func (b *sentBody) endReading() {
 	if !b.mu.TryLock() {
 		b.early = b.left()
 		b.call.out.Header().Set("Connection", "close")

@@ -174,7 +174,7 @@ func (c *call) recordsByID() error {
 		if err != nil {
 			return err
 		}
-		if !room.take(len(e.Raw)) {
+		if !room.takeRoom(len(e.Raw)) {
 			next = c.linkTo("ids", strings.Join(names[i:], ","))
 			break
 		}
@@ -220,7 +220,7 @@ func page(c *call, s view.Selection, use func(*view.Entry) (keep bool, err error
 		if err != nil {
 			return nil, err
 		}
-		if x.Entry != nil && !room.take(len(x.Entry.Raw)) {
+		if x.Entry != nil && !room.takeRoom(len(x.Entry.Raw)) {
 			more = true
 			break
 		}
@@ -258,8 +258,8 @@ type room struct {
 
 func (c *call) room() *room { return &room{left: c.server.cfg.Limits.PageBytes} }
 
-// take reports whether the page has room for another item: for the first in any case.
-func (r *room) take(bytes int) bool {
+// takeRoom reports whether the page has room for another item: for the first in any case.
+func (r *room) takeRoom(bytes int) bool {
 	if r.taken && bytes > r.left {
 		return false
 	}

@@ -43,7 +43,7 @@ func TestAnAnswerBeforeTheBodyEndsTheConnection(t *testing.T) {
 		}
 		go func() {
 			defer close(ended)
-			b.end()
+			b.endReading()
 		}()
 		want := ""
 		if early {

@@ -157,7 +157,7 @@ func (s *Server) enter(c *call) error {
 	if err := c.checkQuery(); err != nil {
 		return err
 	}
-	if err := s.take(c); err != nil {
+	if err := s.takeSlot(c); err != nil {
 		return err
 	}
 	defer context.AfterFunc(c.Context(), c.left)()
@@ -205,21 +205,21 @@ func (c *call) bound() (limit time.Duration) {
 	return limit
 }
 
-// take gives the call a slot of its kind.
-func (s *Server) take(c *call) error {
+// takeSlot gives the call a slot of its kind.
+func (s *Server) takeSlot(c *call) error {
 	switch {
 	case c.route.health:
-		return c.take(s.health)
+		return c.takeSlotOf(s.health)
 	case c.route.long:
-		return c.take(s.verifications)
+		return c.takeSlotOf(s.verifications)
 	}
-	return c.take(s.requests)
+	return c.takeSlotOf(s.requests)
 }
 
-// take gives the call another slot than it has.
-func (c *call) take(from *slots) (err error) {
+// takeSlotOf gives the call another slot than it has.
+func (c *call) takeSlotOf(from *slots) (err error) {
 	c.giveBack(&c.free)
-	free, err := from.take(c.Context(), c.holder(), c.about())
+	free, err := from.takeSlot(c.Context(), c.holder(), c.about())
 	if err == nil {
 		c.holds.Lock()
 		c.free = free

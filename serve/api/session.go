@@ -87,8 +87,8 @@ func (s *Sessions) with(hash [sha256.Size]byte) *token {
 	return &found
 }
 
-// end takes the token with a hash no more, and reports whether there was one.
-func (s *Sessions) end(hash [sha256.Size]byte) bool {
+// endSession takes the token with a hash no more, and reports whether there was one.
+func (s *Sessions) endSession(hash [sha256.Size]byte) bool {
 	if s == nil {
 		return false
 	}
@@ -159,7 +159,7 @@ func openSession(c *call) error {
 // closeSession ends the session whose token is shown, and what it follows. One of a token
 // file is not a session: whoever has the file takes it back.
 func closeSession(c *call) error {
-	if !c.server.cfg.Sessions.end(c.token.hash) {
+	if !c.server.cfg.Sessions.endSession(c.token.hash) {
 		return notFound("the token is not one of a session: worldctl token revoke ends others")
 	}
 	c.out.WriteHeader(http.StatusNoContent)

@@ -39,7 +39,7 @@ type slots struct {
 // back with yield, while it waits for the net too.
 func (c *call) takeTurn() error {
 	c.yield()
-	give, err := c.server.turns.take(c.Context(), c.holder(), c.about())
+	give, err := c.server.turns.takeSlot(c.Context(), c.holder(), c.about())
 	if err == nil {
 		c.gotTurn(give)
 	}
@@ -51,7 +51,7 @@ func (c *call) takeTurn() error {
 func (c *call) awaitTurn(ctx context.Context) error {
 	c.yield()
 	for ctx.Err() == nil {
-		if give, err := c.server.turns.take(ctx, c.holder(), c.about()); err == nil {
+		if give, err := c.server.turns.takeSlot(ctx, c.holder(), c.about()); err == nil {
 			c.gotTurn(give)
 			return nil
 		}
@@ -142,9 +142,9 @@ func newSlots(limit string, most Slots, l *Limits) *slots {
 	}
 }
 
-// take takes a slot for a call with a token about a world, and returns what gives it
+// takeSlot takes a slot for a call with a token about a world, and returns what gives it
 // back, which is called once.
-func (s *slots) take(ctx context.Context, token, world string) (free func(), err error) {
+func (s *slots) takeSlot(ctx context.Context, token, world string) (free func(), err error) {
 	free = func() { s.free(token, world) }
 	s.mu.Lock()
 	full := s.full(token, world)

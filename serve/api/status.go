@@ -81,7 +81,7 @@ func (c *call) worldLines(after string, most int) (lines []WorldLine, away int, 
 }
 
 func (h *hosted) line(l list) WorldLine {
-	if status, ok := ask(l, h, h.Local.Status); ok {
+	if status, ok := askWorld(l, h, h.Local.Status); ok {
 		h.seen.Store(lineOf(&status))
 		return *h.seen.Load()
 	}

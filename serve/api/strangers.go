@@ -45,7 +45,7 @@ func newRate(perSecond int) *rate.Limiter { return rate.NewLimiter(rate.Limit(pe
 // connected no more: what they have sent already would come at once otherwise.
 func (s *strangers) admit(r *http.Request) error {
 	name, most, whose := "strangers.address", s.most.Address, "of this address"
-	if s.of(r.RemoteAddr).Allow() {
+	if s.limiterOf(r.RemoteAddr).Allow() {
 		if s.all.Allow() {
 			return nil
 		}
@@ -63,9 +63,9 @@ func (s *strangers) admit(r *http.Request) error {
 	return f
 }
 
-// of returns the rate of an address; of IPv6 that of its network, all of which may be
+// limiterOf returns the rate of an address; of IPv6 that of its network, all of which may be
 // one caller's.
-func (s *strangers) of(remote string) *rate.Limiter {
+func (s *strangers) limiterOf(remote string) *rate.Limiter {
 	const network = 64 // bits
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -38,7 +38,7 @@ func (c *call) stream(after journal.Seq, send catchUp) error {
 		after = journal.Seq(min(id, mostOfNumber))
 	}
 	c.yield()
-	if err := c.take(c.server.followers); err != nil {
+	if err := c.takeSlotOf(c.server.followers); err != nil {
 		return err
 	}
 	c.listen(time.Time{})

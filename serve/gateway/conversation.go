@@ -56,7 +56,7 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 	defer out.detach() // the provider's answer may come later
 	switch is {
 	case fresh:
-		err = c.ask(r.Context(), a, out)
+		err = c.submitRequest(r.Context(), a, out)
 	case recorded:
 		err = c.g.submitServed(r.Context(), a)
 	case waiting:
@@ -172,8 +172,8 @@ func (g *Gateway) submitServed(ctx context.Context, a *asking) error {
 	return g.submit(ctx, recorder.Served, recorder.Answered{Ask: a.tag, Incarnation: g.incarnation})
 }
 
-// ask makes an event of the request.
-func (c *conversation) ask(ctx context.Context, a *asking, out *reply) error {
+// submitRequest makes an event of the request.
+func (c *conversation) submitRequest(ctx context.Context, a *asking, out *reply) error {
 	g := c.g
 	request := c.asked.Request
 	request.Ask, request.Incarnation, request.Principal = a.tag, g.incarnation, g.cfg.Principal
@@ -187,7 +187,7 @@ func (c *conversation) ask(ctx context.Context, a *asking, out *reply) error {
 
 // put hands the request in, for whoever has the permit.
 func (c *conversation) put(a *asking, out *reply) {
-	c.g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.begin, Flow: out.flow})
+	c.g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.beginReply, Flow: out.flow})
 }
 
 // await waits until the request has come to its end, and gives the agent what it came to. It goes when the agent does: then
@@ -200,7 +200,7 @@ func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
 		e, news, err := c.g.standing(a)
 		switch {
 		case err != nil:
-			c.end(a, out, refusal{http.StatusServiceUnavailable, "the journal cannot be read: " + err.Error(), false})
+			c.refuseUnanswered(a, out, refusal{http.StatusServiceUnavailable, "the journal cannot be read: " + err.Error(), false})
 			return
 		case over(&e):
 			c.finish(a, out, &e)
@@ -257,16 +257,16 @@ func (c *conversation) finish(a *asking, out *reply, e *receipt.Entry) {
 	}
 	switch {
 	case err != nil:
-		c.end(a, out, refusal{http.StatusServiceUnavailable, err.Error(), false})
+		c.refuseUnanswered(a, out, refusal{http.StatusServiceUnavailable, err.Error(), false})
 	case e.State == receipt.StateDenied:
 		c.g.count(func(s *Summary) { s.Denied++ })
-		c.end(a, out, refusal{c.finalStatus(), "worldkernel denied it: " + reason, true})
+		c.refuseUnanswered(a, out, refusal{c.finalStatus(), "worldkernel denied it: " + reason, true})
 	case answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain):
 		c.g.count(func(s *Summary) { s.InDoubt++ })
-		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: nobody can tell whether the provider has made the call: " + reason, false})
+		c.refuseUnanswered(a, out, refusal{http.StatusBadGateway, "worldkernel: nobody can tell whether the provider has made the call: " + reason, false})
 	case answer == nil:
 		c.g.count(func(s *Summary) { s.Failed++ })
-		c.end(a, out, refusal{http.StatusBadGateway, "worldkernel: the call was not made: " + reason, false})
+		c.refuseUnanswered(a, out, refusal{http.StatusBadGateway, "worldkernel: the call was not made: " + reason, false})
 	default:
 		if e.State != receipt.StateCommitted {
 			c.g.count(func(s *Summary) { s.Failed++ })
@@ -295,8 +295,8 @@ func (g *Gateway) count(change func(s *Summary)) {
 	change(&g.summary)
 }
 
-// end answers with a refusal, where nothing was answered yet.
-func (c *conversation) end(a *asking, out *reply, no refusal) {
+// refuseUnanswered answers with a refusal, where nothing was answered yet.
+func (c *conversation) refuseUnanswered(a *asking, out *reply, no refusal) {
 	out.refuse(c, no)
 	c.leave(a, true, true)
 }

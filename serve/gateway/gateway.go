@@ -253,7 +253,7 @@ func (g *Gateway) follow(ctx context.Context, after journal.Seq) {
 	for {
 		err := g.cfg.World.Await(ctx, after)
 		if err == nil {
-			after, err = g.read(after)
+			after, err = g.readIntents(after)
 		}
 		if ctx.Err() != nil {
 			return

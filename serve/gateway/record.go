@@ -113,8 +113,8 @@ func (g *Gateway) recall() error {
 	return failed
 }
 
-// read notes the intents of records after one, and returns the last of them.
-func (g *Gateway) read(after journal.Seq) (journal.Seq, error) {
+// readIntents notes the intents of records after one, and returns the last of them.
+func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
 	j := view.Journal{Local: g.cfg.World}
 	for s, err := range g.cfg.World.Scan(after) {
 		if err != nil {

@@ -23,8 +23,8 @@ type reply struct {
 
 func newReply(w http.ResponseWriter, stream bool) *reply { return &reply{w: w, stream: stream} }
 
-// begin is told how the provider answers. A stream begins at once.
-func (o *reply) begin(status int, header http.Header) {
+// beginReply is told how the provider answers. A stream begins at once.
+func (o *reply) beginReply(status int, header http.Header) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.w == nil || o.begun || status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") {

@@ -25,7 +25,7 @@ type Pauses struct{ pauses }
 func NewPauses(now func() time.Time) *Pauses { return &Pauses{pauses{now, map[string]*pause{}}} }
 
 // Begin begins one.
-func (p *Pauses) Begin(id string, why error) time.Duration { return p.begin(id, why) }
+func (p *Pauses) Begin(id string, why error) time.Duration { return p.beginPause(id, why) }
 
 // Why says why a world rests.
 func (p *Pauses) Why(id string) string { return p.why(id) }

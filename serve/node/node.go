@@ -294,7 +294,7 @@ func (n *Node) join(ctx context.Context, id string) (*api.Running, error) {
 func (n *Node) fail(id string, why error) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.fails.begin(id, why)
+	return n.fails.beginPause(id, why)
 }
 
 // failing are the worlds that are left to others for now.

@@ -92,7 +92,7 @@ func errMoving(why string) error { return &api.NotNowError{Why: why} }
 
 // bring has the world opened here, and waits for that, or for what is under way with it.
 func (n *Node) bring(ctx context.Context, id string) error {
-	done, err := n.begin(id)
+	done, err := n.beginOpening(id)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (n *Node) bring(ctx context.Context, id string) error {
 	return nil
 }
 
-// begin has a world opened, and returns what is closed when that, or what is under way with it, is done.
-func (n *Node) begin(id string) (done <-chan struct{}, err error) {
+// beginOpening has a world opened, and returns what is closed when that, or what is under way with it, is done.
+func (n *Node) beginOpening(id string) (done <-chan struct{}, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {

@@ -28,8 +28,8 @@ type pause struct {
 	why   error
 }
 
-// begin has a world rest, and returns for how long.
-func (p *pauses) begin(id string, why error) time.Duration {
+// beginPause has a world rest, and returns for how long.
+func (p *pauses) beginPause(id string, why error) time.Duration {
 	x := p.of[id]
 	if x == nil {
 		x = &pause{next: firstPause}

@@ -20,8 +20,8 @@ type said struct {
 	err error // an *api.NotNowError; nil: the store has answered
 }
 
-// ask asks all stores about a world, or all but one of them.
-func (s *Nodes) ask(ctx context.Context, id string, but *Node) []said {
+// askStores asks all stores about a world, or all but one of them.
+func (s *Nodes) askStores(ctx context.Context, id string, but *Node) []said {
 	all := make([]said, 0, len(s.all))
 	for _, m := range s.all {
 		if n := s.nodeOf(m); n == nil || n != but {
@@ -51,7 +51,7 @@ func (s *Nodes) ask(ctx context.Context, id string, but *Node) []said {
 func (s *Nodes) Owner(ctx context.Context, id string) (url string, err error) {
 	var lives []said
 	var made, moved, underway bool
-	for _, a := range s.ask(ctx, id, nil) {
+	for _, a := range s.askStores(ctx, id, nil) {
 		switch {
 		case a.err != nil:
 			err = a.err
@@ -80,7 +80,7 @@ func (s *Nodes) Owner(ctx context.Context, id string) (url string, err error) {
 func (s *Nodes) isTwice(ctx context.Context, id string) bool {
 	var where []string
 	var has []*Node
-	for _, a := range s.ask(ctx, id, nil) {
+	for _, a := range s.askStores(ctx, id, nil) {
 		if a.err == nil && a.gone == "" {
 			where, has = append(where, a.member.name), append(has, a.node)
 		}
@@ -140,7 +140,7 @@ func (s *Nodes) lookTwice(ctx context.Context) {
 // isOnce reports whether at most one store has a world, as all stores say.
 func (s *Nodes) isOnce(ctx context.Context, id string) bool {
 	has := 0
-	for _, a := range s.ask(ctx, id, nil) {
+	for _, a := range s.askStores(ctx, id, nil) {
 		if a.err != nil {
 			return false
 		}
@@ -154,7 +154,7 @@ func (s *Nodes) isOnce(ctx context.Context, id string) bool {
 // alone returns when no other store has a world that one has and this process is about to open: from which it has moved,
 // that lets go of it. Whether a store that does not answer has it nobody can tell.
 func (s *Nodes) alone(ctx context.Context, n *Node, id string) error {
-	for _, a := range s.ask(ctx, id, n) {
+	for _, a := range s.askStores(ctx, id, n) {
 		switch {
 		case a.err != nil:
 		case a.gone == "" && s.isTwice(ctx, id):

@@ -151,8 +151,8 @@ type noted struct {
 // maxNoted is how long the file may be.
 const maxNoted = 64 << 20
 
-// read reads what was told to the same URL.
-func (t *told) read() error {
+// readTold reads what was told to the same URL.
+func (t *told) readTold() error {
 	t.ids = make(map[string]bool)
 	data, err := file.Read(t.world.NotifiedFile(), maxNoted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -171,9 +171,9 @@ func (t *told) read() error {
 	return nil
 }
 
-// note takes note that all that waits was told. What does not wait any more is forgotten:
+// noteTold takes note that all that waits was told. What does not wait any more is forgotten:
 // should it wait again it is news.
-func (t *told) note(waits []Item) error {
+func (t *told) noteTold(waits []Item) error {
 	ids, same := make(map[string]bool, len(waits)), len(waits) == len(t.ids)
 	for _, x := range waits {
 		ids[x.ID], same = true, same && t.ids[x.ID]

@@ -86,7 +86,7 @@ func New(cfg Config) (*Notifier, error) {
 // to it.
 func (n *Notifier) Watch(ctx context.Context, w *local.World, link string) {
 	t := &told{world: w, url: sha256.Sum256([]byte(n.cfg.URL))}
-	if err := t.read(); err != nil {
+	if err := t.readTold(); err != nil {
 		n.cfg.Log.Warn("what was notified is not known: all that waits is told", "world", t.id(), "error", err)
 	}
 	wait := backoff.NewExponentialBackOff()
@@ -129,7 +129,7 @@ func (n *Notifier) tell(ctx context.Context, t *told, link string) error {
 			return err
 		}
 	}
-	if err := t.note(waits); err != nil {
+	if err := t.noteTold(waits); err != nil {
 		n.cfg.Log.Warn("it is not noted what was notified: it may be again", "world", t.id(), "error", err)
 	}
 	return nil

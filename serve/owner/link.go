@@ -65,8 +65,8 @@ func (l *link) send(f frame) error {
 	return err
 }
 
-// ask sends a question and returns the reply.
-func (l *link) ask(question frame) (frame, error) {
+// askOwner sends a question and returns the reply.
+func (l *link) askOwner(question frame) (frame, error) {
 	if err := l.send(question); err != nil {
 		return frame{}, err
 	}
@@ -82,7 +82,7 @@ func (l *link) ask(question frame) (frame, error) {
 func (l *link) prompt(text string) ([]byte, error) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	reply, err := l.ask(frame{framePrompt, []byte(text)})
+	reply, err := l.askOwner(frame{framePrompt, []byte(text)})
 	switch {
 	case err != nil:
 		return nil, err
@@ -103,7 +103,7 @@ func (l stdinOf) Read(p []byte) (int, error) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
 	if len(l.unread) == 0 {
-		reply, err := l.ask(frame{frameWant, nil})
+		reply, err := l.askOwner(frame{frameWant, nil})
 		switch {
 		case err != nil:
 			return 0, err

@@ -34,7 +34,7 @@ func (s *Store) withHandover(ctx context.Context, id string, do func() (*local.M
 		o, failed := s.Owner(bounded, id)
 		switch {
 		case failed == nil && o.Live && o.Gives && !o.Here:
-			asked, failed = true, s.ask(bounded, id, o.Node)
+			asked, failed = true, s.askForWorld(bounded, id, o.Node)
 		case failed == nil && !o.Live && (owned || asked): // who had it is just closing its copy
 			failed = pause(bounded)
 		default:
@@ -46,8 +46,8 @@ func (s *Store) withHandover(ctx context.Context, id string, do func() (*local.M
 	}
 }
 
-// ask asks a node for a world, and waits until nobody has it.
-func (s *Store) ask(ctx context.Context, id, owner string) error {
+// askForWorld asks a node for a world, and waits until nobody has it.
+func (s *Store) askForWorld(ctx context.Context, id, owner string) error {
 	if err := s.Ask(ctx, id); err != nil {
 		return err
 	}

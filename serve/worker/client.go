@@ -92,15 +92,15 @@ var errTooLarge = errors.New("the answer is too large")
 // get reads an answer in JSON, or its bytes where out is a *[]byte, of so many bytes at
 // most.
 func (c *client) get(ctx context.Context, path string, most int, out any) error {
-	return c.call(ctx, http.MethodGet, path, nil, func(body io.Reader) error { return read(body, most, out) })
+	return c.call(ctx, http.MethodGet, path, nil, func(body io.Reader) error { return readAnswer(body, most, out) })
 }
 
 func (c *client) post(ctx context.Context, path string, in, out any) error {
-	return c.ask(ctx, path, in, func(body io.Reader) error { return read(body, maxAnswer, out) })
+	return c.postAndRead(ctx, path, in, func(body io.Reader) error { return readAnswer(body, maxAnswer, out) })
 }
 
-// ask is post for an answer that take reads.
-func (c *client) ask(ctx context.Context, path string, in any, take func(io.Reader) error) error {
+// postAndRead is post for an answer that take reads.
+func (c *client) postAndRead(ctx context.Context, path string, in any, take func(io.Reader) error) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ func (c *client) ask(ctx context.Context, path string, in any, take func(io.Read
 	return c.call(ctx, http.MethodPost, path, body, take)
 }
 
-// read reads an answer of so many bytes at most; see get.
-func read(body io.Reader, most int, out any) error {
+// readAnswer reads an answer of so many bytes at most; see get.
+func readAnswer(body io.Reader, most int, out any) error {
 	data, err := io.ReadAll(io.LimitReader(body, int64(most)+1))
 	switch {
 	case err != nil:

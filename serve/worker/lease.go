@@ -61,12 +61,12 @@ func (l *leases) expire(h *lease) {
 	case wait > 0:
 		h.timer.Reset(wait) // it was prolonged
 	case h.stop != nil:
-		h.end()
+		h.endLease()
 	}
 }
 
-// end ends a lease for good. It is called with mu held.
-func (h *lease) end() {
+// endLease ends a lease for good. It is called with mu held.
+func (h *lease) endLease() {
 	h.over = true
 	if h.stop != nil {
 		h.stop()
@@ -81,8 +81,8 @@ func (l *leases) prolong(h *lease, asked time.Time) {
 	h.timer.Reset(time.Until(h.until))
 }
 
-// of returns the lease of an attempt; nil: there is none.
-func (l *leases) of(at attempt) *lease {
+// leaseOf returns the lease of an attempt; nil: there is none.
+func (l *leases) leaseOf(at attempt) *lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held[at]
@@ -93,7 +93,7 @@ func (l *leases) lose(at attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h := l.held[at]; h != nil {
-		h.end()
+		h.endLease()
 	}
 }
 

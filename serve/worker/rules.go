@@ -25,7 +25,7 @@ type rules struct {
 // fetch reads the manifest in force.
 func (w *worldWorker) fetch(ctx context.Context) (*rules, error) {
 	r := &rules{contents: make(map[manifest.Hash][]byte)}
-	err := persist(ctx, w.note("manifest"), func(ctx context.Context) error {
+	err := persist(ctx, w.logFailure("manifest"), func(ctx context.Context) error {
 		var answer struct { // of api.Manifest, what a machine needs
 			Hash manifest.Hash `json:"hash"`
 			Raw  []byte        `json:"raw"`
@@ -91,7 +91,7 @@ func (w *worldWorker) content(ctx context.Context, r *rules, h manifest.Hash) ([
 		return data, nil
 	}
 	var data []byte
-	err := persist(ctx, w.note("content"), func(ctx context.Context) error {
+	err := persist(ctx, w.logFailure("content"), func(ctx context.Context) error {
 		if err := w.client.get(ctx, ofWorld(w.id, "/contents/"+h.String()), maxContents-r.bytes, &data); err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (s *session) run(ctx context.Context, left []offer) (later []offer, err err
 	var hearing sync.WaitGroup
 	hearing.Go(s.hear)
 	s.perform(left)
-	later, err = s.ask()
+	later, err = s.acquireAttempts()
 	s.clear()
 	closed := s.host.Close()
 	hearing.Wait()
@@ -80,10 +80,10 @@ func (s *session) deliver() {
 	all.Wait()
 }
 
-// ask acquires attempts and begins them.
-func (s *session) ask() (later []offer, err error) {
+// acquireAttempts acquires attempts and begins them.
+func (s *session) acquireAttempts() (later []offer, err error) {
 	for s.over.Err() == nil {
-		free := s.take()
+		free := s.takePlaces()
 		offers, in, err := s.acquire(free)
 		for range free - len(offers) {
 			s.places <- struct{}{}
@@ -105,9 +105,9 @@ func (s *session) ask() (later []offer, err error) {
 	return nil, nil
 }
 
-// take takes the free places, as many as can be asked for: at least one, unless
+// takePlaces takes the free places, as many as can be asked for: at least one, unless
 // that is over.
-func (s *session) take() (n int) {
+func (s *session) takePlaces() (n int) {
 	select {
 	case <-s.places:
 		n++
@@ -137,7 +137,7 @@ func (s *session) acquire(most int) (out []offer, in manifest.Hash, err error) {
 		in, err = s.changed()
 		return nil, in, err
 	}
-	err = persist(s.over, s.note("effects"), func(context.Context) error {
+	err = persist(s.over, s.logFailure("effects"), func(context.Context) error {
 		if s.over.Err() != nil {
 			return nil
 		}
@@ -145,7 +145,7 @@ func (s *session) acquire(most int) (out []offer, in manifest.Hash, err error) {
 		defer cancel()
 		var answer api.Offers
 		asked := time.Now()
-		err := s.client.ask(ctx, ofWorld(s.id, "/effects/acquire"), api.AcquireRequest{
+		err := s.client.postAndRead(ctx, ofWorld(s.id, "/effects/acquire"), api.AcquireRequest{
 			Worker: s.cfg.Name, Kinds: s.kinds, Most: most, WaitSeconds: int(pollWait / time.Second),
 		}, func(body io.Reader) error { return readOffers(body, most, &answer) })
 		if err != nil {
@@ -254,11 +254,11 @@ func (s *session) answered(a *receipt.Answer) {
 // lose says that nobody can tell what came of an attempt. Where the server does not hear
 // of it the lease runs out.
 func (s *session) lose(at attempt, why string) {
-	h := s.leases.of(at)
+	h := s.leases.leaseOf(at)
 	if h == nil {
 		return // it was lost before
 	}
-	_ = persist(s.life, s.note("doubt"), func(ctx context.Context) error {
+	_ = persist(s.life, s.logFailure("doubt"), func(ctx context.Context) error {
 		return s.client.post(ctx, ofWorld(s.id, "/effects/lose"), api.LoseRequest{
 			RenewRequest: api.RenewRequest{Worker: s.cfg.Name, Key: at.key, Attempt: at.number, Nonce: h.nonce.String()}, Reason: why,
 		}, new(api.Lost))
@@ -279,7 +279,7 @@ func (s *session) commit(data []byte) {
 		return // but its own host has made it
 	}
 	wait := s.host.RetryAfter(r.Key)
-	err = persist(s.life, s.note("result"), func(ctx context.Context) error {
+	err = persist(s.life, s.logFailure("result"), func(ctx context.Context) error {
 		return s.client.post(ctx, ofWorld(s.id, "/effects/commit"), api.CommitRequest{
 			Worker: s.cfg.Name, Receipt: data, RetryAfterMillis: wait.Milliseconds(),
 		}, new(api.Committed))

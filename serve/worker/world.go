@@ -82,8 +82,8 @@ func (w *worldWorker) work(ctx, life context.Context) error {
 	}
 }
 
-// note returns what logs a failure after which the worker tries again.
-func (w *worldWorker) note(what string) func(error, time.Duration) {
+// logFailure returns what logs a failure after which the worker tries again.
+func (w *worldWorker) logFailure(what string) func(error, time.Duration) {
 	return noteIn(w.log, what)
 }
 

@@ -111,7 +111,7 @@ func Decode(data []byte) (*Page, error) {
 	r := reader{data: data[size:], Page: Page{
 		first: h.First, time: h.Time, rows: make([]row, h.Records), whats: h.Whats, names: h.Names, cells: h.Cells,
 	}}
-	r.read()
+	r.readColumns()
 	if len(r.data) > 0 {
 		r.fail("%d bytes follow it", len(r.data))
 	}
@@ -129,7 +129,7 @@ type reader struct {
 	err  error
 }
 
-func (r *reader) read() {
+func (r *reader) readColumns() {
 	time := r.time
 	for i := range r.rows {
 		time += manifest.Tick(r.number())

@@ -62,10 +62,10 @@ func New(of Source) *Index {
 func (x *Index) End() journal.Seq {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.end()
+	return x.lastRecord()
 }
 
-func (x *Index) end() journal.Seq { return x.last.first + journal.Seq(len(x.last.rows)) - 1 }
+func (x *Index) lastRecord() journal.Seq { return x.last.first + journal.Seq(len(x.last.rows)) - 1 }
 
 // gathered is how many records become visible at once, at most.
 const gathered = 1024
@@ -168,8 +168,8 @@ func (x *Index) close() error {
 	if err != nil {
 		return err
 	}
-	x.full = append(x.full, block{p.first, x.end(), zipped})
-	x.last = p.after(x.end())
+	x.full = append(x.full, block{p.first, x.lastRecord(), zipped})
+	x.last = p.after(x.lastRecord())
 	x.last.rows, x.last.groups, x.bytes = nil, nil, 0
 	x.whats.page, x.names.page, x.cells.page = len(x.full), len(x.full), len(x.full)
 	return nil
@@ -265,13 +265,13 @@ func (x *Index) put(t *told) (size int) {
 	x.last.rows = append(x.last.rows, r)
 	x.kin = append(x.kin, kin{})
 	if t.cause > 0 {
-		cause, id := &x.kin[t.cause-1], uint32(x.end())
+		cause, id := &x.kin[t.cause-1], uint32(x.lastRecord())
 		x.kin[id-1].before, cause.last = cause.last, id
 	}
 	if t.kind == journal.KindFinished {
-		x.spent = append(x.spent, spent{x.end(), t.time, r.name, r.cells, t.cost})
+		x.spent = append(x.spent, spent{x.lastRecord(), t.time, r.name, r.cells, t.cost})
 	}
-	x.count(x.end(), t.time, what)
+	x.count(x.lastRecord(), t.time, what)
 	return size
 }
 

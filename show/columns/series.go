@@ -67,10 +67,10 @@ func (x *Index) Series(from, to journal.Seq, stretches, most int) (*Series, erro
 		at := sort.Search(len(s.Ticks), func(i int) bool { return s.Ticks[i].To >= p.time })
 		add(&s.Ticks[at].Cost, p)
 		if p.name > 0 {
-			add(of(byKind, names[p.name-1]), p)
+			add(spendingOf(byKind, names[p.name-1]), p)
 		}
 		if p.cell > 0 {
-			add(of(byCell, cells[p.cell-1]), p)
+			add(spendingOf(byCell, cells[p.cell-1]), p)
 		}
 	}
 	s.Kinds, s.Rest.Kinds = dearest(byKind, most)
@@ -78,7 +78,7 @@ func (x *Index) Series(from, to journal.Seq, stretches, most int) (*Series, erro
 	return s, nil
 }
 
-func of(all map[string]*journal.Spending, name string) *journal.Spending {
+func spendingOf(all map[string]*journal.Spending, name string) *journal.Spending {
 	if all[name] == nil {
 		all[name] = new(journal.Spending)
 	}

@@ -61,7 +61,7 @@ func (d *decoder) spec(n *yaml.Node) (s Spec) {
 		"cell":  d.text(&s.Cell),
 		"where": d.expression(&s.Where),
 		"value": d.expression(&s.Value),
-		"take":  func(n *yaml.Node) { s.Take, s.One = d.take(n) },
+		"take":  func(n *yaml.Node) { s.Take, s.One = d.takeWords(n) },
 		"count": func(n *yaml.Node) { s.Count = d.count(n) },
 		"hist":  func(n *yaml.Node) { s.Hist = d.hist(n) },
 		"expr":  d.expression(&s.Expr),
@@ -201,7 +201,7 @@ func (d *decoder) texts(n *yaml.Node) (out []string) {
 	return out
 }
 
-func (d *decoder) take(n *yaml.Node) (words []string, one bool) {
+func (d *decoder) takeWords(n *yaml.Node) (words []string, one bool) {
 	d.list(n, func(n *yaml.Node) {
 		var word string
 		switch d.text(&word)(n); {

@@ -17,14 +17,14 @@ const wants = "measures: {NAME: {cells: REDUCER}}"
 
 // Read reads a document from a file. Of an experiment it reads measures and at, and leaves the
 // rest. The error is a *source.Error, or says that the file cannot be read.
-func Read(path string) (*Document, error) { return read(source.ReadDocument(path, wants)) }
+func Read(path string) (*Document, error) { return readDocument(source.ReadDocument(path, wants)) }
 
 // Parse is Read for what is in memory; path names it in faults.
 func Parse(path string, data []byte) (*Document, error) {
-	return read(source.NewDocument(path, wants, data))
+	return readDocument(source.NewDocument(path, wants, data))
 }
 
-func read(file *source.Document, err error) (*Document, error) {
+func readDocument(file *source.Document, err error) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -64,15 +64,15 @@ func (s *Set) Eval(cells Cells, tick manifest.Tick) (Row, error) {
 		p = s.newPass()
 	}
 	defer s.free.Put(p)
-	p.begin(cells, tick)
+	p.beginTick(cells, tick)
 	defer func() { p.cells = nil }()
 	for name, state := range cells.States() {
-		p.take(name, state)
+		p.takeCell(name, state)
 	}
 	if err := cells.Unread(); err != nil {
 		return nil, fmt.Errorf("measure: the cells at tick %d: %w", tick, err)
 	}
-	return p.end()
+	return p.makeRow()
 }
 
 // pass is one time through the cells.
@@ -130,7 +130,7 @@ func (s *Set) newPass() *pass {
 	return p
 }
 
-func (p *pass) begin(cells Cells, tick manifest.Tick) {
+func (p *pass) beginTick(cells Cells, tick manifest.Tick) {
 	p.cells, p.tick, p.held = cells, tick, 0
 	now := governance.Value{Type: governance.TypeInt, Int: int64(min(tick, math.MaxInt64))}
 	p.vars.Set(varTick, now)
@@ -146,8 +146,8 @@ func (p *pass) begin(cells Cells, tick manifest.Tick) {
 	}
 }
 
-// take looks at one cell.
-func (p *pass) take(name string, state journal.Data) {
+// takeCell looks at one cell.
+func (p *pass) takeCell(name string, state journal.Data) {
 	reducer, key, _ := strings.Cut(name, "/")
 	of, known := p.of[reducer]
 	if !known {

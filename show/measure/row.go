@@ -14,8 +14,8 @@ func bin(edges []float64, x float64) int {
 	return sort.Search(len(edges), func(i int) bool { return edges[i] > x })
 }
 
-// end makes the row.
-func (p *pass) end() (Row, error) {
+// makeRow makes the row.
+func (p *pass) makeRow() (Row, error) {
 	row := make(Row, 0, len(p.columns))
 	for i := range p.specs {
 		before := len(row)

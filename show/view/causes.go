@@ -227,7 +227,7 @@ func (s *spread) add(e *Entry, away uint64) error {
 		return nil
 	}
 	s.found[e.ID] = away
-	if err := s.read(s.Following(e.ID, e.ID)); err != nil {
+	if err := s.readRecords(s.Following(e.ID, e.ID)); err != nil {
 		return err
 	}
 	for _, cell := range s.Cells(e) {
@@ -239,14 +239,14 @@ func (s *spread) add(e *Entry, away uint64) error {
 		if strings.HasSuffix(cell, "/") { // each cell of a reducer: no index has whom it reached
 			records = s.Scan(e.ID)
 		}
-		if err := s.read(records); err != nil {
+		if err := s.readRecords(records); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *spread) read(records iter.Seq2[*Entry, error]) error {
+func (s *spread) readRecords(records iter.Seq2[*Entry, error]) error {
 	next, stop := iter.Pull2(records)
 	e, err, ok := next()
 	if !ok || err != nil {

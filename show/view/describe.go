@@ -77,7 +77,7 @@ func (t Describer) Describe(e *Entry) (string, error) {
 		return t.answered("late, so it changes nothing: receipt", e, b.Receipt)
 	case *journal.OperatorEffect:
 		who := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}
-		return t.of(who.String()) + t.fill("asks for {kind} under {cap}: {reason}  {params}", b), nil
+		return t.prefixCell(who.String()) + t.fill("asks for {kind} under {cap}: {reason}  {params}", b), nil
 	case *journal.ManifestProposed:
 		return t.proposed(e.ID, b), nil
 	}
@@ -256,7 +256,7 @@ func (t Describer) field(body journal.Body, name string) string {
 			return strconv.FormatUint(v, 10)
 		case string:
 			if name == "cell" {
-				return t.of(v)
+				return t.prefixCell(v)
 			}
 			return Visible(v, "")
 		default:
@@ -294,7 +294,7 @@ func (t Describer) event(verb, name string, to []string, data canon.Raw) string 
 	return fmt.Sprintf("%s %s → %s  %s", verb, name, whom, t.Data(data))
 }
 
-func (t Describer) of(cell string) string {
+func (t Describer) prefixCell(cell string) string {
 	if cell == t.Self {
 		return ""
 	}

@@ -121,8 +121,8 @@ type Side struct {
 	Moment *world.Moment
 }
 
-// end is the last record that belongs to it.
-func (s *Side) end() journal.Seq { return s.Moment.Head().ID }
+// lastRecord is the last record that belongs to it.
+func (s *Side) lastRecord() journal.Seq { return s.Moment.Head().ID }
 
 // Compare compares two moments, but for cells that are left out by name.
 func Compare(a, b *Side, most Most, left ...string) (*Comparison, error) {
@@ -131,7 +131,7 @@ func Compare(a, b *Side, most Most, left ...string) (*Comparison, error) {
 	t := teller{Most: most}
 	x.Cells = t.cells(&d)
 	var err error
-	if x.Parted, err = journal.PartingOf(a.Local, b.Local, a.end(), b.end()); err != nil {
+	if x.Parted, err = journal.PartingOf(a.Local, b.Local, a.lastRecord(), b.lastRecord()); err != nil {
 		return nil, err
 	}
 	if x.Cost.A, err = a.spent(x.Parted.Common); err != nil {
@@ -146,14 +146,14 @@ func Compare(a, b *Side, most Most, left ...string) (*Comparison, error) {
 }
 
 func (s *Side) spent(since journal.Seq) (receipt.Cost, error) {
-	spent, err := journal.Spent(s.Local, since, s.end())
+	spent, err := journal.Spent(s.Local, since, s.lastRecord())
 	return spent.Cost, err
 }
 
 func (s *Side) standing() Standing {
 	st := s.Moment.Status()
 	return Standing{
-		Dir: s.Local.Dir(), WorldID: st.ID, At: s.end(), Time: st.Time, Manifest: st.Manifest, StateRoot: s.Moment.StateRoot(),
+		Dir: s.Local.Dir(), WorldID: st.ID, At: s.lastRecord(), Time: st.Time, Manifest: st.Manifest, StateRoot: s.Moment.StateRoot(),
 	}
 }
 

@@ -202,9 +202,9 @@ func (x *Attempt) add(rec *Entry) (*receipt.Receipt, error) {
 		x.Charged = &b.Charged
 		return nil, nil
 	case *journal.Finished:
-		err = a.read(b.Receipt)
+		err = a.readReceipt(b.Receipt)
 	case *journal.Late:
-		err = a.read(b.Receipt)
+		err = a.readReceipt(b.Receipt)
 	default:
 		return nil, nil
 	}

@@ -109,10 +109,10 @@ func (j Journal) Answer(e *Entry) (*Answer, error) {
 	var err error
 	switch b := e.Body.(type) {
 	case *journal.Finished:
-		err = a.read(b.Receipt)
+		err = a.readReceipt(b.Receipt)
 	case *journal.Late:
 		a.Late = true
-		err = a.read(b.Receipt)
+		err = a.readReceipt(b.Receipt)
 	case *journal.IntentEnded:
 		a.Key, a.Status, a.Payload, a.Ended = b.Key, b.Status, b.Payload, b.Outcome
 	case *journal.IntentDenied:
@@ -138,7 +138,7 @@ func (j Journal) Answer(e *Entry) (*Answer, error) {
 	return a, nil
 }
 
-func (a *Answer) read(data []byte) error {
+func (a *Answer) readReceipt(data []byte) error {
 	r, err := receipt.Decode(data)
 	if err != nil {
 		return err

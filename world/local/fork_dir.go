@@ -53,7 +53,7 @@ func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) e
 		err = file.SyncDir(made)
 	}
 	if err == nil {
-		err = take(dir, made)
+		err = moveInto(dir, made)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(made))
@@ -62,9 +62,9 @@ func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) e
 	return file.SyncDir(up)
 }
 
-// take puts what was made in the place of a directory that is empty or not there,
+// moveInto puts what was made in the place of a directory that is empty or not there,
 // or into it where this process is in it.
-func take(dir, made string) error {
+func moveInto(dir, made string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(made, dir)

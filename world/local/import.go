@@ -58,7 +58,7 @@ func importTo(ctx context.Context, dir string, keyring ring, opts Options, from 
 	return build(dir, keyring, opts, func(hidden string, s *store.Store) error {
 		p := pouring{from: from, to: s, progress: progress}
 		p.redact = func(blob journal.Hash) error { return s.Redact(blob, p.flush) }
-		if err := p.all(ctx); err != nil {
+		if err := p.pourAll(ctx); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
 		lw := &World{mu: newTurn(), dir: dir, hidden: hidden, store: s, keys: keyring.keys, opts: opts}

@@ -162,7 +162,7 @@ func (lw *World) pour(ctx context.Context, log journal.Log) error {
 		redacted = append(redacted, blob)
 		return nil
 	}}
-	if err := p.all(ctx); err != nil {
+	if err := p.pourAll(ctx); err != nil {
 		return err
 	}
 	for _, blob := range redacted {

@@ -35,9 +35,9 @@ type pouring struct {
 	missing map[journal.Hash]journal.Seq // payloads that did not come, and first records that have them
 }
 
-// all returns when all records are durable. It refuses records that are no chain, and
+// pourAll returns when all records are durable. It refuses records that are no chain, and
 // payloads that are missing and that no record says to be redacted.
-func (p *pouring) all(ctx context.Context) error {
+func (p *pouring) pourAll(ctx context.Context) error {
 	p.there, p.missing = make(map[journal.Hash]bool), make(map[journal.Hash]journal.Seq)
 	for s, err := range p.from.Scan(0) {
 		if err = errors.Join(err, s.Err, context.Cause(ctx)); err != nil {

@@ -113,7 +113,7 @@ func (s *Spool) Under(key string) error {
 // Where it ends with an error, line is that of the first event that was not taken, and 0
 // where all were.
 func (s *Spool) Submit(ctx context.Context) (a Accepted, line uint64, err error) {
-	all := s.within(s.all())
+	all := s.within(s.allEvents())
 	if s.key != "" {
 		key := world.SubmitKey{Name: s.key, Of: s.digest.Sum()}
 		var before world.Before
@@ -169,8 +169,8 @@ func (s *Spool) within(all iter.Seq2[lined, error]) iter.Seq2[lined, error] {
 	}
 }
 
-// all yields the events. Their data is theirs.
-func (s *Spool) all() iter.Seq2[lined, error] {
+// allEvents yields the events. Their data is theirs.
+func (s *Spool) allEvents() iter.Seq2[lined, error] {
 	return func(yield func(lined, error) bool) {
 		var from io.Reader = bytes.NewReader(s.tail)
 		if s.file != nil {

@@ -102,7 +102,7 @@ func (q *submissions) drop(x *submission) bool {
 	return true
 }
 
-func (q *submissions) take() []*submission {
+func (q *submissions) takeBatch() []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := q.waiting
@@ -113,7 +113,7 @@ func (q *submissions) take() []*submission {
 // submitWaiting submits what waits, and makes it durable at once. Whoever gets hold of the
 // world does so first: one event does not wait behind all that ask for more.
 func (lw *World) submitWaiting() {
-	all := lw.submitted.take()
+	all := lw.submitted.takeBatch()
 	if len(all) == 0 {
 		return
 	}

@@ -73,7 +73,7 @@ func (lw *World) SubmitLinesUnder(key string) func(context.Context, io.Reader, *
 			return 0, err
 		}
 		b := &bulk{lines: bufio.NewReaderSize(from, aheadBytes), to: to, when: when, count: count}
-		for b.read() {
+		for b.readLine() {
 			for s, err := range b.submissions() {
 				if err != nil {
 					return 0, &LineError{Line: b.line, Err: err}
@@ -101,7 +101,7 @@ type lineError struct{ error }
 // submit submits the lines, as they come, and returns how many events were
 // accepted. The world is not held up while there are none: it takes what has been read.
 func (b *bulk) submit(ctx context.Context, lw *World) (accepted uint64, err error) {
-	for err == nil && b.read() {
+	for err == nil && b.readLine() {
 		var a Accepted
 		a, b.refused, err = lw.submitBulk(ctx, b.submissions())
 		accepted += a.Count
@@ -113,8 +113,8 @@ func (b *bulk) submit(ctx context.Context, lw *World) (accepted uint64, err erro
 	return accepted, err
 }
 
-// read reads a line, if there is another one.
-func (b *bulk) read() bool {
+// readLine reads a line, if there is another one.
+func (b *bulk) readLine() bool {
 	b.next = b.next[:0]
 	for b.ended == nil {
 		part, err := b.lines.ReadSlice('\n')
@@ -142,7 +142,7 @@ func (b *bulk) ahead() bool {
 // waiting.
 func (b *bulk) submissions() iter.Seq2[lined, error] {
 	return func(yield func(lined, error) bool) {
-		for more := true; more; more = b.ahead() && b.read() {
+		for more := true; more; more = b.ahead() && b.readLine() {
 			b.line++
 			if b.count != nil {
 				b.count(b.line)

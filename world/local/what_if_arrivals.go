@@ -75,7 +75,7 @@ func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, erro
 		if answer == nil {
 			continue
 		}
-		x := a.of(answer)
+		x := a.arrivalOf(answer)
 		x.record, x.after, x.turns = s.ID, at.after, at.turns
 		x.took = s.Record.Time - answers.began[answer]
 		if x.after == never {
@@ -86,7 +86,7 @@ func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, erro
 	a.took = medians(a.known)
 	for _, r := range answers.order {
 		if r.Unanswered {
-			x := a.of(r)
+			x := a.arrivalOf(r)
 			x.record, x.after = never, never
 		}
 	}
@@ -133,8 +133,8 @@ func ends(kind journal.Kind) bool {
 	}
 }
 
-// of returns the arrival of the last answer to what was asked for.
-func (a *arrivals) of(r *host.Recorded) *arrival {
+// arrivalOf returns the arrival of the last answer to what was asked for.
+func (a *arrivals) arrivalOf(r *host.Recorded) *arrival {
 	asked := r.Request()
 	x := a.known[asked]
 	if x == nil {

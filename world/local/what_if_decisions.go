@@ -30,8 +30,8 @@ func questionOf(e *receipt.Entry) (q question, ok bool) {
 	return question{e.Request(), *e.Seen}, true
 }
 
-// begin notes what awaits approval both in the world and in its past.
-func (d *decisions) begin(m *world.Moment) {
+// beginDecisions notes what awaits approval both in the world and in its past.
+func (d *decisions) beginDecisions(m *world.Moment) {
 	d.asked, d.taken = make(map[receipt.Key]question), make(map[question]*journal.Resolved)
 	for _, e := range m.Undecided() {
 		if q, ok := questionOf(&e); ok {
@@ -40,8 +40,8 @@ func (d *decisions) begin(m *world.Moment) {
 	}
 }
 
-// take notes a decision of the past, and reports whether it can be repeated.
-func (d *decisions) take(b *journal.Resolved) bool {
+// takeDecision notes a decision of the past, and reports whether it can be repeated.
+func (d *decisions) takeDecision(b *journal.Resolved) bool {
 	q, ok := d.asked[b.Key]
 	repeated := ok && d.taken[q] == nil && (b.How == journal.Approve || b.How == journal.Disapprove || b.How == journal.Edit)
 	if repeated {
@@ -75,7 +75,7 @@ func (f *follower) decide(ctx context.Context) error {
 	case *journal.IntentAwaitingApproval:
 		f.decisions.asked[b.Key] = question{receipt.Request{Cell: b.Cell, Kind: b.Kind, Params: canon.Sum(b.Params), Occurrence: b.Occurrence}, b.Seen}
 	case *journal.Resolved:
-		if !f.past.Undecided && f.decisions.take(b) {
+		if !f.past.Undecided && f.decisions.takeDecision(b) {
 			return f.reach(ctx)
 		}
 		f.leaveOutPersons(journal.KindResolved, b.Actor)

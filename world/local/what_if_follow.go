@@ -68,7 +68,7 @@ func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) 
 	next, stop := iter.Pull2(p.World.store.Scan(p.After))
 	defer stop()
 	f.read = next
-	lw.View(f.decisions.begin)
+	lw.View(f.decisions.beginDecisions)
 	lw.tellBy(f.answers.next)
 	defer lw.tellBy(nil)
 	if !p.Alone {
@@ -76,11 +76,11 @@ func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) 
 			return f.done, err
 		}
 	}
-	if err := f.begin(ctx); err != nil {
+	if err := f.resumeTick(ctx); err != nil {
 		return f.done, err
 	}
 	for f.more && f.at.Record.Time <= p.Last {
-		if err := f.take(ctx); err != nil {
+		if err := f.takeRecord(ctx); err != nil {
 			return f.done, err
 		}
 	}
@@ -121,8 +121,8 @@ func (f *follower) advance() error {
 	return err
 }
 
-// take repeats what the record says, or the run of events that begins with it.
-func (f *follower) take(ctx context.Context) error {
+// takeRecord repeats what the record says, or the run of events that begins with it.
+func (f *follower) takeRecord(ctx context.Context) error {
 	switch kind := f.at.Record.Kind; kind {
 	case journal.KindSubmitted:
 		if err := f.reach(ctx); err != nil {
@@ -201,9 +201,9 @@ func (f *follower) run(ctx context.Context, at manifest.Tick, still bool) error 
 	return f.settle(ctx)
 }
 
-// begin has the tick of a real clock go on, for what only this world has to do in it: it
+// resumeTick has the tick of a real clock go on, for what only this world has to do in it: it
 // got events, or has to permit again what was under way in the other.
-func (f *follower) begin(ctx context.Context) error {
+func (f *follower) resumeTick(ctx context.Context) error {
 	var now manifest.Tick
 	var goes bool
 	f.lw.View(func(m *world.Moment) {

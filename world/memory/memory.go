@@ -84,11 +84,11 @@ func New(m *manifest.Manifest, contents map[manifest.Hash][]byte, o Options) (*W
 	if o.Journal != nil {
 		content = o.Journal
 	}
-	return o.begin(content, func(cfg world.Config) (*world.World, error) { return world.Create(cfg, g) })
+	return o.openWith(content, func(cfg world.Config) (*world.World, error) { return world.Create(cfg, g) })
 }
 
 // Open opens the world that o.Journal holds.
-func Open(o Options) (*World, error) { return o.begin(o.Journal, world.Open) }
+func Open(o Options) (*World, error) { return o.openWith(o.Journal, world.Open) }
 
 // named are the contents that a manifest names.
 type named map[manifest.Hash][]byte
@@ -105,7 +105,7 @@ func (n named) Blob(h journal.Hash) ([]byte, error) {
 // it a copy. See world.Fork.
 func Fork(ctx context.Context, effects journal.ForkEffects, actor string, amend world.Amendment, o Options) (*World, error) {
 	b := journal.Forked{World: o.id(), Effects: effects, Actor: actor, Seed: o.Seed}
-	return o.begin(o.Journal, func(cfg world.Config) (*world.World, error) {
+	return o.openWith(o.Journal, func(cfg world.Config) (*world.World, error) {
 		if err := world.Fork(ctx, cfg, &b, amend); err != nil {
 			return nil, err
 		}
@@ -120,8 +120,8 @@ func (o *Options) id() string {
 	return o.ID
 }
 
-// begin has start make a world, and puts what it works with around it.
-func (o *Options) begin(content journal.Blobs, start func(world.Config) (*world.World, error)) (*World, error) {
+// openWith has start make a world, and puts what it works with around it.
+func (o *Options) openWith(content journal.Blobs, start func(world.Config) (*world.World, error)) (*World, error) {
 	if o.Keys == nil {
 		keys, err := Keyring(o.id())
 		if err != nil {

@@ -119,7 +119,7 @@ func (e *edit) section(key, value *yaml.Node) {
 		if len(has.Content) == 0 {
 			e.empty(place, has)
 		}
-		e.at[e.end(slices.Index(e.root.Content, has)+1, place.Line, indent)] += block
+		e.at[e.endOfSection(slices.Index(e.root.Content, has)+1, place.Line, indent)] += block
 	}
 }
 
@@ -170,10 +170,10 @@ func (e *edit) indented(n *yaml.Node, indent int) string {
 	return out.String()
 }
 
-// end returns the number of lines before what is added to a section: those up to the next one, but for
+// endOfSection returns the number of lines before what is added to a section: those up to the next one, but for
 // blank ones and comments that belong to that. next is where in the root the next one is, first
 // the section's own line, and indent what its parts have.
-func (e *edit) end(next, first, indent int) int {
+func (e *edit) endOfSection(next, first, indent int) int {
 	end := len(e.lines)
 	if next < len(e.root.Content) {
 		end = e.root.Content[next].Line - 1
@@ -204,7 +204,7 @@ func (e *edit) empty(key, value *yaml.Node) {
 
 // text returns the text with what is added.
 func (e *edit) text() []byte {
-	e.at[e.end(len(e.root.Content), 0, 0)] += e.last
+	e.at[e.endOfSection(len(e.root.Content), 0, 0)] += e.last
 	var out bytes.Buffer
 	for i, line := range e.lines {
 		out.WriteString(e.at[i])

@@ -41,7 +41,7 @@ func (d *decoder) checkReducer(n *yaml.Node, r *manifest.Reducer, source []byte)
 func (d *decoder) codeFault(n *yaml.Node, err error) {
 	var e *reducer.SyntaxError
 	if errors.As(err, &e) {
-		d.at(e.File, e.Line, e.Column, e.Msg)
+		d.addFault(e.File, e.Line, e.Column, e.Msg)
 	} else if err != nil {
 		d.report(n, "%s", err)
 	}
@@ -60,7 +60,7 @@ func (d *decoder) checkScript(n *yaml.Node, file string, source []byte) {
 	_, err := new(syntax.FileOptions).Parse(file, source, 0)
 	var e syntax.Error
 	if errors.As(err, &e) {
-		d.at(file, int(e.Pos.Line), int(e.Pos.Col), e.Msg)
+		d.addFault(file, int(e.Pos.Line), int(e.Pos.Col), e.Msg)
 	} else if err != nil {
 		d.report(n, "%s", err)
 	}
@@ -91,7 +91,7 @@ func (d *decoder) checkNames(root *yaml.Node, m *manifest.Manifest) error {
 	for _, f := range found {
 		switch {
 		case f.Path == "":
-			d.at(f.File, f.Line, f.Column, f.Msg)
+			d.addFault(f.File, f.Line, f.Column, f.Msg)
 		case f.Line == 0:
 			d.invalid(root, manifest.Fault{Path: f.Path, Msg: f.Msg})
 		default:
@@ -139,17 +139,17 @@ func (d *decoder) checkSchema(file string, data []byte) {
 	var e *json.SyntaxError
 	if errors.As(err, &e) {
 		line, column := position(data, int(e.Offset)-1)
-		d.at(file, line, column, "is not JSON from here on")
+		d.addFault(file, line, column, "is not JSON from here on")
 		return
 	}
 	if err == nil {
 		_, err = canon.FromJSON(data) // which finds duplicate keys
 	}
 	if err != nil {
-		d.at(file, 1, 1, "is not JSON: "+err.Error())
+		d.addFault(file, 1, 1, "is not JSON: "+err.Error())
 		return
 	}
 	if _, err := schema.Compile(data); err != nil {
-		d.at(file, 1, 1, err.Error())
+		d.addFault(file, 1, 1, err.Error())
 	}
 }

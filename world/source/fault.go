@@ -61,8 +61,8 @@ func (d *decoder) err() error {
 	return &Error{Faults: slices.Compact(d.faults)}
 }
 
-// at records a fault at a place of a file, named relative to the world file.
-func (d *decoder) at(file string, line, column int, msg string) {
+// addFault records a fault at a place of a file, named relative to the world file.
+func (d *decoder) addFault(file string, line, column int, msg string) {
 	d.faults = append(d.faults, Fault{
 		File: filepath.Join(filepath.Dir(d.path), file),
 		Line: max(line, 1), Column: max(column, 1),
@@ -72,7 +72,7 @@ func (d *decoder) at(file string, line, column int, msg string) {
 
 // here records a fault at a place of the world file.
 func (d *decoder) here(line, column int, format string, args ...any) {
-	d.at("", line, column, fmt.Sprintf(format, args...))
+	d.addFault("", line, column, fmt.Sprintf(format, args...))
 	d.faults[len(d.faults)-1].File = d.path
 }
 

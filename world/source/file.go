@@ -26,7 +26,7 @@ func (d *decoder) file(n *yaml.Node, maxBytes int64) (string, []byte) {
 		d.refuse(n, "%s", notASource(name))
 		return "", nil
 	}
-	data, err := d.read(clean, maxBytes)
+	data, err := d.readFile(clean, maxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.refuse(n, "there is no file %q", name)
@@ -50,17 +50,17 @@ func notASource(name string) error {
 	return fmt.Errorf("%q is not the path of a file in the directory of the world file, beside .world", name)
 }
 
-// read reads a file in the directory of the world file, as the function read does.
-func (d *decoder) read(name string, maxBytes int64) ([]byte, error) {
+// readFile reads a file in the directory of the world file, as readAtMost does.
+func (d *decoder) readFile(name string, maxBytes int64) ([]byte, error) {
 	if d.opened != nil {
 		d.opened(name)
 	}
-	return read(d.fsys, name, maxBytes)
+	return readAtMost(d.fsys, name, maxBytes)
 }
 
-// read returns a regular file, and where it has more than maxBytes one byte
+// readAtMost returns a regular file, and where it has more than maxBytes one byte
 // more than those; the result is not nil without an error.
-func read(fsys fs.FS, name string, maxBytes int64) ([]byte, error) {
+func readAtMost(fsys fs.FS, name string, maxBytes int64) ([]byte, error) {
 	// Opening a pipe would wait for its writer.
 	info, err := fs.Stat(fsys, name)
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {

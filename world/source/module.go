@@ -59,7 +59,7 @@ func (d *decoder) modules(reader reducer.Reader, r *manifest.Reducer, code *redu
 		}
 		data, err := d.module(load.Module)
 		if err != nil {
-			d.at(file, load.Line, load.Column, err.Error())
+			d.addFault(file, load.Line, load.Column, err.Error())
 			continue
 		}
 		if r.Modules == nil {
@@ -78,7 +78,7 @@ func (d *decoder) module(name string) ([]byte, error) {
 	if path.Clean(name) != name || !isSource(name) {
 		return nil, notASource(name)
 	}
-	data, err := d.read(name, MaxCodeBytes)
+	data, err := d.readFile(name, MaxCodeBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file %q", name)
@@ -105,7 +105,7 @@ func ReadCode(dir, named string) (reducer.Code, error) {
 	defer root.Close() //nolint:errcheck // only read
 	d := newDecoder(root.FS(), file, nil)
 	code := reducer.Code{File: name, Modules: make(map[string][]byte)}
-	source, err := d.read(name, MaxCodeBytes)
+	source, err := d.readFile(name, MaxCodeBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return code, fmt.Errorf("there is no file %q", named)

@@ -131,7 +131,7 @@ func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
 	data := d.instead
 	if data == nil {
 		var err error
-		if data, err = read(fsys, filepath.Base(path), MaxWorldBytes); err != nil {
+		if data, err = readAtMost(fsys, filepath.Base(path), MaxWorldBytes); err != nil {
 			return nil, fmt.Errorf("source: %s: %w", path, err)
 		}
 	}

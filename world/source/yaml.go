@@ -24,7 +24,7 @@ func (d *decoder) checkText(file string, data []byte) bool {
 		return true
 	}
 	line, column := position(data, wrong.Offset)
-	d.at(file, line, column, wrong.Reason)
+	d.addFault(file, line, column, wrong.Reason)
 	return false
 }
 

@@ -60,8 +60,8 @@ func (a *aside) leave(intents []journal.IntentVersion) (err error) {
 	return a.spill.Checkpoint(&journal.Image{Head: journal.Head{ID: a.images}, Intents: intents})
 }
 
-// read returns an intent that has left, nil where none of that key has.
-func (a *aside) read(key receipt.Key) (*invocation, error) {
+// readInvocation returns an intent that has left, nil where none of that key has.
+func (a *aside) readInvocation(key receipt.Key) (*invocation, error) {
 	if a.spill == nil || !a.left.Has(printOf(key.Hash)) {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func (v *verifier) putAside() {
 
 // bring returns what is known of an intent that is not in memory: nothing, where it is new.
 func (v *verifier) bring(key receipt.Key) *invocation {
-	x, err := v.aside.read(key)
+	x, err := v.aside.readInvocation(key)
 	v.spilled(err)
 	if x == nil {
 		v.known++

@@ -42,8 +42,8 @@ func newFeed(before journal.Hash) *feed {
 	}
 }
 
-// read reads a history for scan, which takes all of it, and for the replay.
-func (f *feed) read(h journal.History) {
+// readHistory reads a history for scan, which takes all of it, and for the replay.
+func (f *feed) readHistory(h journal.History) {
 	defer close(f.scan)
 	defer close(f.replay)
 	var next []fed

@@ -190,7 +190,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 	} else {
 		replayed = v.begun()
 	}
-	go v.feed.read(v.h)
+	go v.feed.readHistory(v.h)
 	v.scan()
 	v.closeHeads()
 	v.closePart()

@@ -47,7 +47,7 @@ type stored struct {
 	receipt []byte
 }
 
-func (s *stored) of(t *receipt.Task) bool { return s.key == t.Key && s.attempt == t.Attempt }
+func (s *stored) isOf(t *receipt.Task) bool { return s.key == t.Key && s.attempt == t.Attempt }
 
 // ErrNoAnswer fails a world that waits for an Outside without answers.
 var ErrNoAnswer = errors.New("worldtest: the world waits, and the outside has no answer")
@@ -68,7 +68,7 @@ func (o *Outside) Start(tasks []receipt.Task) {
 	for _, t := range tasks {
 		switch t.Work {
 		case receipt.Forget:
-			o.stored = slices.DeleteFunc(o.stored, func(s stored) bool { return s.of(&t) })
+			o.stored = slices.DeleteFunc(o.stored, func(s stored) bool { return s.isOf(&t) })
 			continue
 		case receipt.Recover:
 			o.recover(t)
@@ -130,7 +130,7 @@ func (o *Outside) unbegun(t receipt.Task) bool {
 }
 
 func (o *Outside) recover(t receipt.Task) {
-	if i := slices.IndexFunc(o.stored, func(s stored) bool { return s.of(&t) }); i >= 0 {
+	if i := slices.IndexFunc(o.stored, func(s stored) bool { return s.isOf(&t) }); i >= 0 {
 		o.say(t, receipt.Answer{Receipt: o.stored[i].receipt})
 		return
 	}

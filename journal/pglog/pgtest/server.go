@@ -152,17 +152,17 @@ func (s *Server) exec(statement string, args ...any) error {
 // it recovers from its log.
 func (s *Server) Crash(t testing.TB) {
 	t.Helper()
-	s.end("keep\n")
+	s.stopServer("keep\n")
 	if err := s.run(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Close stops the server at once, and removes its data.
-func (s *Server) Close() { s.end("") }
+func (s *Server) Close() { s.stopServer("") }
 
 // Stop stops the server at once. Its data stays until the test ends.
-func (s *Server) Stop() { s.end("keep\n") }
+func (s *Server) Stop() { s.stopServer("keep\n") }
 
 // binaries returns the directory with the newest installed postgres.
 func binaries() (string, error) {
@@ -319,7 +319,7 @@ func (s *Server) run() error {
 	s.mu.Unlock()
 	if err := s.await(); err != nil {
 		log, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
-		s.end("")
+		s.stopServer("")
 		return fmt.Errorf("a PostgreSQL for tests: the server does not start: %w\n%s", err, bytes.TrimSpace(log))
 	}
 	return nil
@@ -344,8 +344,8 @@ func (s *Server) remove() error {
 	return err
 }
 
-// end stops the server; what is said to its shell decides whether the directory stays.
-func (s *Server) end(line string) {
+// stopServer stops the server; what is said to its shell decides whether the directory stays.
+func (s *Server) stopServer(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shell == nil {

@@ -20,7 +20,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby, err := newServer("", s.bin, s.settings)
 	check(t, err)
-	t.Cleanup(func() { standby.end("") })
+	t.Cleanup(func() { standby.stopServer("") })
 	check(t, s.copyTo(standby.data()))
 	check(t, s.sh(`touch "$1/standby.signal" && echo "primary_conninfo = '$2'" >>"$1/postgresql.auto.conf"`, standby.data(), "user=postgres host="+s.Dir))
 	check(t, standby.run())

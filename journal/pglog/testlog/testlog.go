@@ -53,7 +53,7 @@ func Begin() {
 	if !On() {
 		return
 	}
-	inlog.Of = of
+	inlog.Of = ofOwners
 	if err := start(); err != nil {
 		code := 1
 		if errors.Is(err, pgtest.ErrNone) {
@@ -83,8 +83,8 @@ func start() (err error) {
 	return err
 }
 
-// of is inlog.Of: whoever opens a world is one more process that means to have it.
-func of(hidden string, making bool) func([]byte) (journal.Log, error) {
+// ofOwners is inlog.Of: whoever opens a world is one more process that means to have it.
+func ofOwners(hidden string, making bool) func([]byte) (journal.Log, error) {
 	file := filepath.Join(hidden, idFile)
 	if _, err := os.Stat(file); os.IsNotExist(err) && !making {
 		return nil
