@@ -312,8 +312,7 @@ func (c *conversation) leave(a *asking, delivered, failed bool) {
 // ticket says that a person has to decide, which takes longer than the client waits. The agent
 // asks again, and joins what waits.
 func (c *conversation) ticket(e *receipt.Entry) refusal {
-	key := e.Intent.Key.String()[:12]
-	return refusal{c.finalStatus(), "worldkernel: a person has to approve this call: worldctl intent approve " + key + "; then ask again", true}
+	return refusal{c.finalStatus(), "worldkernel: a person has to approve this call: " + c.g.typed("intent approve", e) + "; then ask again", true}
 }
 
 // diverge notes that nobody has asked for a request before.

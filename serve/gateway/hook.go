@@ -122,7 +122,7 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 			return g.notRun(u, &e)
 		case e.State.AwaitsPerson() && time.Since(begun) > toolHold:
 			g.leaveUse(u)
-			return "a person has to approve this: worldctl intent approve " + e.Intent.Key.String()[:12] + "; then call the tool again, with the same input"
+			return "a person has to approve this: " + g.typed("intent approve", &e) + "; then call the tool again, with the same input"
 		}
 		select {
 		case <-u.permit:

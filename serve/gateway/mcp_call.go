@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -210,7 +211,7 @@ func (c *toolCall) await() []byte {
 			return c.finish(&e)
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
 			g.leaveTool(a, false, false)
-			return c.refused("a person has to approve this call, and it was not made yet: worldctl intent approve " + view.Short(e.Intent.Key) + "; then call it again, with the same arguments")
+			return c.refused("a person has to approve this call, and it was not made yet: " + g.typed("intent approve", &e) + "; then call it again, with the same arguments")
 		}
 		select {
 		case <-news:
@@ -219,7 +220,7 @@ func (c *toolCall) await() []byte {
 			if token := c.meta["progressToken"]; token != nil && e.State.AwaitsPerson() {
 				signs++
 				s.toClient(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"message":%s}}`,
-					token, strconv.FormatFloat(float64(signs)*1e-6, 'g', -1, 64), quoted("waits for a person: worldctl intent approve "+view.Short(e.Intent.Key))))
+					token, strconv.FormatFloat(float64(signs)/1e6, 'f', 6, 64), quoted("waits for a person: "+g.typed("intent approve", &e))))
 			}
 		case <-c.off:
 			if e.State.AwaitsPerson() || e.State == receipt.StateOpen { // a permit on its way finds nobody, and makes nothing
@@ -232,6 +233,15 @@ func (c *toolCall) await() []byte {
 			return nil
 		}
 	}
+}
+
+// typed returns what a person types about an intent, wherever they are.
+func (g *Gateway) typed(verb string, e *receipt.Entry) string {
+	dir, err := filepath.Abs(g.cfg.World.Dir())
+	if err != nil || strings.ContainsAny(dir, " '\"$`\\") {
+		dir = "DIR"
+	}
+	return "worldctl -w " + dir + " " + verb + " " + view.Short(e.Intent.Key)
 }
 
 // leaveTool notes that nobody waits for a call any more.
@@ -268,16 +278,15 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 		}
 		a.served = true // it counts once
 	})
-	key := view.Short(e.Intent.Key)
 	g.leaveTool(a, err == nil, payload == nil && !doubt && e.State != receipt.StateDenied)
 	switch {
 	case err != nil:
 		return c.refused("what came of the call cannot be read: " + err.Error())
 	case e.State == receipt.StateDenied:
-		return c.refused("this call was denied, and not made: " + reason + ". Do something else; worldctl intent show " + key + " has all about it")
+		return c.refused("this call was denied, and not made: " + reason + ". Do something else; " + g.typed("intent show", e) + " has all about it")
 	case doubt:
 		return c.refused("nobody can tell whether this call was made: " + reason + ". It is in doubt, and not made again by itself. " +
-			"See what it has left before you call it anew; worldctl intent show " + key + " has all about it")
+			"See what it has left before you call it anew; " + g.typed("intent show", e) + " has all about it")
 	case payload == nil:
 		return c.refused("this call was not made: " + reason)
 	case len(answer.Error) > 0:
