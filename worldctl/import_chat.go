@@ -25,7 +25,8 @@ func newImportChatCommand(c *cli) *cobra.Command {
 		Use: "chat FILE",
 		Long: `Make a world of recorded runs of agents that use tools.
 
-FILE is a JSON array, or JSON lines, of runs. A run holds its messages under
+FILE is a transcript of Claude Code (~/.claude/projects) or Codex
+(~/.codex/sessions), or a JSON array, or JSON lines, of runs. A run holds its messages under
 messages, traj, trajectory or items: messages of OpenAI's Chat Completions or of
 Anthropic's Messages, or items of OpenAI's Responses. Every run becomes a cell,
 every message an event, every tool call an effect that the recorded answer

@@ -1,7 +1,7 @@
 // Package chat makes worlds of recorded runs of agents that use tools. It is a part of worldctl, and
 // not an API.
 //
-// A recording is a JSON array, or JSON lines, of runs. A run holds its messages
+// A recording is a transcript of Claude Code or Codex, or a JSON array, or JSON lines, of runs. A run holds its messages
 // under messages, traj, trajectory or items: messages of OpenAI's Chat Completions or
 // of Anthropic's Messages, or items of OpenAI's Responses. Every run
 // becomes a cell, every message an event that falls due at the tick of its place,

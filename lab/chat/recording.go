@@ -87,10 +87,11 @@ func Read(file string, data []byte) (*Recording, error) {
 	}
 	rec := &Recording{name: file, tools: make(map[string]string)}
 	named := make(map[string]int)
-	for text, err := range runTexts(file, data) {
-		if err != nil {
-			return nil, err
-		}
+	texts, err := runsIn(file, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range texts {
 		run, err := rec.run(text)
 		if err != nil {
 			return nil, err
@@ -110,10 +111,25 @@ func Read(file string, data []byte) (*Recording, error) {
 // runText is the JSON of one run.
 type runText struct {
 	place
-	json []byte
+	json  []byte
+	lines []int // on which its messages begin; nil: they are not lines
 }
 
-// runTexts takes the runs of a recording apart.
+// runsIn takes the runs of a recording apart.
+func runsIn(file string, data []byte) (all []runText, err error) {
+	for text, err := range runTexts(file, data) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	if len(all) > 0 && isTranscript(all[0].json) {
+		return transcriptRuns(all)
+	}
+	return all, nil
+}
+
+// runTexts yields the values of a recording, each of which is a run but in a transcript.
 func runTexts(file string, data []byte) iter.Seq2[runText, error] {
 	return func(yield func(runText, error) bool) {
 		dec := json.NewDecoder(bytes.NewReader(data))
@@ -136,7 +152,7 @@ func runTexts(file string, data []byte) iter.Seq2[runText, error] {
 				yield(runText{}, place.fault("%w", notJSON(err)))
 				return
 			}
-			if !yield(runText{place, text}, nil) {
+			if !yield(runText{place: place, json: text}, nil) {
 				return
 			}
 		}
@@ -183,7 +199,11 @@ func (rec *Recording) run(text runText) (*run, error) {
 	}
 	for i, m := range messages {
 		if err := rec.message(run, i, m); err != nil {
-			return nil, &Error{text.atMessage(i), err}
+			at := text.atMessage(i)
+			if text.lines != nil {
+				at.line = text.lines[i]
+			}
+			return nil, &Error{at, err}
 		}
 	}
 	return run, nil
