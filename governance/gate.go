@@ -77,10 +77,10 @@ type Gate struct {
 	decided  [RequireApproval + 1][]string // what decisions were given of them last
 }
 
-// NewGate returns the gate of a manifest, which it keeps and does not change. ended is
-// asked before each policy, of which there may be thousands, whether nobody waits for
-// the gate any more; nil: somebody does. The error wraps a *PolicyError where a policy
-// is not valid CEL, and reducer.ErrBound where nobody waits.
+// NewGate returns the gate of a manifest, which it keeps and does not change. It calls ended
+// before it compiles each policy, of which there may be thousands, and gives up with
+// reducer.ErrBound if ended says so; nil never does. The error wraps a *PolicyError if a
+// policy is not valid CEL.
 func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 	if _, err := m.Engines.Version(manifest.EngineCEL, Versions()); err != nil {
 		return nil, fmt.Errorf("governance: %w", err)

@@ -168,19 +168,20 @@ type Deterministic interface {
 	Deterministic() bool
 }
 
-// Waiting is implemented by adapters that do little on this machine but wait for
-// another one to answer: many more of their attempts are made at once than of others.
+// Waiting is implemented by adapters that mostly wait for another machine to answer: many
+// more of their attempts are made at once.
 type Waiting interface {
 	Waits() bool
 }
 
-// Accepting is implemented by adapters whose outside can accept what it ends later: their
+// Accepting is implemented by adapters whose outside can accept work and end it later: their
 // results may have the outcome accepted.
 type Accepting interface {
-	// Ask asks what came of what the outside has accepted, call.Permit.Accepted, in the
-	// place of Perform, and does nothing else: it may be asked any number of times. A
-	// Result that is accepted again has it asked again later, and so has one that is
-	// retryable: it could not be asked. An error means that nobody can be asked any more.
+	// Ask is called in the place of Perform once the outside has accepted the work
+	// call.Permit.Accepted. It asks for the result, does nothing else, and may be called any
+	// number of times. After a Result that is accepted, or retryable (the outside could not
+	// be asked), it is called again later. An error means that the outside cannot be asked
+	// any more.
 	Ask(ctx context.Context, call Call) (Result, error)
 }
 

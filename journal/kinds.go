@@ -74,17 +74,16 @@ type row struct {
 	key      int // the intent that it is about
 	attempt  int // the number of the attempt that it is about
 	receipt  int // the receipt of the intent that it is about
-	name     int // what it is about is called so: an event, a timer, a snapshot, the kind of an effect
-	how      int // how that came out: text, or a boolean
+	name     int // the name of what it is about: an event, a timer, a snapshot, the kind of an effect
+	how      int // the outcome: text, or a boolean
 
-	yes string // what HowOf says where how is true
+	yes string // the word of HowOf for an outcome of true
 
-	answers []Kind // what asked for it, of the same intent: it names no cause itself
+	answers []Kind // the records of the same intent that can have asked for it, if it names no cause itself
 
-	// What it says in one line; where that takes more than its fields, worldctl knows how.
-	// {field} stands for the field of that name in JSON, {cell} with a space behind it or
-	// for nothing where it goes without saying; what is in [], which ends with a field, is
-	// left out where that is empty.
+	// The record in one line; empty where its fields are not enough, and show/view describes it.
+	// {field} is the field of that name in JSON. {cell} has a space behind it, and is empty in
+	// the cell's own story. A part in [] ends with a field, and is left out if that is empty.
 	words string
 }
 
@@ -150,8 +149,8 @@ func (k Kind) Input() bool { return rowOf(k).input }
 // Known reports whether k is a registered kind.
 func (k Kind) Known() bool { return rowOf(k).body != nil }
 
-// Words returns what records of kind k say in one line, with the fields to fill in;
-// "" where that takes more.
+// Words returns the line that describes records of kind k, with the fields to fill in; "" if
+// the fields are not enough.
 func (k Kind) Words() string { return rowOf(k).words }
 
 // Kinds returns all kinds, by name.
@@ -167,7 +166,7 @@ func Families() []string {
 	return slices.Compact(out)
 }
 
-// newBody returns an empty payload of a kind, or nil.
+// newBody returns an empty payload of a kind; nil if the kind is unknown.
 func newBody(k Kind) Body {
 	if r := rowOf(k); r.body != nil {
 		return r.body()
@@ -175,8 +174,7 @@ func newBody(k Kind) Body {
 	return nil
 }
 
-// Answers returns the kinds of records one of which asked for a record of kind k, of the
-// same intent, where such a record names no cause itself: an answer of the outside is an
-// input, and so is a decision, but someone asked. It is empty where the record says what
-// caused it, and not to be written to.
+// Answers returns the kinds of the record, of the same intent, that asked for a record of kind
+// k. Example: invocation.finished is an input without a cause, and answers an
+// invocation.started. It is empty if the record names its cause. The caller must not change it.
 func (k Kind) Answers() []Kind { return rowOf(k).answers }

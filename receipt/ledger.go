@@ -34,26 +34,26 @@ type Ledger struct {
 	slots   []bool       // taken, by slot
 	free    int          // no slot below it is free
 	counts  map[State]int
-	cancels int                   // how many of those that are denied were cancelled
+	cancels int                   // the denied ones that were cancelled
 	stuck   map[Key]*Entry        // awaiting a person, or in doubt
 	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
-	left    map[likeness][]*Entry // abandoned, by emission, but for what Left need not look at
-	repeats map[Key][]*Entry      // by what they repeat
+	left    map[likeness][]*Entry // abandoned, in the order of emission, without those that Left has passed over
+	repeats map[Key][]*Entry      // by the key of the intent that they repeat
 
 	cold      Cold           // reads entries that left memory; zero: none leaves
-	cooling   []cooling      // what Evict looks at, in that order
-	coolBytes int            // what they take
-	live      map[Key]*Entry // what may not leave, by what TakeDirty has given; some that may by now
+	cooling   []cooling      // the entries that Evict looks at, in that order
+	coolBytes int            // the bytes of cooling
+	live      map[Key]*Entry // entries that could not leave when TakeDirty gave them; some can by now
 	away      int            // entries that are not in memory
-	awayBytes int            // of these: see Bytes
-	sizes     map[Key]int    // the bytes of those that have any, as TakeDirty gave them; most that have ended have none
-	hereBytes int            // of all of them
+	awayBytes int            // the bytes of those, as Bytes counts
+	sizes     map[Key]int    // the bytes of entries in memory, as TakeDirty gave them; without those of 0 bytes
+	hereBytes int            // the sum of sizes
 }
 
 // Decide answers whether an intent may be executed now.
 func (l *Ledger) Decide(key Key) Decision { return l.Entry(key).decision() }
 
-// decision is Decide's for what is known of an intent, nil: nothing is.
+// decision is the decision about an entry; nil is an intent that the ledger does not have.
 func (e *Entry) decision() Decision {
 	switch {
 	case e == nil:
@@ -90,8 +90,8 @@ func (l *Ledger) AtHand(key Key) *Entry {
 // Len returns the number of intents.
 func (l *Ledger) Len() int { return len(l.entries) + l.away }
 
-// Count returns how many intents are in a state: as StateDenied, but for those that are
-// StateCancelled.
+// Count returns how many intents are in a state. Cancelled ones count as StateCancelled, and
+// not as StateDenied.
 func (l *Ledger) Count(s State) int {
 	switch s {
 	case StateCancelled:
@@ -113,7 +113,7 @@ func (l *Ledger) count(e *Entry, by int) {
 
 // In returns the intents that are in a state, in the order in which they were
 // emitted. The caller must not change them. Those that await a person or are in doubt cost
-// nothing for the others, those that have not ended nothing for what is not in memory.
+// no time for the others. Those that have not ended cost no read from disk.
 func (l *Ledger) In(s State) []*Entry {
 	if l.counts[s] == 0 {
 		return nil
@@ -254,7 +254,7 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 // HasSlot reports whether fewer than slots are in flight.
 func (l *Ledger) HasSlot(slots uint64) bool { return uint64(len(l.flight)) < slots }
 
-// Start grants the next attempt of an open intent: of the one at a place of Open.
+// Start grants the next attempt of the intent at an index of Open.
 func (l *Ledger) Start(at int, nonce Nonce, record uint64) *Entry {
 	e := l.open[at]
 	l.sorted(e, -1)
@@ -373,7 +373,7 @@ func (l *Ledger) move(e *Entry, to State) {
 	l.touch(e)
 }
 
-// unstick takes note of whether an intent, whose state is another now, is stuck.
+// unstick brings the index of stuck intents up to date after a change of state.
 func (l *Ledger) unstick(e *Entry) {
 	if !e.State.stuck() {
 		delete(l.stuck, e.Intent.Key)
@@ -402,8 +402,8 @@ func (l *Ledger) touch(e *Entry) {
 }
 
 // TakeDirty returns the entries that changed since the last call, each once,
-// in the order of their intents, and whether it is the first time for each. They count
-// as saved when it has given them.
+// in the order of their intents, and whether it is the first time for each. An entry
+// counts as saved once it was yielded.
 func (l *Ledger) TakeDirty() iter.Seq2[*Entry, bool] {
 	out := slices.DeleteFunc(l.dirty, func(e *Entry) bool {
 		e.dirty = false

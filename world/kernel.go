@@ -137,7 +137,7 @@ func (k *kernel) advance(to manifest.Tick, still bool) error {
 
 // beginTick is advance after its checks. The tick may be the present one again: with a real clock, an event
 // that comes after the tick has ended is handled in the same tick; so is a still tick. When the guard ends
-// (a signal came), begin returns early, and the caller throws the unit away.
+// (a signal came), beginTick returns early, and the caller throws the unit away.
 func (k *kernel) beginTick(to manifest.Tick, still bool) {
 	sameTick := to == k.now
 	k.now = to
