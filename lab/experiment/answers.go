@@ -179,7 +179,7 @@ func (a *answers) unended() map[canon.Hash]bool {
 func (a *answers) readAnswers() error {
 	a.used = Budget{}
 	clear(a.known)
-	err := a.lines.readLines(a.noteLine)
+	err := a.readLines(a.noteLine)
 	if damage := (*DamageError)(nil); errors.As(err, &damage) {
 		damage.Answers = true
 	}

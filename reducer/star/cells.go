@@ -49,7 +49,7 @@ type cellIterator struct {
 
 // Next takes one cell, and pays for it.
 func (i *cellIterator) Next(to *starlark.Value) bool {
-	if i.e.over != nil || i.e.meter.takeMemory(cellFilled) != nil {
+	if i.e.over != nil || i.e.takeMemory(cellFilled) != nil {
 		return false
 	}
 	name, state, ok, err := i.next()
