@@ -155,7 +155,7 @@ func StateNames() string {
 	for _, state := range states() {
 		names = append(names, string(state))
 	}
-	return "states are " + strings.Join(names, ", ") + "; awaiting is all that await a person"
+	return "states are " + strings.Join(names, ", ") + ", or awaiting, which is all that await a person"
 }
 
 // faultsOfInput are about events, cells, effects, and decisions about them.
