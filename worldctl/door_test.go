@@ -176,7 +176,7 @@ func hostileWorld(t *testing.T) (dir string) {
 // verbsShown are the arguments with which each verb has most to show of a hostile world.
 // A verb that is not among them fails the test: say what it shows.
 var verbsShown = map[string][][]string{
-	"agent list": {{}}, "agent calls": {{}, {hostile}}, "agent resume": {{hostile}}, "agent replay": {{hostile}}, "agent run": {{"--name", hostile, "--", hostile}, {"--upstream", hostile, "--", hostile}},
+	"agent list": {{}}, "agent show": {{}, {hostile}}, "hook": {{}}, "agent calls": {{}, {hostile}}, "agent resume": {{hostile}}, "agent replay": {{hostile}}, "agent run": {{"--name", hostile, "--", hostile}, {"--upstream", hostile, "--", hostile}},
 	"mcp": {{"--name", hostile, "--", hostile}}, "budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "dev": {{hostile}}, "test": {{}, {hostile}},
 	"init": {{hostile}}, "run": {{}}, "send": {{hostile, "{"}, {"said", "\x1b\u202e"}}, "step": {{}}, "validate": {{"WORLD/world.yaml"}, {hostile}},
 	"audit": {{}, {"--as", hostile}}, "cell list": {{}, {"--state"}}, "measure": {{hostile}, {"--expr", hostile}, {"--expr", "n: {cells: cell}"}}, "cell resume": {{hostile}}, "cell show": {{"cell/a"}, {hostile}}, "cell skip": {{hostile}},
