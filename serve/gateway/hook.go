@@ -159,6 +159,7 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	g.hooks.using[h.ID] = u
 	g.mu.Unlock()
 	if ask.Arguments, err = canon.FromJSON(orNull(h.Input)); err != nil {
+		g.drop(h.ID)
 		return nil, "", err
 	}
 	ask.Before = digestOf(h)
@@ -292,7 +293,7 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 		}
 		switch {
 		case !writes(h.Name) || before == unreadable || g.cfg.Offline:
-		case before == written(h.Input):
+		case before != "" && before == written(h.Input):
 			return "this call took effect before the restart: the file has the content that it writes", false, nil
 		case before == use.Before:
 			g.again(u)
