@@ -20,8 +20,10 @@ import (
 
 	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/serve/gateway"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -82,6 +84,9 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	g, err := gateway.Open(ctx, gateway.Config{
 		World: lw, Desk: &c.opts.agents.desk, Tools: &c.opts.agents.tools, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
 		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge, Again: x.Again,
+		Waits: func(key receipt.Key) {
+			c.note("a person has to approve a call of %s: %s", a.Name, c.inWorld("worldctl intent approve "+view.Short(key)))
+		},
 	})
 	if err != nil {
 		return a, nil, errors.Join(err, listener.Close())

@@ -324,7 +324,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 		if d.Instead != nil {
 			fmt.Fprintf(c.stdout, "intent %s is asked for in its place: it is %s\n", view.Short(d.Instead.Key), d.Instead.State)
 		}
-		c.nextRun()
+		c.nextAfter(d.Cell)
 	})
 	if err == nil && d.Denied() {
 		err = hinted(fmt.Errorf("%w: %s", errDenied, d.Why), "worldctl timeline %s", d.Cell)
@@ -380,7 +380,7 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 	case a.Done && len(a.Intents) == 0:
 		return hinted(errNoneSelected, "worldctl intent list shows those that there are")
 	case a.Done:
-		c.nextRun()
+		c.nextAfter(a.Intents[0].Cell)
 	}
 	return nil
 }

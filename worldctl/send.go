@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -182,6 +183,15 @@ func (c *cli) nextRun() {
 	if c.owned == nil {
 		c.note("next: worldctl run")
 	}
+}
+
+// nextAfter is nextRun after a decision about an intent of a cell: calls of an agent are made when it asks again.
+func (c *cli) nextAfter(cell string) {
+	if name, session := strings.CutPrefix(cell, recorder.Name+"/"); session && c.owned == nil {
+		c.note("next: worldctl agent resume %s, if the agent has ended", shellWord(name))
+		return
+	}
+	c.nextRun()
 }
 
 // notAll says where lines ended, and what was accepted before.

@@ -36,6 +36,7 @@ import (
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world"
@@ -63,10 +64,11 @@ type Config struct {
 	Command   []string         // the agent; empty: it was started by somebody else
 	Dir       string           // where it runs
 
-	Upstream map[string]string // by dialect: where the agent's provider is, unless the manifest says it
-	Offline  bool              // only the record answers, and the world stays as it is
-	Diverge  bool              // what was not asked before goes to the provider
-	Again    bool              // the agent was started again: calls of tools that the record has are not made
+	Upstream map[string]string     // by dialect: where the agent's provider is, unless the manifest says it
+	Offline  bool                  // only the record answers, and the world stays as it is
+	Diverge  bool                  // what was not asked before goes to the provider
+	Waits    func(key receipt.Key) // is told of each call that a person has to approve, from another goroutine; nil: nobody is
+	Again    bool                  // the agent was started again: calls of tools that the record has are not made
 }
 
 // Gateway serves one incarnation of a session. It is safe for concurrent use.

@@ -424,6 +424,10 @@ func TestWhatAPolicyDeniesIsNotSent(t *testing.T) {
 	require.Contains(t, body, "no opus")
 	require.Zero(t, s.paid.Load())
 	require.Equal(t, 1, r.stop().Denied)
+	r = s.start(func(c *gateway.Config) { c.Offline = true })
+	_, again := r.post(relay.Anthropic, messagesPath, `{"model":"claude-opus-4-8","messages":[{"role":"user","content":"x"}]}`)
+	require.Equal(t, body, again, "the record has the denial")
+	require.Nil(t, r.stop().Divergence)
 }
 
 // Nobody but the agent uses the gateway: another user has no token, a page names another host, and a request has bounds.

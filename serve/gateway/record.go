@@ -87,6 +87,7 @@ var ErrHalted = errors.New("gateway: the session's cell is halted")
 // recall finds what earlier incarnations of the session have asked.
 func (g *Gateway) recall() error {
 	var failed error
+	denied := make(map[string][]asked)
 	g.cfg.World.View(func(m *world.Moment) {
 		if c, ok := m.Cell(g.cell); ok {
 			s, err := reducer.Decode[recorder.Session](c.State)
@@ -106,9 +107,17 @@ func (g *Gateway) recall() error {
 				g.left++
 			} else if !over(&e) {
 				g.waits[key] = append(g.waits[key], asked{e.Intent.Tag, e.Intent.Key})
+			} else if e.State == receipt.StateDenied {
+				denied[key] = append(denied[key], asked{e.Intent.Tag, e.Intent.Key})
 			}
 		}
 	})
+	for key, of := range denied { // order cannot show: each by itself
+		if g.cfg.Offline && len(g.past[key]) == 0 { // the record has only the denial
+			g.past[key] = of
+			g.left += len(of)
+		}
+	}
 	g.incarnation++
 	return failed
 }
@@ -144,6 +153,9 @@ func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
 			g.mu.Lock()
 			g.intents[tag] = asked{tag, key}
 			g.mu.Unlock()
+			if s.Record.Kind == journal.KindAwaitingApproval && g.cfg.Waits != nil {
+				g.cfg.Waits(key)
+			}
 		}
 	}
 	return after, nil
