@@ -178,7 +178,7 @@ func TestFormStaysWhereItWas(t *testing.T) {
 	s.do(chromedp.WaitVisible(chromedp.CSS("textarea:focus")), chromedp.KeyEvent("this is too much"))
 	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, desk, "intent", "list", "--state", "awaiting_approval", "-o", "json"))
 	worldctl(t, desk, "intent", "approve", key, "--reason", "it is fine")
-	s.await("Somebody else was faster: it awaited approval, and is")
+	s.await("Somebody else was faster: it was awaiting approval, and is")
 	s.await("it is fine") // what they said, and what was typed, are both there
 	s.until("document.querySelector('.form textarea').value === 'this is too much'")
 	s.picture("faster")
