@@ -100,8 +100,8 @@ func gates(lw *local.World, kind string) (gates bool) {
 }
 
 // hooked returns the command line of Claude Code with hooks that ask worldctl, beside those of its user.
-func hooked(argv []string, program string) ([]string, error) {
-	if filepath.Base(argv[0]) != "claude" {
+func hooked(argv []string, program, dir string) ([]string, error) {
+	if strings.TrimSuffix(filepath.Base(argv[0]), ".exe") != "claude" {
 		return argv, nil
 	}
 	settings, out := make(map[string]any), slices.Clone(argv[:1])
@@ -120,6 +120,9 @@ func hooked(argv []string, program string) ([]string, error) {
 		}
 		text := []byte(value)
 		if !strings.HasPrefix(strings.TrimSpace(value), "{") {
+			if !filepath.IsAbs(value) {
+				value = filepath.Join(dir, value) // where the agent would look for it
+			}
 			var err error
 			if text, err = os.ReadFile(value); err != nil {
 				return nil, err

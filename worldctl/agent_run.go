@@ -221,7 +221,7 @@ func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error)
 	if g.Hook != "" {
 		program, err := os.Executable()
 		if err == nil {
-			argv, err = hooked(argv, program)
+			argv, err = hooked(argv, program, g.Dir)
 		}
 		if err != nil {
 			return -1, err
