@@ -35,7 +35,7 @@ const (
 // maxPrompt is how many bytes of the last text of the user's policies see.
 const maxPrompt = 2_000
 
-// Read says what a request asks for: what policies see of it, and in Key its lineage. Header is
+// Read parses a request of an agent: the fields that policies see, and its lineage in Key. Header is
 // that of the agent, of which nothing is recorded. The error says why the request is none.
 func Read(dialect, method, target string, header http.Header, body []byte) (*Asked, error) {
 	a := &Asked{Header: header}

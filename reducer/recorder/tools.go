@@ -42,8 +42,7 @@ type ToolAnswer struct {
 	Late    bool   `cbor:"late"`     // no hook has told it: it is what the agent has told the model
 }
 
-// Listing is the data of Listed: what a server says of itself, where it is other than what it has said
-// in this session before.
+// Listing is the data of Listed: a description that a server gives of itself, new in this session.
 type Listing struct {
 	Server  string            `cbor:"server"`
 	Method  string            `cbor:"method"`  // of the request: tools/list, or another that only describes
@@ -59,7 +58,7 @@ type Pins struct {
 	Tools map[string]string `cbor:"tools"` // hashes, by name
 }
 
-// Change is a tool of a server that is another one than its pin.
+// Change is a tool whose description differs from its pin.
 type Change struct {
 	Server string `cbor:"server"`
 	Tool   string `cbor:"tool"`
