@@ -179,6 +179,9 @@ func handle(ctx *reducer.Context, s Session, e reducer.Event) (Session, error) {
 		return s.list(&l, uint64(ctx.Time())), err
 	case Joined:
 		j, err := reducer.Decode[Joining](e.Data)
+		if len(s.Joined) >= MaxPins { // a call beyond is asked for anew when the agent is started again
+			return s, err
+		}
 		s.Joined = maps.Clone(s.Joined)
 		if s.Joined == nil {
 			s.Joined = make(map[string]string)

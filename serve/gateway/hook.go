@@ -1,10 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
@@ -26,6 +26,7 @@ import (
 // Bounds of tools.
 const (
 	toolHold = time.Hour // how long a hook waits for a person; worldctl has the agent wait longer
+	maxHooks = 1_000     // that wait at once
 	maxImage = 64 << 20  // bytes of a file whose digest says whether a tool has written it
 	toolTag  = "tool "   // begins the tag of a tool's intent; the call's id follows, and from the second try on its number
 )
@@ -33,8 +34,9 @@ const (
 // Hooks is where in the path of a gateway the hooks of its agent ask.
 const Hooks = "hook"
 
-// hooks is what a gateway knows of the agent's own tools. Gateway.mu guards it.
+// hooks is what a gateway knows of the agent's own tools. Gateway.mu guards it, but for open.
 type hooks struct {
+	open    atomic.Int64      // hooks that wait for an answer
 	using   map[string]*using // by id of the call: the tools of this incarnation
 	past    map[string]asked  // likewise: of earlier incarnations
 	given   map[string]asked  // likewise: those whose recorded results the model gets
@@ -59,6 +61,9 @@ type hookCall struct {
 type using struct {
 	asking
 
+	tool      string
+	arguments canon.Raw // that the agent runs it with
+
 	nonce   string // of the hook that asked first: it may ask again, where its answer was lost
 	permit  chan struct{}
 	results <-chan *recorder.ToolAnswer // closed without one: nobody will tell
@@ -79,6 +84,12 @@ func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "worldkernel: this is no call of a hook: "+err.Error(), http.StatusBadRequest)
 		return
 	}
+	if n := g.hooks.open.Add(1); n > maxHooks {
+		g.hooks.open.Add(-1)
+		http.Error(w, "worldkernel: too many tools at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer g.hooks.open.Add(-1)
 	var denied string
 	switch h.Event {
 	case "PreToolUse":
@@ -162,6 +173,7 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 		g.drop(h.ID)
 		return nil, "", err
 	}
+	u.tool, u.arguments = h.Name, ask.Arguments
 	ask.Before = digestOf(h)
 	waits := false
 	if known {
@@ -212,7 +224,11 @@ func (g *Gateway) drop(id string) {
 // joinTool looks for a use with the same name and input that waits for a person and whose hook has gone: the
 // model was told to call again. It is called with mu held.
 func (g *Gateway) joinTool(h *hookCall, tag *asked) bool {
-	input := digestJSON(h.Name, h.Input)
+	data, err := canon.FromJSON(orNull(h.Input))
+	if err != nil {
+		return false // it is refused
+	}
+	input := digest(h.Name, string(data))
 	for i, w := range g.hooks.tickets {
 		if w.input == input {
 			g.hooks.tickets = slices.Delete(g.hooks.tickets, i, i+1)
@@ -228,15 +244,6 @@ type ticket struct {
 	asked
 
 	input string // digest of the tool's name and input
-}
-
-func digestJSON(name string, input []byte) string {
-	data, err := canon.FromJSON(input)
-	if err != nil {
-		data = input
-	}
-	sum := sha256.Sum256(append([]byte(name+"\x00"), data...))
-	return hex.EncodeToString(sum[:])
 }
 
 // leaveUse lets a use that waits for a person be joined. Its hook has gone.
@@ -261,8 +268,7 @@ func (g *Gateway) ticketOf(e *receipt.Entry) (t ticket, ok bool) {
 	if over(e) || g.paramsOf(e, &use) != nil {
 		return t, false
 	}
-	sum := sha256.Sum256(append([]byte(use.Tool+"\x00"), use.Arguments...))
-	return ticket{asked{e.Intent.Tag, e.Intent.Key}, hex.EncodeToString(sum[:])}, true
+	return ticket{asked{e.Intent.Tag, e.Intent.Key}, digest(use.Tool, string(use.Arguments))}, true
 }
 
 // recalled decides about a call that the record knows: whether it is denied, or waits for its permit. Neither:
@@ -314,18 +320,6 @@ func (g *Gateway) again(u *using) {
 	u.tag, u.key = fmt.Sprintf("%s%s %d", toolTag, id, max(tries, 1)+1), receipt.Key{}
 }
 
-// written returns the digest of the file that a call of Write leaves; empty: it is no such call.
-func written(input []byte) string {
-	var write struct {
-		Content *string `json:"content"`
-	}
-	if json.Unmarshal(input, &write) != nil || write.Content == nil {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(*write.Content))
-	return hex.EncodeToString(sum[:])
-}
-
 func (a *asking) asked() asked { return asked{a.tag, a.key} }
 
 // missedTool says offline that the record does not know a call.
@@ -360,8 +354,14 @@ func (g *Gateway) notRun(u *using, e *receipt.Entry) string {
 // errNobodyTells says that an agent has ended while it ran a tool.
 var errNobodyTells = errors.New("gateway: the agent ended before it said what came of the tool: it may have run, in part or whole")
 
-// perform permits a use, and waits for what the agent says that came of it.
-func (u *using) perform(ctx context.Context, _ *recorder.ToolRequest, _ string) (host.Result, error) {
+// errOther says that a person has approved something else than what the agent is about to run.
+var errOther = errors.New("the agent is about to run the tool with other arguments than were approved")
+
+// perform permits a use, and waits for what the agent says that came of it. What runs is what was judged.
+func (u *using) perform(ctx context.Context, judged *recorder.ToolRequest, _ string) (host.Result, error) {
+	if judged.Tool != u.tool || !bytes.Equal(judged.Arguments, u.arguments) {
+		return host.Refused(errOther), nil
+	}
 	close(u.permit)
 	select {
 	case r, told := <-u.results:

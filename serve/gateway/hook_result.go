@@ -60,6 +60,18 @@ func digestOf(h *hookCall) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// written returns the digest of the file that a call of Write leaves; empty: it is no such call.
+func written(input []byte) string {
+	var write struct {
+		Content *string `json:"content"`
+	}
+	if json.Unmarshal(input, &write) != nil || write.Content == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(*write.Content))
+	return hex.EncodeToString(sum[:])
+}
+
 func orNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("null")

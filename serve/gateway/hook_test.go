@@ -14,8 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/serve/gateway"
+	"github.com/worldkernel/worldkernel/show/view"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // hook asks as an agent's hook does, and returns why the tool is denied; empty: it is not.
@@ -131,6 +136,34 @@ func TestToolsAreJudged(t *testing.T) {
 	r = s.start()
 	require.Contains(t, r.hook("PreToolUse", "three", "Bash", push), "recorded result")
 	require.Contains(t, r.hook("PreToolUse", "four", "Bash", push), "recorded result")
+}
+
+// What runs is what was judged: where a person has approved other arguments, the agent's do not run.
+func TestAToolRunsAsItWasApproved(t *testing.T) {
+	s := newStage(t, "'intent.kind == \"tool.call\"', decide: allow}", "'intent.kind == \"tool.call\"', decide: require_approval}")
+	r := s.start()
+	denied := make(chan string)
+	go func() { denied <- r.hook("PreToolUse", "one", "Bash", list) }()
+	var waits []receipt.Entry
+	require.Eventually(t, func() bool {
+		r.lw.View(func(m *world.Moment) { waits = m.Intents() })
+		return len(waits) == 1
+	}, time.Minute, time.Millisecond)
+	e := &waits[0]
+	found, err := view.Journal{Local: r.lw}.Intent(e)
+	require.NoError(t, err)
+	params, err := reducer.Decode[recorder.ToolRequest](found.Params)
+	require.NoError(t, err)
+	params.Arguments, err = reducer.Encode(map[string]string{"command": "pwd"})
+	require.NoError(t, err)
+	edited, err := reducer.Encode(params)
+	require.NoError(t, err)
+	_, err = view.Journal{Local: r.lw}.Decide(t.Context(), &journal.Resolved{
+		Key: e.Intent.Key, How: journal.Edit, Params: e.Params, Actor: "ada", Reason: "safer", Payload: edited,
+	}, e)
+	require.NoError(t, err)
+	r.approve() // the edited one waits for a person again
+	require.Contains(t, <-denied, "other arguments than were approved")
 }
 
 // A tool whose end nobody has told is in doubt: it does not run again by itself, but for one that only looks, and one whose file shows
