@@ -100,17 +100,7 @@ func CopyFor(name, dir string, use func() error) error {
 	if Describe(name) == "" {
 		return fmt.Errorf("%q: %w", name, ErrUnknown)
 	}
-	source, err := fs.Sub(worlds, name)
-	if err != nil {
-		return err
-	}
-	var names []string
-	err = fs.WalkDir(source, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			names = append(names, name)
-		}
-		return err
-	})
+	source, names, err := filesOf(name)
 	if err != nil {
 		return err
 	}
@@ -128,6 +118,29 @@ func CopyFor(name, dir string, use func() error) error {
 		}
 		return use()
 	})
+}
+
+// Files returns the files of an example, by their paths in its directory, with slashes.
+func Files(name string) (map[string][]byte, error) {
+	source, names, err := filesOf(name)
+	out := make(map[string][]byte, len(names))
+	for i := 0; i < len(names) && err == nil; i++ {
+		out[names[i]], err = fs.ReadFile(source, names[i])
+	}
+	return out, err
+}
+
+func filesOf(name string) (source fs.FS, names []string, err error) {
+	if source, err = fs.Sub(worlds, name); err != nil {
+		return nil, nil, err
+	}
+	err = fs.WalkDir(source, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	return source, names, err
 }
 
 // write writes files, and then uses them. After an error none is left.

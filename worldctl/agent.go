@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/examples"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world"
@@ -54,8 +55,16 @@ func (c *cli) agentWorld(makes bool) error {
 	case !makes:
 		return hinted(fmt.Errorf("%s: %w", c.path("."), local.ErrNoWorld), "worldctl agent run -- COMMAND makes one")
 	}
-	f := founding{dir: c.world, template: gatewayTemplate}
-	if _, err := f.files(func() error { return local.Create(c.world, local.CreateOptions{}, c.options()) }); err != nil {
+	files, err := examples.Files(gatewayTemplate)
+	if err != nil {
+		return err
+	}
+	// All of it at once: killed in the midst, the next run makes it.
+	err = local.CreateNew(c.world, files, local.CreateOptions{}, c.options(), func(*local.World) error { return nil })
+	if err != nil {
+		if _, there := os.Stat(filepath.Join(c.world, local.ManifestFile)); there == nil {
+			return nil // another process was faster
+		}
 		return err
 	}
 	c.note("note: made a world in %s: its world.yaml says what agents may do", shellWord(c.world))
