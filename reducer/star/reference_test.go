@@ -22,6 +22,7 @@ const reference = "../../docs/starlark.md"
 var (
 	rowOfName    = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| (fails: )?`([^`]+)` \\|.*\\|$")
 	rowOfExample = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (fails: )?`([^`]+)` \\|[^|`]*(?:`[^`]*`[^|`]*)*\\|$")
+	rowAsPython  = regexp.MustCompile("(?m)^\\| `?(functions|\\w+)`? \\| (`\\w+`(?:, `\\w+`)*) \\|$")
 	fenced       = regexp.MustCompile("(?s)```python\n(.*?)```")
 	outcome      = regexp.MustCompile(`(?m)^# (\w+): +(.*)$`)
 )
@@ -32,6 +33,10 @@ func TestReferenceHasEveryName(t *testing.T) {
 	for _, m := range rowOfName.FindAllStringSubmatch(referenceText(t), -1) {
 		require.False(t, listed[m[1]], "%s is there twice", m[1])
 		listed[m[1]] = true
+	}
+	for _, name := range asPython(t) {
+		require.False(t, listed[name], "%s is there twice", name)
+		listed[name] = true
 	}
 	var there []string
 	add := func(of string, v starlark.Value) {
@@ -64,7 +69,23 @@ func TestReferenceHasEveryName(t *testing.T) {
 	}
 }
 
-// TestReferenceExamplesAreTrue runs the lines of the tables.
+// asPython returns the names that the page says are as in Python.
+func asPython(t *testing.T) []string {
+	var names []string
+	for _, m := range rowAsPython.FindAllStringSubmatch(referenceText(t), -1) {
+		of := m[1] + "."
+		if m[1] == "functions" {
+			of = ""
+		}
+		for name := range strings.SplitSeq(m[2], ", ") {
+			names = append(names, of+strings.Trim(name, "`"))
+		}
+	}
+	return names
+}
+
+// TestReferenceExamplesAreTrue runs the lines of the tables, and an example of each
+// name that is as in Python.
 func TestReferenceExamplesAreTrue(t *testing.T) {
 	text := referenceText(t)
 	examples := rowOfExample.FindAllStringSubmatch(text, -1)
@@ -72,6 +93,15 @@ func TestReferenceExamplesAreTrue(t *testing.T) {
 	for _, m := range rowOfName.FindAllStringSubmatch(text, -1) {
 		examples = append(examples, m[1:])
 	}
+	more, err := os.ReadFile("testdata/as_python.txt")
+	require.NoError(t, err)
+	var shown []string
+	for line := range strings.Lines(string(more)) {
+		m := strings.Split(strings.Trim(line, "`\n"), "` | `")
+		shown = append(shown, m[0])
+		examples = append(examples, []string{m[0], m[1], "", m[2]})
+	}
+	require.ElementsMatch(t, asPython(t), shown)
 	for _, m := range examples {
 		t.Run(m[1], func(t *testing.T) {
 			lines := strings.Split(m[1], "; ")
