@@ -2,7 +2,9 @@
 // the API of the server they came from, and nobody else. It is a part of worldctl, and not an API.
 //
 // The script is one file, built/app.js, which make page makes of the modules in page and, in page/vendor, of
-// libraries as they were published; tools/page tests that it is what they say. See docs/ui.md.
+// libraries as they were published (make vendor); it is checked in, and tools/page tests that it is what they say.
+// tools/browser drives a real Chromium through the page; PICTURES=/tmp go test -C tools/browser . keeps pictures, and
+// make pictures makes those of docs/ui.md. The timeline is drawn from the journal's columns (show/columns).
 package ui
 
 import (

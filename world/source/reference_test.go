@@ -36,8 +36,14 @@ func TestReferenceHasEveryKeyOfTheWorldFile(t *testing.T) {
 	want := make(map[string]string)
 	var order []string
 	for _, k := range keysUnder(t, "") {
+		// The keys of a budget stand once, in the rows of the world's.
+		if _, unit, ok := strings.Cut(k.path, ".NAME.budget."); ok {
+			k.path = "budget." + unit
+			require.Contains(t, []string{"", k.row()}, want[k.path])
+		} else {
+			order = append(order, k.path)
+		}
 		want[k.path] = k.row()
-		order = append(order, k.path)
 	}
 	lines, seen := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), make(map[string]bool)
 	row := regexp.MustCompile("^(\\| `([^`]+)` \\|[^|]*\\|[^|]*\\|[^|]*\\|) (.*) \\|$")
