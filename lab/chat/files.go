@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -51,11 +51,8 @@ func (rec *Recording) Sums() Sums {
 
 // files are the manifest and what it names.
 func (rec *Recording) files() (map[string][]byte, error) {
-	text, err := rec.manifest()
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{local.ManifestFile: text}
+	files := map[string][]byte{local.ManifestFile: rec.manifest()}
+	var err error
 	if len(rec.tools) > 0 {
 		if files[cassetteFile], err = rec.cassette(); err != nil {
 			return nil, err
@@ -69,42 +66,85 @@ func (rec *Recording) files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// tool is a tool in the manifest.
-type tool struct {
-	Kind    string
-	Renamed string // its name in the recording, where that is another
-}
+// The parts of the manifest; text/template would keep every method of every type in the program, 8 MB of worldctl.
+const (
+	beginOfManifest = `# Recorded runs of agents with tools, imported from %q:
+# %d runs, %d messages, %d tool calls of which %d failed.
+#
+# Every run is a cell, agent/RUN. Message j of a run falls due at tick j + 1, so
+# that all runs go on side by side. What a tool answered then it answers now.
+#
+# To change something, edit this file, then type worldctl propose: the world runs
+# the manifest in force, and the change is shadowed on these runs, approved and
+# applied before it is that.
+world: %q
+version: 1
+seed: 1
+clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}
 
-func (rec *Recording) manifest() ([]byte, error) {
-	var tools []tool
-	for _, kind := range slices.Sorted(maps.Keys(rec.tools)) {
-		t := tool{Kind: kind}
-		if name := rec.tools[kind]; "tool."+name != kind {
-			t.Renamed = strconv.Quote(name)
-		}
-		tools = append(tools, t)
-	}
+reducers:
+  agent:
+    engine: starlark
+    source: reducers/agent.star
+`
+	capsOfManifest = `
+# The tools that the recording used. Take one away: worldctl shadow world.yaml says
+# what would have become of its runs, and worldctl propose asks for the change.
+caps:
+  tools:
+    type: any
+    params:
+      kinds:
+`
+	policiesOfManifest = `
+# What no policy allows is denied, and a deny wins over every allow. Try this, and
+# worldctl shadow world.yaml:
+#   - {name: no %[1]s, when: 'intent.kind == "%[1]s"', decide: deny}
+policies:
+  - {name: recorded tools, when: 'intent.kind.startsWith("tool.")', decide: allow}
+`
+)
+
+func (rec *Recording) manifest() []byte {
+	kinds := slices.Sorted(maps.Keys(rec.tools))
 	most := 0
 	for _, run := range rec.runs {
 		for _, m := range run.messages {
 			most = max(most, m.calls)
 		}
 	}
-	if most <= manifest.DefaultEffects {
-		most = 0
+	var b bytes.Buffer
+	sums := rec.Sums()
+	fmt.Fprintf(&b, beginOfManifest, filepath.Base(rec.name), sums.Runs, sums.Messages, sums.Calls, sums.Failed, rec.world())
+	if len(kinds) > 0 {
+		b.WriteString("    grants: [tools]\n")
 	}
-	t, err := template.ParseFS(templates, "files/world.yaml.tmpl")
-	if err != nil {
-		return nil, err
+	b.WriteString("    on_error: halt            # a run whose reducer fails stops; the others go on\n")
+	if most > manifest.DefaultEffects {
+		fmt.Fprintf(&b, "    limits: {effects: %d} # one message calls so many tools\n", most)
 	}
-	var out bytes.Buffer
-	err = t.Execute(&out, struct {
-		Sums
-		File, World string
-		Tools       []tool
-		ManyCalls   int
-	}{rec.Sums(), strconv.Quote(filepath.Base(rec.name)), strconv.Quote(rec.world()), tools, most})
-	return out.Bytes(), err
+	b.WriteString("\nevents:\n  chat.message: {schema: schemas/message.json}\n")
+	if len(kinds) > 0 {
+		rec.writeTools(&b, kinds)
+	}
+	b.WriteString("\nrouting:\n  - {event: chat.message, reducer: agent, key: event.data.run}\n")
+	return b.Bytes()
+}
+
+func (rec *Recording) writeTools(b *bytes.Buffer, kinds []string) {
+	b.WriteString("\n# To let a tool do something else, give it another adapter, then worldctl propose.\neffects:\n")
+	for _, kind := range kinds {
+		fmt.Fprintf(b, "  %s: {adapter: recorded, config: {cassette: %s}}", kind, cassetteFile)
+		if name := rec.tools[kind]; "tool."+name != kind {
+			fmt.Fprintf(b, " # %q", name) // its name in the recording
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(capsOfManifest)
+	for _, kind := range kinds {
+		fmt.Fprintf(b, "        - %s\n", kind)
+	}
+	fmt.Fprintf(b, policiesOfManifest, kinds[0])
 }
 
 // world names the world after the file, so that the same recording makes the

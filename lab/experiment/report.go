@@ -1,21 +1,12 @@
 package experiment
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"embed"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
 )
-
-//go:embed page
-var page embed.FS
 
 // A line of a plot has at most so many ticks, and all lines together: of more, evenly chosen ones.
 const (
@@ -192,41 +183,6 @@ func (r *results) ticks(most int) ([]uint64, error) {
 		out[i] = all[i*(len(all)-1)/(most-1)]
 	}
 	return out, err
-}
-
-// write writes the page.
-func (x *Report) write(w io.Writer) error {
-	data, err := json.Marshal(x) // which has no < in it
-	if err != nil {
-		return err
-	}
-	read := func(name string) []byte {
-		text, failed := page.ReadFile("page/" + name)
-		err = errors.Join(err, failed)
-		return text
-	}
-	script := bytes.Join([][]byte{read("vendor/d3.js"), read("vendor/plot.js"), read("report.js")}, []byte("\n"))
-	style, text := read("report.css"), read("report.html")
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(script)
-	t, err := template.New("report").Funcs(template.FuncMap{"number": showNumber}).Parse(string(text))
-	if err != nil {
-		return fmt.Errorf("experiment: the page: %w", err)
-	}
-	return t.Execute(w, map[string]any{
-		"Report": x, "Style": template.CSS(style), "Script": template.JS(script), "Data": template.JS(data), //nolint:gosec // our own, and JSON
-		"ScriptHash": "sha256-" + base64.StdEncoding.EncodeToString(sum[:]),
-	})
-}
-
-// showNumber prints a statistic for people: four figures.
-func showNumber(f *float64) string {
-	if f == nil {
-		return ""
-	}
-	return ShowNumber(*f)
 }
 
 // ShowNumber prints a statistic for people: four significant figures, and of integers all.

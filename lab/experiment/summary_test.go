@@ -212,3 +212,25 @@ func FuzzResult(f *testing.F) {
 		require.Equal(t, r, same)
 	})
 }
+
+// TestWhatAPageShowsIsEscaped in every cell, and numbers are in four figures.
+func TestWhatAPageShowsIsEscaped(t *testing.T) {
+	bad := `<b onclick="x">'&` // as it may stand in the name of a variant, of a param, or in a reason
+	f := 1234.5678
+	m := Moments{N: 3, Mean: &f, SD: &f, Low: &f, High: &f}
+	group := Group{Variant: bad, Point: []any{bad, 0.1}}
+	var page strings.Builder
+	require.NoError(t, (&Report{Variants: []string{bad}, Summary: Summary{
+		Experiment: bad, Hash: bad, Begin: bad, Done: 3, Failed: 1, Params: []string{bad, bad},
+		Failures:   []Reason{{Runs: 1, Run: 2, Reason: bad}},
+		ByVariant:  []Ended{{Variant: bad, Failed: 1, Tally: Tally{Halted: Count{All: 5, Runs: 2}, First: &Example{StepFailure: StepFailure{Error: bad}}}}},
+		Statistics: []Statistic{{Group: group, Measure: bad, Moments: m, Median: &f}},
+		Pairs:      []Pair{{Group: group, Less: bad, Measure: bad, Moments: m}, {Group: group, None: bad}},
+	}}).write(&page))
+	require.NotContains(t, page.String(), "<b onclick")
+	escaped := "&lt;b onclick=&#34;x&#34;&gt;&#39;&amp;"
+	require.Contains(t, page.String(), "<td>"+escaped+" − "+escaped+"</td><td>"+escaped+`</td><td>0.1</td><td class="n">3</td><td class="n">1235</td>`)
+	require.Contains(t, page.String(), `<td class="n apart">1235 … 1235</td>`)
+	require.Contains(t, page.String(), `<td class="n">`+escaped+"</td></tr>")
+	require.Contains(t, page.String(), `<td class="n">5 in 2 runs</td>`)
+}
