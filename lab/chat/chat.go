@@ -1,9 +1,9 @@
 // Package chat makes worlds of recorded runs of agents that use tools. It is a part of worldctl, and
 // not an API.
 //
-// A recording is a transcript of Claude Code or Codex, or a JSON array, or JSON lines, of runs. A run holds its messages
-// under messages, traj, trajectory or items: messages of OpenAI's Chat Completions or
-// of Anthropic's Messages, or items of OpenAI's Responses. Every run
+// A recording is a transcript of Claude Code or Codex, a log of Inspect (JSON or .eval), or a JSON array, or JSON lines, of
+// runs, or of requests to OpenAI's Chat Completions or Responses or Anthropic's Messages and their answers. A run holds its
+// messages under messages, traj, trajectory or items, in the form of one of these three. Every run
 // becomes a cell, every message an event that falls due at the tick of its place,
 // every tool call an effect that the recorded answer answers. A call without an
 // answer, as runs that broke off have them, is in doubt. The same recording

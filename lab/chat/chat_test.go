@@ -127,6 +127,28 @@ func TestCallsAreFoundInEveryDialect(t *testing.T) {
 	}
 }
 
+// Tools that the provider of the model runs are called and answered in one message.
+func TestCallsThatTheProviderRanAreFound(t *testing.T) {
+	for messages, want := range map[string]Sums{
+		`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{"query":"x"}},
+			{"type":"web_search_tool_result","tool_use_id":"1","content":[{"type":"web_search_result","url":"u"}]}]}`: {Calls: 1},
+		`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}},
+			{"type":"web_search_tool_result","tool_use_id":"1","content":{"type":"web_search_tool_result_error","error_code":"x"}}]}`: {Calls: 1, Failed: 1},
+		`{"role":"assistant","content":[{"type":"mcp_tool_use","id":"1","name":"look","server_name":"s","input":{}},
+			{"type":"mcp_tool_result","tool_use_id":"1","is_error":true,"content":[]}]}`: {Calls: 1, Failed: 1},
+		`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}}]}`:                                                 {Calls: 1, Lost: 1},
+		`{"type":"mcp_call","id":"1","name":"look","arguments":"{}","output":"fine","error":null}`:                                                            {Calls: 1},
+		`{"type":"web_search_call","id":"1","status":"completed","action":{"type":"search","query":"x"}}`:                                                     {Calls: 1},
+		`{"type":"web_search_call","id":"1","status":"failed"}`:                                                                                               {Calls: 1, Failed: 1},
+		`{"role":"assistant","content":[{"type":"tool_use","tool_type":"web_search","id":"1","name":"find","arguments":"{}","result":"r","error":"broken"}]}`: {Calls: 1, Failed: 1},
+	} {
+		rec, err := Read("f", []byte(`[{"messages":[`+messages+`]}]`))
+		require.NoError(t, err, messages)
+		want.Runs, want.Messages = 1, 1
+		require.Equal(t, want, rec.Sums(), messages)
+	}
+}
+
 // Recordings say in many forms that a tool failed, and that it did not.
 func TestFailuresAreFoundInWhateverForm(t *testing.T) {
 	forms := []string{
@@ -148,8 +170,8 @@ func TestFailuresAreFoundInWhateverForm(t *testing.T) {
 // What may be a call in a form that is not read is refused: never is a run one without calls that has some.
 func TestCallsInFormsThatAreNotReadAreRefused(t *testing.T) {
 	for _, message := range []string{
-		`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}}]}`,
 		`{"role":"assistant","content":[{"type":"mcp_tool_use","id":"1","name":"look"}]}`,
+		`{"role":"assistant","content":[{"type":"container_use","id":"1"},{"type":"tool_search","id":"1"}]}`,
 		`{"role":"assistant","content":[{"type":"mcp_call","name":"look"}]}`,
 		`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"1"}]}`,
 		`{"role":"assistant","content":{"type":"tool_call","id":"1"}}`,
@@ -160,7 +182,7 @@ func TestCallsInFormsThatAreNotReadAreRefused(t *testing.T) {
 		`{"role":"assistant","content":"","calls":[{"name":"look"}]}`,
 		`{"role":"assistant","toolCalls":[{"id":"1"}]}`, `{"role":"model","parts":[{"functionCall":{"name":"look"}}]}`,
 		`{"role":"assistant","function_call":{"name":"look"}}`, `{"role":"function","name":"look","content":"x"}`,
-		`{"type":"web_search_call","id":"1"}`, `{"type":"computer_call","call_id":"1"}`, `{"type":"ai","content":"","tool_calls":[]}`,
+		`{"type":"file_search_call","id":"1"}`, `{"type":"computer_call","call_id":"1"}`, `{"type":"ai","content":"","tool_calls":[]}`,
 		`{"message":{"role":"assistant","tool_calls":[{"id":"1"}]}}`, `{"role":"assistant","tool_calls":{"id":"1"}}`,
 	} {
 		_, err := Read("f", []byte(`[{"messages":[`+message+`]}]`))
@@ -240,7 +262,7 @@ func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
 		"tool_use without id":   {run(`{"role":"assistant","content":[{"type":"tool_use","name":"a"}]}`), at{3, 1, 1}, nil},
 		"tool_use of a user":    {run(`{"role":"user","content":[{"type":"tool_use","id":"x","name":"a","input":{}}]}`), at{3, 1, 1}, nil},
 		"result without a call": {run(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x"}]}`), at{3, 1, 1}, errUnasked},
-		"item not read":         {run(`{"type":"web_search_call","id":"x"}`), at{3, 1, 1}, nil},
+		"item not read":         {run(`{"type":"file_search_call","id":"x"}`), at{3, 1, 1}, nil},
 		"half of a surrogate":   {run(`{"role":"user","content":"\udcb2"}`), at{3, 1, -1}, nil},
 		"answer too large":      {run(chatAsks + `,{"role":"tool","tool_call_id":"x","content":"` + strings.Repeat("a", manifest.DefaultReceipt) + `"}`), at{3, 1, 2}, world.ErrTooLarge},
 		"user calls a tool":     {run(strings.ReplaceAll(chatAsks, "assistant", "user") + "," + chatAnswers), at{3, 1, 1}, nil},

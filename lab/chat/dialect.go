@@ -120,6 +120,9 @@ func toolCalls(value any) ([]callText, error) {
 			return nil, fmt.Errorf("%s: want an object, not %s", at, shapeOf(value))
 		}
 		function, ok := fields["function"].(map[string]any)
+		if name, is := fields["function"].(string); is { // of Inspect
+			function, ok = map[string]any{"name": name, "arguments": fields["arguments"]}, true
+		}
 		if !ok {
 			return nil, fmt.Errorf("%s: function: want an object, not %s", at, shapeOf(fields["function"]))
 		}
@@ -151,8 +154,8 @@ func (p *plain) blocks() error {
 		at := fmt.Sprintf("content[%d]", n)
 		fields, _ := value.(map[string]any)
 		kind, _ := fields["type"].(string)
-		switch kind {
-		case "tool_use":
+		switch {
+		case kind == "tool_use", kind == "server_tool_use", kind == "mcp_tool_use":
 			id, err := word(fields, "id")
 			if err != nil {
 				return fmt.Errorf("%s: %w", at, err)
@@ -162,7 +165,12 @@ func (p *plain) blocks() error {
 				return fmt.Errorf("%s: %w", at, err)
 			}
 			p.calls = append(p.calls, callText{at, id, name, fields["input"]})
-		case "tool_result":
+			if fields["tool_type"] != nil { // of Inspect: a tool that the provider ran
+				p.calls[len(p.calls)-1].arguments = fields["arguments"]
+				a, _ := answerOf(fields, "id", "result")
+				p.answers = append(p.answers, a)
+			}
+		case kind == "tool_result", strings.HasSuffix(kind, "_tool_result"):
 			a, err := answerOf(fields, "tool_use_id", "content")
 			if err != nil {
 				return fmt.Errorf("%s: %w", at, err)
@@ -204,15 +212,38 @@ func item(kind string, fields map[string]any) (plain, error) {
 	case "function_call_output", "custom_tool_call_output":
 		a, err := answerOf(fields, "call_id", "output")
 		return plain{answers: []answerText{a}}, err
+	case "mcp_call":
+		return providerCall(kind, fields, fields["name"], fields["arguments"], "output")
+	case "web_search_call":
+		return providerCall(kind, fields, "web_search", fields["action"], "status")
 	case "reasoning":
 		return plain{role: "assistant", content: fields["summary"]}, nil
 	}
 	return plain{}, fmt.Errorf("items of type %q are not read", kind)
 }
 
+// providerCall reads a call of a tool that the provider of the model has run, and its answer.
+func providerCall(kind string, fields map[string]any, name, arguments any, answer string) (plain, error) {
+	a, err := answerOf(fields, "id", answer)
+	if err != nil {
+		return plain{}, err
+	}
+	tool, ok := name.(string)
+	if !ok {
+		return plain{}, fmt.Errorf("name: want text, not %s", shapeOf(name))
+	}
+	if arguments == nil {
+		arguments = map[string]any{}
+	}
+	return plain{role: "assistant", calls: []callText{{kind, a.id, tool, arguments}}, answers: []answerText{a}}, nil
+}
+
 // answerOf reads what a tool answered. Recordings say in several ways that it failed.
 func answerOf(fields map[string]any, id, content string) (answerText, error) {
 	call, err := word(fields, id)
+	if object, is := fields[content].(map[string]any); is && strings.HasSuffix(fmt.Sprint(object["type"]), "_error") { // of a tool that the provider ran
+		return answerText{id: call, content: object, failed: true}, err
+	}
 	failed := says(fields["is_error"]) || says(fields["isError"]) || says(fields["error"]) || fields["status"] == "error" || fields["status"] == "failed"
 	return answerText{id: call, content: fields[content], failed: failed}, err
 }

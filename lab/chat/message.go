@@ -35,13 +35,8 @@ func (rec *Recording) message(run *run, i int, value any) error {
 	if err != nil {
 		return err
 	}
-	for _, answer := range said.answers {
-		if err := run.answer(answer); err != nil {
-			return err
-		}
-	}
-	if said.role == "" {
-		return nil // it holds nothing but answers
+	if said.role == "" { // it holds nothing but answers
+		return run.answers(said.answers)
 	}
 	calls := make([]call, len(said.calls))
 	for n, given := range said.calls {
@@ -59,11 +54,23 @@ func (rec *Recording) message(run *run, i int, value any) error {
 		made[n] = map[string]any{"id": call.id, "kind": call.kind, "arguments": call.params}
 	}
 	run.calls = append(run.calls, calls...)
+	if err := run.answers(said.answers); err != nil { // after its calls: tools that the provider runs are answered where they are called
+		return err
+	}
 	data, err := canon.Marshal(map[string]any{
 		"run": run.key, "index": i, "role": said.role, "content": said.content, "calls": made,
 	})
 	run.messages = append(run.messages, message{index: i, data: data, calls: len(calls)})
 	return err
+}
+
+func (run *run) answers(all []answerText) error {
+	for _, a := range all {
+		if err := run.answer(a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // answer gives a tool's result to the call that it answers: of those with its

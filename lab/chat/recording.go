@@ -79,8 +79,7 @@ var (
 	errToolName = errors.New("a tool cannot be an effect")
 )
 
-// Read parses a recording: a JSON array of runs, or one after the other as
-// JSON lines are. The error is a *Error.
+// Read parses a recording, in whichever form of the package's comment it is. The error is a *Error.
 func Read(file string, data []byte) (*Recording, error) {
 	if mark := (*canon.SyntaxError)(nil); errors.As(canon.CheckText(data), &mark) && mark.Offset == 0 {
 		return nil, place{file, 1, -1, -1}.fault("%s", mark.Reason) // JSON begins with nothing of it
@@ -111,20 +110,49 @@ func Read(file string, data []byte) (*Recording, error) {
 // runText is the JSON of one run.
 type runText struct {
 	place
-	json  []byte
-	lines []int // on which its messages begin; nil: they are not lines
+	json   []byte
+	fields map[string]any // what json holds, where that is known or the run is put together; nil: it is to be decoded
+	lines  []int          // on which its messages begin; nil: they are not lines
+}
+
+// decode returns the object that the text of a run, or of a line of one, holds.
+func (t runText) decode() (map[string]any, error) {
+	if t.fields != nil {
+		return t.fields, nil
+	}
+	raw, err := canon.FromJSON(t.json)
+	if err != nil {
+		return nil, t.fault("%w", err)
+	}
+	value, err := canon.Decode(raw)
+	if err != nil {
+		return nil, t.fault("%w", err)
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, t.fault("want an object with the run's messages, not %s", shapeOf(value))
+	}
+	return fields, nil
 }
 
 // runsIn takes the runs of a recording apart.
 func runsIn(file string, data []byte) (all []runText, err error) {
+	if runs, is, err := inspectRuns(file, data); is {
+		return runs, err
+	}
 	for text, err := range runTexts(file, data) {
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, text)
 	}
-	if len(all) > 0 && isTranscript(all[0].json) {
+	switch {
+	case len(all) == 0:
+		return nil, nil
+	case isTranscript(all[0].json):
 		return transcriptRuns(all)
+	case isLog(all[0]):
+		return logRuns(all)
 	}
 	return all, nil
 }
@@ -177,17 +205,9 @@ func notJSON(err error) error { return fmt.Errorf("is %w", canon.PlainJSON(err))
 
 // run parses one run.
 func (rec *Recording) run(text runText) (*run, error) {
-	raw, err := canon.FromJSON(text.json)
+	fields, err := text.decode()
 	if err != nil {
-		return nil, text.fault("%w", err)
-	}
-	value, err := canon.Decode(raw)
-	if err != nil {
-		return nil, text.fault("%w", err)
-	}
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return nil, text.fault("want an object with the run's messages, not %s", shapeOf(value))
+		return nil, err
 	}
 	run := &run{place: text.place}
 	if run.key, err = keyOf(fields, text.run); err != nil {

@@ -43,7 +43,7 @@ func TestTranscriptsAreRuns(t *testing.T) {
 // TestATranscriptThatCannotBeReadNamesItsLine where a call would be lost.
 func TestATranscriptThatCannotBeReadNamesItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		strings.Replace(claudeTranscript, `"type":"tool_use"`, `"type":"mcp_tool_use"`, 1):                                                                                   "a.jsonl:4: run 0, message 1",
+		strings.Replace(claudeTranscript, `"type":"tool_use"`, `"type":"tool_use_2"`, 1):                                                                                     "a.jsonl:4: run 0, message 1",
 		strings.Replace(claudeTranscript, `{"id":"m2"`, `{"id":"m1"`, 1) + `{"type":"assistant","sessionId":"s1","message":{"id":"m1","role":"assistant","content":"text"}}`: "a.jsonl:10: run 9: message: content: want a list of blocks",
 		strings.Replace(codexTranscript, `"function_call"`, `"other_call"`, 1):                                                                                               "a.jsonl:5: run 0, message 1",
 		strings.Replace(codexTranscript, `"function_call_output","call_id":"c1"`, `"function_call_output","call_id":"x"`, 1):                                                 "a.jsonl:6: run 0, message 2",
