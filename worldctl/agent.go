@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world"
@@ -69,6 +70,15 @@ func (c *cli) agentWorld(makes bool) error {
 	}
 	c.note("note: made a world in %s: its world.yaml says what agents may do", shellWord(c.world))
 	return nil
+}
+
+// isGateway reports whether agents talk to a world: it has the reducer of their sessions.
+func isGateway(lw *local.World) (is bool) {
+	lw.View(func(m *world.Moment) {
+		r := m.Manifest().Reducers[recorder.Name]
+		is = r.Engine == manifest.EngineGo && r.Name == recorder.Name
+	})
+	return is
 }
 
 // session is a session of an agent as the world has it.

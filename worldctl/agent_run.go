@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -198,7 +199,11 @@ func (c *cli) runOwned(ctx context.Context, lw *local.World, x *agentRun) error 
 // runTo runs an agent that is attached to its end, and says what came of it.
 func (c *cli) runTo(ctx context.Context, x *agentRun, g *attached, end func(code int) (gateway.Summary, error)) error {
 	if x.Again {
-		c.note("%s: incarnation %d, %s on record", g.Name, g.Incarnation, view.Number(uint64(g.Recorded), "answer"))
+		this := "start " + strconv.FormatUint(g.Incarnation, 10)
+		if x.Offline {
+			this = "a replay"
+		}
+		c.note("%s: %s, %s on record", g.Name, this, view.Number(uint64(g.Recorded), "answer"))
 	}
 	start := c.startAgent
 	if x.serve != nil {
@@ -343,7 +348,7 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 		}
 		return &fault{err: errDifferent, code: exitVerify}
 	}
-	c.note("next: worldctl agent show %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(name))
+	c.hintNext("worldctl agent show %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(name))
 	if code == 0 && s.Requests+s.ToolRequests == 0 {
 		return hinted(errors.New("nothing of the agent reached the gateway"),
 			"an agent that does not heed OPENAI_BASE_URL or ANTHROPIC_BASE_URL has to be pointed at it: docs/gateway.md says how")

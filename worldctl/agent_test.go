@@ -151,3 +151,30 @@ func TestTwoAgentsRunBesideOneWorld(t *testing.T) {
 	require.Zero(t, end.code, end.errs)
 	require.Contains(t, end.errs, "first ended well: 1 request, 1 made")
 }
+
+// What the gate denied is no failure of the provider's: a list counts it apart. And a world for agents says how to run one.
+func TestDeniedCallsOfAnAgentAreCountedApart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	self, err := os.Executable()
+	require.NoError(t, err)
+	typed := func(want int, args ...string) (out, errs string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, want, run(t.Context(), released(), args, strings.NewReader(""), &stdout, &stderr), stderr.String())
+		return stdout.String(), stderr.String()
+	}
+	typed(exitOK, "init", "--template", gatewayTemplate, "rules")
+	rules, err := os.ReadFile("rules/world.yaml")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(gatewayDir, 0o700))
+	strict := strings.Replace(string(rules), `startsWith("claude-opus")`, `startsWith("m")`, 1)
+	write(t, gatewayDir+"/world.yaml", strings.Replace(strict, "# - {name: no opus", "- {name: no opus", 1))
+	_, hint := typed(exitOK, "init", gatewayDir)
+	require.Contains(t, hint, "worldctl -w "+gatewayDir+" agent run -- COMMAND")
+
+	t.Setenv(askerEnv, "one answer")
+	typed(8, "agent", "run", "--name", "a", "--", self)
+	out, _ := typed(exitOK, "agent", "list", "-o", "jsonl")
+	require.Contains(t, out, `"failed":0,`)
+	require.Contains(t, out, `"denied":1`)
+}

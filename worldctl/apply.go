@@ -92,10 +92,13 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 		fmt.Fprintf(c.stdout, "#%d %s is applied: manifest %s, version %d, is in force\n", *a.Record, a.Proposal, a.Manifest, a.Version)
 		c.showApplied(a)
 		next := "worldctl run"
+		if isGateway(lw) {
+			next = "worldctl agent run -- COMMAND"
+		}
 		if text := otherSource(lw); text != "" {
 			next += "; but " + text
 		}
-		c.note("next: %s", next)
+		c.hintNext("%s", next)
 	})
 }
 

@@ -80,7 +80,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 		own := slices.IndexFunc(p.Approvals, func(a view.Approval) bool { return a.Record == id })
 		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", id, p.Proposal, nameOf(&p.Approvals[own].Signer), approvals(&p.ProposalLine))
 		if p.Stage == governance.Approved {
-			c.note("next: worldctl apply %s", p.Proposal)
+			c.hintNext("worldctl apply %s", p.Proposal)
 		}
 		for _, what := range missing(p) {
 			c.note("missing: %s", what)

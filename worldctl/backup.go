@@ -83,7 +83,7 @@ that id, and none that was moved out of it.`,
 			return c.object("restore", done, func() {
 				fmt.Fprintf(c.stdout, "world %s is in %s, as it was at #%d, %s\n", done.ID, c.world, done.Head.ID, sharing(done.Linked))
 				c.noteRestored()
-				c.note("next: worldctl status")
+				c.hintNext("worldctl status")
 			})
 		},
 	}
@@ -116,7 +116,7 @@ func (c *cli) restoreStored(ctx context.Context, backup string) error {
 	return c.object("restore", done, func() {
 		fmt.Fprintf(c.stdout, "world %s is in the store, as it was at #%d\n", done.ID, done.Head.ID)
 		c.noteRestored()
-		c.note("next: %s", c.typed(done.ID).Replace("worldctl status"))
+		c.hintNext("%s", c.typed(done.ID).Replace("worldctl status"))
 	})
 }
 

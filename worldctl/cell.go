@@ -161,7 +161,7 @@ func (c *cli) noteHalted(a *view.Cell) {
 	if a.Failure != nil {
 		c.note("worldctl why %d -v tells what led to it, and what the step printed", a.Failure.Record)
 	}
-	c.note("next: mend what failed, then worldctl cell resume %[1]s; or worldctl cell skip %[1]s drops the event", visible(shellWord(a.Cell), ""))
+	c.hintNext("mend what failed, then worldctl cell resume %[1]s; or worldctl cell skip %[1]s drops the event", visible(shellWord(a.Cell), ""))
 }
 
 func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cobra.Command {

@@ -62,13 +62,7 @@ func (c *cli) below(rows []table.Row, widths []int) {
 
 // bold prints a line, in bold where that is wanted.
 func (c *cli) bold(line string) {
-	if c.plain() {
-		fmt.Fprintln(c.stdout, line)
-		return
-	}
-	c.paintOut("\x1b[1m")
-	fmt.Fprint(c.stdout, line)
-	c.paintOut("\x1b[0m")
+	c.paintedOut(text.Bold.EscapeSeq(), line)
 	fmt.Fprintln(c.stdout)
 }
 

@@ -259,7 +259,7 @@ func (d *dev) show(a *view.DryRun, x *local.Supposed) {
 	d.noteOtherwise(a.Otherwise)
 	d.noteAgain(&a.Again)
 	if !a.Difference.Same && len(a.Failed) == 0 {
-		d.note("next: worldctl propose %s, where that is as it should be", shellWord(d.file))
+		d.hintNext("worldctl propose %s, where that is as it should be", shellWord(d.file))
 	}
 	if a.Again.Events == 0 && a.Again.Refused == 0 {
 		d.note("note: the world has got no event yet; worldctl send sends it some")

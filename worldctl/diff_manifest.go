@@ -71,10 +71,9 @@ func (c *cli) changeLines(title, sign string, color text.Color, changes []manife
 	if len(changes) == 0 {
 		return
 	}
-	if c.origin.Width > 0 && !c.plain() {
-		title = color.Sprint(title)
-	}
-	fmt.Fprintf(c.stdout, "\n%s\n", title)
+	fmt.Fprintln(c.stdout)
+	c.paintedOut(color.EscapeSeq(), title)
+	fmt.Fprintln(c.stdout)
 	for _, change := range changes {
 		fmt.Fprintf(c.stdout, "%s %s\n", sign, visible(change.Name+": "+change.Text, ""))
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/worldkernel/worldkernel/show/view"
 )
@@ -102,8 +103,7 @@ func (c *cli) document() io.Writer {
 	return c.rawOut
 }
 
-// bold prints a table with its head in bold. No other sequence for terminals is written
-// to stdout.
+// bold prints a table with its head in bold.
 type bold struct {
 	c *cli
 	t table.Writer
@@ -123,9 +123,7 @@ func (b bold) Write(p []byte) (int, error) {
 			fmt.Fprint(b.c.stdout, line)
 			continue
 		}
-		b.c.paintOut("\x1b[1m")
-		fmt.Fprint(b.c.stdout, strings.TrimSuffix(line, "\n"))
-		b.c.paintOut("\x1b[0m")
+		b.c.paintedOut(text.Bold.EscapeSeq(), strings.TrimSuffix(line, "\n"))
 		if strings.HasSuffix(line, "\n") {
 			fmt.Fprintln(b.c.stdout)
 		}
@@ -133,8 +131,27 @@ func (b bold) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// paintOut writes a sequence of this program's own, past the door.
-func (c *cli) paintOut(sequence string) {
+// paintedOut writes a text behind a sequence of this program's own, which passes the door, if the output is a
+// terminal's that wants colors. No other sequence for terminals is written to stdout.
+func (c *cli) paintedOut(sequence, words string) {
+	painted := c.origin.Width > 0 && !c.plain()
+	paint := func(sequence string) {
+		_ = c.stdout.Flush()
+		_, _ = c.rawOut.WriteString(sequence)
+	}
+	if painted {
+		paint(sequence)
+	}
+	fmt.Fprint(c.stdout, words)
+	if painted {
+		paint(text.Reset.EscapeSeq())
+	}
+}
+
+// flush has what was answered so far stand above what is said on stderr from now on.
+func (c *cli) flush() {
 	_ = c.stdout.Flush()
-	_, _ = c.rawOut.WriteString(sequence)
+	if c.rawOut != nil {
+		_ = c.rawOut.Flush()
+	}
 }

@@ -111,6 +111,25 @@ func typedTo(t *testing.T, args ...string) (out []byte, code int) {
 	return all.Bytes(), code
 }
 
+// TestATerminalGetsTheAnswerBeforeWhatToTypeNext has what to type next stand below the answer, and colors come through.
+func TestATerminalGetsTheAnswerBeforeWhatToTypeNext(t *testing.T) {
+	t.Chdir(t.TempDir())
+	typed := func(args ...string) string {
+		var all bytes.Buffer
+		c := &cli{opts: released(), args: args, stdin: strings.NewReader(""), stdout: bufio.NewWriter(&all), stderr: &all, origin: owner.Origin{Width: 80}}
+		require.Zero(t, c.execute(t.Context()), all.String())
+		return all.String()
+	}
+	require.Regexp(t, `(?s)^world .* next:`, strings.ReplaceAll(typed("init", "--template", "counter"), "\n", " "))
+	require.Regexp(t, `^#2 [^\n]*\nnext: worldctl run\n$`, typed("send", "counter.added", `{"name": "tea", "by": 2}`))
+	rules, err := os.ReadFile("world.yaml")
+	require.NoError(t, err)
+	write(t, "world.yaml", string(rules)+"limits: {in_flight: 1}\n")
+	said := typed("propose", "-m", "fewer")
+	require.Contains(t, said, "\x1b[32mloses rights:\x1b[0m\n- ")
+	require.Regexp(t, `next: worldctl shadow p1 [^\n]*\n$`, said)
+}
+
 const (
 	hostileManifest = `world: w
 version: 1

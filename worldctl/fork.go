@@ -135,7 +135,7 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 		if done.Effects == journal.ForkRecorded && len(done.Live) > 0 {
 			next += ", and what it has not asked for is performed, for real, of these kinds: " + strings.Join(done.Live, ", ")
 		}
-		c.note("next: %s; %s", then("run"), next)
+		c.hintNext("%s; %s", then("run"), next)
 	})
 }
 

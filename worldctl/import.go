@@ -80,7 +80,7 @@ func (c *cli) importJournal(ctx context.Context, file string, keyring []byte) er
 		}
 		return c.object("import-journal", answer, func() {
 			fmt.Fprintf(c.stdout, "world %s is in %s, %s\n", s.World, c.world, view.Number(answer.Records, "record"))
-			c.note("next: worldctl verify")
+			c.hintNext("worldctl verify")
 		})
 	})
 }

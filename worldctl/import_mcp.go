@@ -125,7 +125,7 @@ func (c *cli) showMCP(sections *mcp.Sections) {
 	}
 	fmt.Fprintln(c.document(), strings.TrimSuffix(string(text), "\n"))
 	c.warnOfTools(sections)
-	c.note("next: put these into %s (--write does), grant the capability to a reducer, and worldctl validate", local.ManifestFile)
+	c.hintNext("put these into %s (--write does), grant the capability to a reducer, and worldctl validate", local.ManifestFile)
 }
 
 func (c *cli) warnOfTools(sections *mcp.Sections) {
@@ -182,6 +182,6 @@ func (c *cli) writeMCP(path string, sections *mcp.Sections, prefix string) error
 			fmt.Fprintf(c.stdout, "%s: added %s\n", path, name)
 		}
 		c.warnOfTools(sections)
-		c.note("next: grant the capability %s to a reducer, look at the policies, and worldctl validate %s", prefix, shellWord(path))
+		c.hintNext("grant the capability %s to a reducer, look at the policies, and worldctl validate %s", prefix, shellWord(path))
 	})
 }

@@ -158,13 +158,18 @@ func (c *cli) init(f *founding, birth local.CreateOptions) error {
 		return c.object("init", answer, func() {
 			fmt.Fprintf(c.stdout, "world %s is in %s, id %s\n", s.World, f.dir, s.ID)
 			c.warnOf(filepath.Join(f.dir, local.ManifestFile), f.dir)
-			c.next(f.dir, answer.Template)
+			template := answer.Template
+			if isGateway(lw) {
+				template = gatewayTemplate
+			}
+			c.next(f.dir, template)
 		})
 	})
 }
 
 // next says what to type in a new world.
 func (c *cli) next(dir, template string) {
+	c.flush()
 	c.note("next:")
 	if template == gatewayTemplate {
 		c.note("  worldctl agent run -- COMMAND     an agent of yours, as claude -p \"fix the failing test\"")

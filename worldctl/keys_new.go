@@ -79,7 +79,7 @@ func (c *cli) newApprover(file, comment string, encrypt bool) error {
 			opens = "it opens with its passphrase only"
 		}
 		fmt.Fprintf(c.stdout, "private key: %s; %s\npublic key: %s, %s\n", answer.Private, opens, answer.Public, answer.Fingerprint)
-		c.note("next: put the public key into approvers, beside %s, list it there, and propose that:\n  governance:\n    approvers: [approvers/%s]",
+		c.hintNext("put the public key into approvers, beside %s, list it there, and propose that:\n  governance:\n    approvers: [approvers/%s]",
 			local.ManifestFile, filepath.Base(answer.Public))
 	})
 }

@@ -68,7 +68,7 @@ as it is: what was done there since is not known to it, and may be done again.`,
 				if _, err := os.Stat(filepath.Join(c.path(args[0]), ".world", "secrets")); err == nil {
 					c.note("note: .world/secrets stays, too: in a store secrets come from the environment")
 				}
-				c.note("next: %s", c.typed(done.ID).Replace("worldctl status"))
+				c.hintNext("%s", c.typed(done.ID).Replace("worldctl status"))
 			})
 		},
 	}
@@ -132,7 +132,7 @@ has no result may have been done.`,
 			}
 			done.To = args[0] // as it was typed
 			return c.moved(done, func() {
-				c.note("next: %s status", inDirectory(args[0]))
+				c.hintNext("%s status", inDirectory(args[0]))
 			})
 		},
 	}
@@ -171,7 +171,7 @@ The passphrase opens the keyring, and is the same there.`,
 			if err != nil {
 				return err
 			}
-			return c.moved(done, func() { c.note("next: worldctl -w %s status, in that store", shellWord(done.ID)) })
+			return c.moved(done, func() { c.hintNext("worldctl -w %s status, in that store", shellWord(done.ID)) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to-store", "", "the `URL` of the store that the world moves to; "+toStoreEnv+" does the same")

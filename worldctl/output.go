@@ -75,6 +75,12 @@ func (c *cli) note(format string, args ...any) {
 	}
 }
 
+// hintNext tells the person at the terminal what to type next, below the answer.
+func (c *cli) hintNext(format string, args ...any) {
+	c.flush()
+	c.note("next: "+format, args...)
+}
+
 // object prints one answer: v as JSON with its schema, or what table prints.
 func (c *cli) object(name string, v any, table func()) error {
 	if c.output == formTable {

@@ -130,6 +130,6 @@ func (c *cli) showOutlook(a *view.Proposal) {
 	fmt.Fprintf(c.stdout, "\nnow: it would not be applied: %s\n", visible(inPlain(a.WouldApply.Error), ""))
 	if len(lacks) == 0 {
 		_, hint := judge(&proposalError{a.N, a.WouldApply.Err})
-		c.note("next: %s", hint)
+		c.hintNext("%s", hint)
 	}
 }

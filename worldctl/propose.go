@@ -120,7 +120,7 @@ func (c *cli) proposeChange(ctx context.Context, lw *local.World, x *proposeFlag
 		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
 			a.Record, a.Proposal, authorship(&a.ProposalLine), newVersion(a), a.Candidate, a.Base)
 		c.showChanges(&a.ManifestChanges, a.Code)
-		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
+		c.hintNext("worldctl shadow %s says what it would have done", a.Proposal)
 	})(recordsOf(lw).Proposal(ctx, n))
 }
 

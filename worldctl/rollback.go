@@ -104,7 +104,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 		switch {
 		case a.Proposal != nil:
 			fmt.Fprintf(c.stdout, "%s is proposed: manifest %s, which was in force at %s\n", *a.Proposal, a.Former.Hash, s.Name)
-			c.note("next: worldctl shadow %s, or worldctl run under the manifest that is in force now", *a.Proposal)
+			c.hintNext("worldctl shadow %s, or worldctl run under the manifest that is in force now", *a.Proposal)
 			return
 		case x.withManifest && a.Former == nil:
 			fmt.Fprintf(c.stdout, "the manifest that was in force at %s is in force now\n", s.Name)

@@ -181,14 +181,14 @@ func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, when wo
 // nextRun says what to type next, unless who owns the world runs it.
 func (c *cli) nextRun() {
 	if c.owned == nil {
-		c.note("next: worldctl run")
+		c.hintNext("worldctl run")
 	}
 }
 
 // nextAfter is nextRun after a decision about an intent of a cell: calls of an agent are made when it asks again.
 func (c *cli) nextAfter(cell string) {
 	if name, session := strings.CutPrefix(cell, recorder.Name+"/"); session && c.owned == nil {
-		c.note("next: worldctl agent resume %s, if the agent has ended", shellWord(name))
+		c.hintNext("worldctl agent resume %s, if the agent has ended", shellWord(name))
 		return
 	}
 	c.nextRun()

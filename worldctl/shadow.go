@@ -213,6 +213,7 @@ func (c *cli) showRun(x *shadowRun, format string) error {
 	if err != nil {
 		return err
 	}
+	c.flush()
 	if a.From < x.since {
 		c.note("the history begins before #%d, which put the manifest in force: what that has changed is told with the rest", x.since)
 	}
@@ -223,7 +224,7 @@ func (c *cli) showRun(x *shadowRun, format string) error {
 		c.note("nobody has proposed this, and no record tells of it")
 	}
 	if a.Base != a.Candidate {
-		c.note("next: %s", x.next)
+		c.hintNext("%s", x.next)
 	}
 	if !a.Same {
 		return errDifferent

@@ -65,7 +65,7 @@ Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 			return c.with(func(lw *local.World) error {
 				return answer(c, "snapshot", func(s snapshot.Snapshot) {
 					fmt.Fprintf(c.stdout, "snapshot %s at #%d, tick %d, state root %s\n", s.Name, s.Record, s.Time, s.State)
-					c.note("next: worldctl rollback %s --reason TEXT returns to it", s.Name)
+					c.hintNext("worldctl rollback %s --reason TEXT returns to it", s.Name)
 				})(local.Change(lw, func(w *world.World) (snapshot.Snapshot, error) { return w.Snapshot(cmd.Context(), name, label, by) }))
 			})
 		},

@@ -113,22 +113,22 @@ func (c *cli) showStatus(s *world.Status, a *view.Status, date string) {
 // noteNext says what to type next.
 func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 	if s.Halted > 0 {
-		c.note("next: worldctl cell show CELL tells why it is halted (worldctl cell list: which), then worldctl cell resume CELL or worldctl cell skip CELL")
+		c.hintNext("worldctl cell show CELL tells why it is halted (worldctl cell list: which), then worldctl cell resume CELL or worldctl cell skip CELL")
 	}
 	if n := a.Intents.Awaiting(); n > 0 {
-		c.note("next: worldctl intent list --state awaiting, for a person has to decide about %d", n)
+		c.hintNext("worldctl intent list --state awaiting, for a person has to decide about %d", n)
 	}
 	var undecided, asked int
 	lw.View(func(w *world.Moment) { undecided, asked = w.InDoubt() })
 	if undecided > 0 {
-		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", undecided)
+		c.hintNext("worldctl intent list --state in_doubt, for a person has to decide about %d", undecided)
 	}
 	switch {
 	case c.owned != nil || lw.Lacks() != nil: // whoever owns it runs it, or another program
 	case asked > 0:
-		c.note("next: worldctl run, which asks the verifiers of %d in doubt", asked)
+		c.hintNext("worldctl run, which asks the verifiers of %d in doubt", asked)
 	case !s.Idle && s.Halted == 0:
-		c.note("next: worldctl run")
+		c.hintNext("worldctl run")
 	}
 }
 

@@ -421,6 +421,7 @@ func TestWhatAPolicyDeniesIsNotSent(t *testing.T) {
 	status, body := r.post(relay.Anthropic, messagesPath, `{"model":"claude-opus-4-8","messages":[{"role":"user","content":"x"}]}`)
 	require.Equal(t, http.StatusTooManyRequests, status)
 	require.Contains(t, body, `"type":"error"`)
+	require.Contains(t, body, `"type":"permission_error"`)
 	require.Contains(t, body, "no opus")
 	require.Zero(t, s.paid.Load())
 	require.Equal(t, 1, r.stop().Denied)

@@ -155,7 +155,7 @@ func (c *conversation) errorBody(no refusal) []byte {
 	case no.status == http.StatusBadRequest, no.status == http.StatusRequestEntityTooLarge:
 		kind = "invalid_request_error"
 	case no.final:
-		kind = "billing_error"
+		kind = "permission_error"
 	}
 	var v any = map[string]any{"error": map[string]any{"message": no.text, "type": kind, "code": "worldkernel", "param": nil}}
 	if c.dialect == relay.Anthropic {
