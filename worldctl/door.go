@@ -119,7 +119,7 @@ func (b bold) Write(p []byte) (int, error) {
 		}
 	}
 	for i, line := range lines {
-		if i != head {
+		if i != head || line == "\n" {
 			fmt.Fprint(b.c.stdout, line)
 			continue
 		}

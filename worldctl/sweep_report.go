@@ -50,6 +50,7 @@ func (c *cli) sweepReport(out, html string) error {
 		return err
 	}
 	err = c.object("sweep-report", s, func() { err = c.showSummary(s) })
+	c.flush()
 	c.note("the page is %s", relative(path))
 	return err
 }
@@ -78,7 +79,7 @@ func (c *cli) showSummary(s *experiment.Summary) error {
 	if err != nil || len(s.Pairs) == 0 {
 		return err
 	}
-	fmt.Fprintf(c.stdout, "less %s, over equal seeds:\n", s.Pairs[0].Less)
+	fmt.Fprintf(c.stdout, "difference from %s, over equal seeds:\n", s.Pairs[0].Less)
 	return list(c, "sweep-report", "pairs", allItems(s.Pairs), columns[experiment.Pair]{
 		header: header("pairs", "mean", "sd", "95% interval", "without 0"),
 		row: func(x experiment.Pair) table.Row {
