@@ -51,11 +51,12 @@ quick: ## look over what was changed, in a minute: vet, the house rules, the tes
 	$(GO) vet ./...
 	$(UNRACED) -timeout 5m ./internal/lint $(CHANGED)
 
-# Many tests wait, for disks, clocks and processes: so three packages at once. Those that do things side by side
-# run again with the race detector, which finds nothing in the others: tools/raced finds them.
+# Many tests wait, for disks, clocks and processes: so four packages at once, and four tests of worldctl, whose tests
+# take longest and so begin first. Those that do things side by side run again with the race detector, which finds
+# nothing in the others: tools/raced finds them.
 test: ## run all tests in random order, and with the race detector those that do things side by side
-	$(UNRACED) -p 3 -shuffle=on -timeout 90m ./...
-	$(GO) run -C tools ./raced -p 3 -shuffle=on -timeout 90m
+	$(UNRACED) -p 4 -parallel 4 -shuffle=on -timeout 90m ./worldctl ./...
+	$(GO) run -C tools ./raced -p 4 -parallel 4 -shuffle=on -timeout 90m
 	$(GO) test -C tools/bench -shuffle=on -vet=all ./...
 	$(GO) test -C tools/browser -shuffle=on -vet=all ./...
 	@test -d ../shared/data || echo "SKIPPED: tests that need the recordings of ../shared/data, which are not here"

@@ -301,6 +301,7 @@ func TestEveryFlippedByteOfAnExportIsFound(t *testing.T) {
 // and where the world cannot be opened any more, verify still tells what is
 // damaged.
 func TestDamagedFilesOfTheStoreAreNamed(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "desk")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/worlds/desk")))
 	worldctl(t, nil, "init", dir)

@@ -113,6 +113,7 @@ const canaryReducer = `def reduce(ctx, state, event):
 // TestSecretsAreNowhere gives 50 secrets to effects that do all they can to
 // leave them somewhere.
 func TestSecretsAreNowhere(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"/bin/sh", "/usr/bin/base64"} {
 		if _, err := os.Stat(tool); err != nil {
 			t.Skipf("the effects need %s", tool)

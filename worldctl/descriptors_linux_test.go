@@ -108,6 +108,7 @@ func TestNoDescriptorLeftIsAnErrorOfOneRequest(t *testing.T) {
 // TestTooFewDescriptorsAreAnErrorAtOnce has verbs begin with every limit below the fewest that do,
 // on a world whose store has tables: each says so, and ends.
 func TestTooFewDescriptorsAreAnErrorAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := newCounter(t, "a")
 	with := func(limit int, verb ...string) (int, string) {
 		cmd := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec worldctl "$@"`, limit), "sh", "-w", dir}, verb...)...)

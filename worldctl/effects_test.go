@@ -118,6 +118,7 @@ func TestKilledWorldNeverOverspends(t *testing.T) {
 // TestDoubtDoesNotGiveItsCallBack lets effects come to nothing that nobody
 // knows of, and spends the rest of the budget before a person says so.
 func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
+	t.Parallel()
 	w := newSinkWorld(t, newSink(t, "-deaf"), budgetCells, budgetEffects, 64, "external_key: per_attempt\n    timeout: 5s", budgeted)
 	code, _, said := outcome(t, "-w", w.dir, "run")
 	require.Equal(t, exitUndecided, code, said)

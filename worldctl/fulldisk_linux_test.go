@@ -18,6 +18,7 @@ import (
 // TestFullDiskUnderAWorldLosesNothing fills the file system that a world is on,
 // while events come in.
 func TestFullDiskUnderAWorldLosesNothing(t *testing.T) {
+	t.Parallel()
 	mount := t.TempDir()
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=32m"); err != nil {
 		t.Skipf("cannot mount a tmpfs: %v", err)
@@ -63,6 +64,7 @@ func TestFullDiskUnderAWorldLosesNothing(t *testing.T) {
 // system that a world is on. It says what happened and what to do, and with room again
 // the payload is as it was, or in no file where its redaction is on the record.
 func TestRedactOnAFullDiskSaysWhatIsLeftToDo(t *testing.T) {
+	t.Parallel()
 	mount := t.TempDir()
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=16m"); err != nil {
 		t.Skipf("cannot mount a tmpfs: %v", err)
@@ -138,6 +140,7 @@ func redactedIn(t *testing.T, dir string) bool {
 // left of the file system. Until there is enough it fails, says which file and why, and leaves nothing under the
 // name; the world is as it was.
 func TestWhatIsMadeOnAFullDiskIsWholeOrNotThere(t *testing.T) {
+	t.Parallel()
 	mount, dir := t.TempDir(), filepath.Join(t.TempDir(), "w")
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("cannot mount a tmpfs: %v", err)

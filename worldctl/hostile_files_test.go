@@ -32,6 +32,7 @@ func filesOfAWorld(t *testing.T, dir string) []string {
 // TestLookingAtAWorldChangesNothingOutside has each file of a world be what somebody who
 // made the directory could make of it. No verb opens what it names, waits for it, or fills memory with it.
 func TestLookingAtAWorldChangesNothingOutside(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	dir, victim := filepath.Join(top, "w"), filepath.Join(top, "victim")
 	worldctl(t, nil, "init", dir)

@@ -50,6 +50,7 @@ const (
 // directory of somebody else be each thing that it can be. The verb ends, says something, and
 // nothing outside has changed or is there afterwards.
 func TestWhateverIsInADownloadedDirectoryEveryVerbEnds(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	down := filepath.Join(top, "down")
 	w := filepath.Join(down, "w")

@@ -37,6 +37,7 @@ routing:
 // TestASignalEndsWhatLivesAgain: the first one ends in order each verb that lives a past again, or has a world
 // that is thrown away, amid a step that takes long; nothing is left of what was only needed for a while.
 func TestASignalEndsWhatLivesAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	made, other := filepath.Join(dir, "w"), filepath.Join(dir, "other")
 	makeWorld(t, made, map[string]string{"world.yaml": loopWorld, "loop.star": loopProgram})

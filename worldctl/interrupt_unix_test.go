@@ -102,6 +102,7 @@ func TestASignalEndsWhatDoesNotEndByItself(t *testing.T) {
 // TestASignalEndsALongStep of each kind that takes long: what it would have done is thrown away, and what
 // was submitted is there.
 func TestASignalEndsALongStep(t *testing.T) {
+	t.Parallel()
 	for name, source := range map[string]string{
 		"a reducer": "def reduce(ctx, state, event):\n    for i in range(1000000):\n        for j in range(1000000):\n            pass\n",
 		"checks":    "def reduce(ctx, state, event):\n    dear = [[k] for k in range(1300)]\n    for i in range(50000):\n        ctx.emit(\"dear\", dear, key = \"x\")\n",

@@ -49,6 +49,7 @@ const overchargeCaller = `def reduce(ctx, state, event):
 // others share, and never nothing; where it says more its capability rests, is shown to, and
 // goes on when a person approves. Both verifiers agree.
 func TestAHostileModelServerUsesUpNobodysBudget(t *testing.T) {
+	t.Parallel()
 	for usage, rests := range map[string]bool{
 		`{"prompt_tokens":10,"completion_tokens":10,"total_tokens":20}`:                   false,
 		`{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}`: true,

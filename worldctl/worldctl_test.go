@@ -103,6 +103,7 @@ func pathFrom(dir string) string {
 //
 // and the condition [log]: journals lie in PostgreSQL, and directories have copies.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
 	testrace.Here(t)

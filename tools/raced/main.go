@@ -34,7 +34,7 @@ func main() {
 
 // arguments returns those of go for the tests of the module in a directory.
 func arguments(root string, flags []string) ([]string, error) {
-	tests, packages := make(map[string]bool), []string(nil)
+	tests, packages, many := make(map[string]bool), []string(nil), make(map[string]int)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -50,9 +50,11 @@ func arguments(root string, flags []string) ([]string, error) {
 			tests[name] = true
 		}
 		below, err := filepath.Rel(root, path)
-		packages = append(packages, "./"+filepath.ToSlash(below))
+		pkg := "./" + filepath.ToSlash(below)
+		packages, many[pkg] = append(packages, pkg), len(of)
 		return err
 	})
+	slices.SortStableFunc(packages, func(a, b string) int { return many[b] - many[a] }) // they take longest, so they begin first
 	run := "^(" + strings.Join(slices.Sorted(maps.Keys(tests)), "|") + ")$"
 	return slices.Concat([]string{"test", "-race", "-run", run}, flags, packages), err
 }

@@ -261,10 +261,11 @@ func credential() (*syscall.Credential, error) {
 }
 
 // hold runs a server until a line comes in, or the process that would send one has ended:
-// then its directory goes, too. The server's children may outlive it by a moment, and still write there.
+// then its directory goes, too. The server's children may outlive it by a moment, and still write there. The
+// empty directory itself can stay where the server's user may not write beside it: stopServer removes it.
 const hold = `dir=$1; shift
 "$@" >>"$dir/log" 2>&1 &
-if read -r line; then kill -QUIT $!; wait $!; else kill -QUIT $!; wait $!; cd /; for n in $(seq 600); do rm -rf "$dir" && break; sleep 0.1; done; fi`
+if read -r line; then kill -QUIT $!; wait $!; else kill -QUIT $!; wait $!; cd /; for n in $(seq 600); do rm -rf "$dir" 2>/dev/null; [ -z "$(ls -A "$dir" 2>/dev/null)" ] && break; sleep 0.1; done; fi`
 
 // Beside runs another program as the user that runs the server, until the test ends, and returns
 // when it listens on a socket.
@@ -348,16 +349,15 @@ func (s *Server) remove() error {
 func (s *Server) stopServer(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shell == nil {
-		if line == "" {
-			_ = s.remove()
+	if s.shell != nil {
+		if w, ok := s.stdin.(io.Writer); ok && line != "" {
+			_, _ = io.WriteString(w, line)
 		}
-		return
+		_ = s.stdin.Close()
+		_ = s.shell.Wait() // what a server says that was stopped at once is no news
+		s.stdin, s.shell = nil, nil
 	}
-	if w, ok := s.stdin.(io.Writer); ok && line != "" {
-		_, _ = io.WriteString(w, line)
+	if line == "" {
+		_ = s.remove()
 	}
-	_ = s.stdin.Close()
-	_ = s.shell.Wait() // what a server says that was stopped at once is no news
-	s.stdin, s.shell = nil, nil
 }
