@@ -168,8 +168,7 @@ func (c *conversation) errorBody(no refusal) []byte {
 	return body
 }
 
-// finalStatus returns the status after which an agent does not ask again
-// (docs/gateway.md has what each does).
+// finalStatus returns the status after which an agent does not ask again, as Claude Code and Codex were seen to do.
 func (c *conversation) finalStatus() int {
 	switch {
 	case c.dialect == relay.Anthropic:
