@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"strings"
@@ -46,7 +47,7 @@ type mcpServer struct {
 	passed  map[string]*mcpMessage    // by id: requests of the client that the server has not answered
 	calls   map[string]*toolCall      // by id: calls of tools that were not answered
 	running map[string]chan *mcpReply // by id of their lines to the server: calls that are made
-	number  int64                     // of them
+	number  int64                     // the id of the last of them
 	said    map[string]string         // what the server says of its tools: hashes by name
 	changed map[string]bool           // tools that are other than before
 	listed  map[string]string         // by method and cursor: the digest of what the server said last
@@ -55,7 +56,25 @@ type mcpServer struct {
 // mcpReply is the answer of a server to a call.
 type mcpReply struct {
 	result, fault json.RawMessage
-	large         bool // it is larger than is read
+	large         bool  // it is larger than is read
+	err           error // there is none
+	unmade        bool  // likewise, and the call was not made
+}
+
+// newServer returns a server that has not said anything yet, and is there until the gateway ends.
+func (g *Gateway) newServer(name string) *mcpServer {
+	s := &mcpServer{
+		g: g, name: name, number: firstID + rand.Int64N(1<<52), // nobody guesses them
+		passed: make(map[string]*mcpMessage), calls: make(map[string]*toolCall), running: make(map[string]chan *mcpReply),
+		said: make(map[string]string), changed: make(map[string]bool), listed: make(map[string]string),
+	}
+	s.gone, s.end = context.WithCancelCause(g.life)
+	return s
+}
+
+// serves notes that calls of a server's tools come through the gateway. It is called with mu held.
+func (g *Gateway) serves(name string) {
+	g.hooks.servers[serverInTools.ReplaceAllString(name, "_")] = true
 }
 
 // serveMCP serves the connection of a client to a server.
@@ -84,14 +103,11 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, name string) 
 	if _, err := fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", mcpProtocol); err != nil {
 		return
 	}
-	s := &mcpServer{
-		g: g, name: name, hold: hold, passed: make(map[string]*mcpMessage), calls: make(map[string]*toolCall), running: make(map[string]chan *mcpReply),
-		said: make(map[string]string), changed: make(map[string]bool), listed: make(map[string]string),
-	}
+	s := g.newServer(name)
+	s.hold = hold
 	g.mu.Lock()
-	g.hooks.servers[serverInTools.ReplaceAllString(name, "_")] = true
+	g.serves(name)
 	g.mu.Unlock()
-	s.gone, s.end = context.WithCancelCause(g.life)
 	s.out = newQueue(conn, func(error) { _ = conn.Close() })
 	defer context.AfterFunc(s.gone, s.out.close)()
 	if !g.cfg.Offline {
@@ -155,8 +171,7 @@ func (s *mcpServer) fromClient(line []byte) {
 		s.toClient(fault(nil, codeParse, "worldkernel: "+err.Error()))
 	case callsTool(m.method):
 		s.begin(m)
-	case m.method == methodCancelled:
-		s.cancelled(m)
+	case m.method == methodCancelled && s.cancels(m, ""):
 	case m.method != "" && m.id != nil:
 		s.pass(m)
 	case s.g.cfg.Offline: // there is no server
@@ -167,7 +182,8 @@ func (s *mcpServer) fromClient(line []byte) {
 
 // pass passes a request of the client on.
 func (s *mcpServer) pass(m *mcpMessage) {
-	if !s.take(m, func() { s.passed[m.key] = m }) {
+	if refused := s.take(m, func() { s.passed[m.key] = m }); refused != nil {
+		s.toClient(refused)
 		return
 	}
 	s.meet(m)
@@ -178,20 +194,18 @@ func (s *mcpServer) pass(m *mcpMessage) {
 	s.out.frame(frameServer, m.line)
 }
 
-// take has an id name a request, unless it names another one, or there are too many.
-func (s *mcpServer) take(m *mcpMessage, as func()) bool {
+// take has an id name a request. Where it names another one, or there are too many, it returns the answer to the request.
+func (s *mcpServer) take(m *mcpMessage, as func()) (refused []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.passed[m.key] != nil || s.calls[m.key] != nil || s.running[m.key] != nil:
-		s.toClient(fault(m.id, codeRequest, "worldkernel: the id is that of another request, which was not answered yet"))
+		return fault(m.id, codeRequest, "worldkernel: the id is that of another request, which was not answered yet")
 	case len(s.passed)+len(s.calls) >= maxAsked:
-		s.toClient(fault(m.id, codeInternal, fmt.Sprintf("worldkernel: more than %d requests at once", maxAsked)))
-	default:
-		as()
-		return true
+		return fault(m.id, codeInternal, fmt.Sprintf("worldkernel: more than %d requests at once", maxAsked))
 	}
-	return false
+	as()
+	return nil
 }
 
 // meet notes what the client calls itself.
@@ -213,8 +227,7 @@ func (s *mcpServer) meet(m *mcpMessage) {
 	}
 }
 
-// fromServer takes a line of the server. An answer to what it was not asked goes nowhere: a call that waits for its permit has
-// no answer yet.
+// fromServer takes a line of the server.
 func (s *mcpServer) fromServer(line []byte) {
 	line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\uFEFF"))
 	var batch []json.RawMessage
@@ -224,28 +237,40 @@ func (s *mcpServer) fromServer(line []byte) {
 		}
 		return
 	}
-	m, err := readServer(line)
-	if err != nil {
-		return // a log, say
-	}
-	if m.method != "" {
+	if m, err := readServer(line); err == nil && s.passes(m, "") { // what is no message is a log, say
 		s.toClient(m.line)
-		return
+	}
+}
+
+// passes takes a message of the server, and reports whether it goes to the client. An answer to what it was not asked goes
+// nowhere: a call that waits for its permit has no answer yet. Scope is of the ids of the client's requests.
+func (s *mcpServer) passes(m *mcpMessage, scope string) bool {
+	if m.method != "" {
+		return true
+	}
+	if s.reply(m.key, &mcpReply{result: m.result, fault: m.fault}) {
+		return false
 	}
 	s.mu.Lock()
-	asked, call := s.passed[m.key], s.running[m.key]
-	delete(s.passed, m.key)
-	delete(s.running, m.key)
+	asked := s.passed[scope+m.key]
+	delete(s.passed, scope+m.key)
 	s.mu.Unlock()
-	switch {
-	case call != nil:
-		call <- &mcpReply{result: m.result, fault: m.fault}
-	case asked != nil:
-		s.toClient(m.line)
-		if m.result != nil {
-			s.hear(asked, m.result)
-		}
+	if asked != nil && m.result != nil {
+		s.hear(asked, m.result)
 	}
+	return asked != nil
+}
+
+// reply gives a call its answer, and reports whether there is such a call.
+func (s *mcpServer) reply(key string, r *mcpReply) bool {
+	s.mu.Lock()
+	call := s.running[key]
+	delete(s.running, key)
+	s.mu.Unlock()
+	if call != nil {
+		call <- r
+	}
+	return call != nil
 }
 
 // idAtEnd is the id of a message that ends with it.
@@ -278,38 +303,48 @@ func lineID(ends []byte) json.RawMessage {
 
 // tooLarge answers what the server has answered with more than is read.
 func (s *mcpServer) tooLarge(ends []byte) {
-	id := lineID(ends)
-	key := idKey(id)
-	s.mu.Lock()
-	asked, call := s.passed[key], s.running[key]
-	delete(s.passed, key)
-	delete(s.running, key)
-	s.mu.Unlock()
-	switch {
-	case call != nil:
-		call <- &mcpReply{large: true}
-	case asked != nil:
-		s.toClient(fault(asked.id, codeInternal, fmt.Sprintf("worldkernel: the server's answer is larger than %d bytes", maxLine)))
+	if answer := s.largeAnswer("", idKey(lineID(ends))); answer != nil {
+		s.toClient(answer)
 	}
 }
 
-// cancelled takes that the client does not want an answer any more.
-func (s *mcpServer) cancelled(m *mcpMessage) {
+// largeAnswer returns what the client is told of an answer that is larger than is read; nil: nothing.
+func (s *mcpServer) largeAnswer(scope, key string) []byte {
+	if s.reply(key, &mcpReply{large: true}) {
+		return nil
+	}
+	s.mu.Lock()
+	asked := s.passed[scope+key]
+	delete(s.passed, scope+key)
+	s.mu.Unlock()
+	if asked == nil {
+		return nil
+	}
+	return fault(asked.id, codeInternal, fmt.Sprintf("worldkernel: the server's answer is larger than %d bytes", maxLine))
+}
+
+// runs reports whether a call has no answer yet.
+func (s *mcpServer) runs(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running[key] != nil
+}
+
+// cancels takes that the client does not want an answer any more, and reports whether it is that to a call.
+func (s *mcpServer) cancels(m *mcpMessage, scope string) bool {
 	var of struct {
 		ID json.RawMessage `json:"requestId"`
 	}
 	if json.Unmarshal(m.params, &of) != nil {
-		return
+		return false
 	}
-	key := idKey(of.ID)
 	s.mu.Lock()
-	call, passed := s.calls[key], s.passed[key] != nil
+	call := s.calls[scope+idKey(of.ID)]
 	s.mu.Unlock()
 	if call != nil {
 		call.cancel()
-	} else if passed && !s.g.cfg.Offline {
-		s.out.frame(frameServer, m.line)
 	}
+	return call != nil
 }
 
 // holdOf returns how long a call of a client waits for a person: with signs of life a client of Claude Code waits

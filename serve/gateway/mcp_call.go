@@ -33,10 +33,16 @@ type toolCall struct {
 	*mcpCall
 	server *mcpServer
 	id     json.RawMessage
-	off    chan struct{} // closed when the client takes it back
-	cancel func()        // closes it
-	unput  func() bool   // once it was handed in: see put
+	name   string          // of the id, among the server's calls
+	off    chan struct{}   // closed when the client takes it back
+	cancel func()          // closes it
+	left   <-chan struct{} // closed when nobody waits for the answer any more; nil: that is when the server has gone
+	unput  func() bool     // once it was handed in: see put
 	asking *asking
+
+	toClient func(line []byte)
+	// toServer sends a line, which is answered under an id; empty: it is a notification. False: the server has gone.
+	toServer func(ctx context.Context, id string, line []byte) bool
 }
 
 // begin begins a call.
@@ -44,6 +50,22 @@ func (s *mcpServer) begin(m *mcpMessage) {
 	if m.id == nil {
 		return // nobody could hear what came of it
 	}
+	c, refused := s.newCall(m)
+	if c == nil {
+		s.toClient(refused)
+		return
+	}
+	c.toClient = s.toClient
+	c.toServer = func(_ context.Context, _ string, line []byte) bool { return s.out.frame(frameServer, line) }
+	s.work.Go(func() {
+		if answer := c.serve(); answer != nil {
+			s.toClient(answer)
+		}
+	})
+}
+
+// newCall reads a call of a tool. It returns the answer to what is none.
+func (s *mcpServer) newCall(m *mcpMessage) (c *toolCall, refused []byte) {
 	params, err := readCall(s.name, m.params)
 	switch {
 	case m.method != methodCall:
@@ -52,23 +74,15 @@ func (s *mcpServer) begin(m *mcpMessage) {
 		err = fmt.Errorf("%w: the arguments are larger than %d bytes", errMessage, maxArguments)
 	}
 	if err != nil {
-		s.toClient(fault(m.id, codeRequest, "worldkernel: "+err.Error()))
-		return
+		return nil, fault(m.id, codeRequest, "worldkernel: "+err.Error())
 	}
 	s.meet(m)
-	c := &toolCall{mcpCall: params, server: s, id: m.id, off: make(chan struct{})}
+	c = &toolCall{mcpCall: params, server: s, id: m.id, name: m.key, off: make(chan struct{})}
 	c.cancel = sync.OnceFunc(func() { close(c.off) })
-	if s.take(m, func() { s.calls[m.key] = c }) {
-		s.work.Go(func() {
-			answer := c.serve()
-			s.mu.Lock()
-			delete(s.calls, m.key)
-			s.mu.Unlock()
-			if answer != nil {
-				s.toClient(answer)
-			}
-		})
+	if refused = s.take(m, func() { s.calls[m.key] = c }); refused != nil {
+		return nil, refused
 	}
+	return c, nil
 }
 
 // result returns the answer to a call.
@@ -81,7 +95,12 @@ func (c *toolCall) refused(text string) []byte {
 
 // serve sees a call to its end, and returns the answer; nil: the client has gone.
 func (c *toolCall) serve() []byte {
-	g := c.server.g
+	s, g := c.server, c.server.g
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.calls, c.name)
+	}()
 	a, is := g.matchTool(c)
 	c.asking = a
 	var err error
@@ -89,7 +108,7 @@ func (c *toolCall) serve() []byte {
 	case fresh:
 		err = c.ask()
 	case recorded:
-		err = g.submitServed(context.WithoutCancel(c.server.gone), a)
+		err = g.submitServed(context.WithoutCancel(s.gone), a)
 	case waiting, joined:
 		c.put()
 	case missed:
@@ -219,13 +238,16 @@ func (c *toolCall) await() []byte {
 		case <-alive.C:
 			if token := c.meta["progressToken"]; token != nil && e.State.AwaitsPerson() {
 				signs++
-				s.toClient(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"message":%s}}`,
+				c.toClient(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"message":%s}}`,
 					token, strconv.FormatFloat(float64(signs)/1e6, 'f', 6, 64), quoted("waits for a person: "+g.typed("intent approve", &e))))
 			}
 		case <-c.off:
 			if e.State.AwaitsPerson() || e.State == receipt.StateOpen { // a permit on its way finds nobody, and makes nothing
 				g.cfg.Tools.Take(a.tag)
 			}
+			g.leaveTool(a, false, false)
+			return nil
+		case <-c.left:
 			g.leaveTool(a, false, false)
 			return nil
 		case <-s.gone.Done():
@@ -264,6 +286,9 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 		payload = nil
 	}
 	doubt := payload == nil && (e.State == receipt.StateInDoubt || e.Uncertain)
+	if e.State == receipt.StateInDoubt { // nothing has come of it yet
+		reason = "the server has not answered"
+	}
 	g.count(func(s *Summary) {
 		switch {
 		case a.served:
@@ -320,18 +345,16 @@ func (c *toolCall) perform(ctx context.Context, judged *recorder.ToolRequest, ke
 	reply := make(chan *mcpReply, 1)
 	s.mu.Lock()
 	s.number++
-	id := strconv.FormatInt(firstID+s.number, 10)
-	for s.passed["n"+id] != nil || s.calls["n"+id] != nil {
-		s.number++
-		id = strconv.FormatInt(firstID+s.number, 10)
-	}
+	id := strconv.FormatInt(s.number, 10)
 	s.running["n"+id] = reply
 	s.mu.Unlock()
 	line, err := c.line(id, judged, arguments, key)
 	if err != nil {
 		return host.Refused(err), nil
 	}
-	if !s.out.frame(frameServer, line) { // something of it may have left
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if !c.toServer(ctx, id, line) { // something of it may have left
 		return host.Result{}, s.closed()
 	}
 	cancelled := c.off
@@ -345,18 +368,18 @@ func (c *toolCall) perform(ctx context.Context, judged *recorder.ToolRequest, ke
 		case <-late:
 			return host.Result{}, fmt.Errorf("%w: the client has cancelled the call", errServer)
 		case <-ctx.Done():
-			s.unwanted(id)
+			c.unwanted(ctx, id)
 			return host.Result{}, fmt.Errorf("%w: %w", errServer, ctx.Err())
 		case <-cancelled:
-			s.unwanted(id)
+			c.unwanted(ctx, id)
 			cancelled, late = nil, time.After(cancelGrace)
 		}
 	}
 }
 
 // unwanted tells the server that nobody wants the answer to a call any more.
-func (s *mcpServer) unwanted(id string) {
-	s.out.frame(frameServer, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%s}}`, methodCancelled, id))
+func (c *toolCall) unwanted(ctx context.Context, id string) {
+	c.toServer(ctx, "", fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%s}}`, methodCancelled, id))
 }
 
 // line writes the line of a call.
@@ -387,6 +410,10 @@ func answered(r *mcpReply, sent int) (host.Result, error) {
 	out := host.Result{Status: receipt.StatusOK, Exact: true}
 	var answer recorder.ToolAnswer
 	switch {
+	case r.unmade:
+		return host.Refused(r.err), nil
+	case r.err != nil:
+		return host.Result{}, fmt.Errorf("%w: %w", errServer, r.err)
 	case r.large: // the tool did its work
 		answer.Error = fmt.Appendf(nil, `{"code":%d,"message":"worldkernel: the tool did its work, and its answer is larger than %d bytes"}`, codeInternal, maxLine)
 		out.Status, out.Class = receipt.StatusError, receipt.OutcomeCompensatable

@@ -87,6 +87,9 @@ func newMessage(line []byte, fields map[string]json.RawMessage) (*mcpMessage, er
 		if err := json.Unmarshal(method, &m.method); err != nil || m.method == "" {
 			return nil, fmt.Errorf("%w: the method is no text", errMessage)
 		}
+		if m.result != nil || m.fault != nil { // some would read a response
+			return nil, fmt.Errorf("%w: a method, and a result or an error", errMessage)
+		}
 	}
 	id, is := fields["id"]
 	if !is {
