@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -69,5 +70,30 @@ func FuzzMessages(f *testing.F) {
 		again, err := canon.FromJSON(c.arguments)
 		require.NoError(t, err)
 		require.Equal(t, c.judged, again)
+	})
+}
+
+// FuzzEvents reads what a server may stream: what a client gets has only messages that were judged, each in one line, in
+// whatever way the client ends lines.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("id: 1\r\nretry: 5\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"method\":\"x\"}\r\n\r\n: c\n\nevent: endpoint\ndata: /x\n\n"))
+	f.Add([]byte("data: {\"id\":1,\"result\":{}}\n\n:\r\rdata: {\"id\":1,\"result\":{}}\n\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := &mcpServer{}
+		out, _ := io.ReadAll(&events{in: bufio.NewReader(bytes.NewReader(data)), s: s})
+		for line := range strings.Lines(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(out))) {
+			field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+			switch value = strings.TrimPrefix(value, " "); field {
+			case "", "id", "retry":
+			case "data":
+				if value != "" {
+					m, err := readServer([]byte(value))
+					require.NoError(t, err)
+					require.NotEmpty(t, m.method)
+				}
+			default:
+				require.Fail(t, line)
+			}
+		}
 	})
 }

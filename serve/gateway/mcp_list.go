@@ -24,7 +24,7 @@ const maxRecorded = 1 << 20
 // describes reports whether the answer to a method says what a server is, and is recorded.
 func describes(method string) bool {
 	switch method {
-	case methodInitialize, "server/discover", methodTools, "prompts/list", "resources/list", "resources/templates/list":
+	case methodInitialize, methodDiscover, methodTools, "prompts/list", "resources/list", "resources/templates/list":
 		return true
 	}
 	return false
@@ -39,6 +39,8 @@ type tools struct {
 	running int                          // calls that are made
 	left    int                          // answers of past that were not given yet
 	listed  map[string][]byte            // offline: by server, method and cursor: what it said
+
+	web map[string]*webServer // by name
 
 	servers atomic.Int64 // connections
 }
@@ -56,6 +58,7 @@ type pastCall struct {
 func (g *Gateway) recallTools() error {
 	t := &g.tools
 	t.now, t.byUse, t.pins = make(map[string][]*asking), make(map[string]*asking), make(map[string]map[string]string)
+	t.web = make(map[string]*webServer)
 	var entries []receipt.Entry
 	var pins []recorder.Session
 	g.cfg.World.View(func(m *world.Moment) {

@@ -18,6 +18,7 @@ const (
 	methodCall       = "tools/call"
 	methodTools      = "tools/list"
 	methodInitialize = "initialize"
+	methodDiscover   = "server/discover"
 	methodCancelled  = "notifications/cancelled"
 )
 

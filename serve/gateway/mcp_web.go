@@ -1,0 +1,456 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A server that is reached over HTTP is at /a/TOKEN/mcp/NAME for its client, once its address was told there. What the two
+// say passes with its headers, and nothing of these is recorded. Each call of a tool is a POST of the gateway's own: it goes on
+// though its client goes, and is read on where its stream broke off.
+
+const (
+	serverHeader  = "Mcp-Server" // where a server is
+	sessionHeader = "Mcp-Session-Id"
+	typeJSON      = "application/json"
+	typeEvents    = "text/event-stream"
+
+	maxWeb       = 256             // requests of a server at once
+	maxRedirects = 5               // within a server
+	maxResumes   = 1000            // of the stream of a call
+	maxRetry     = time.Minute     // before a stream is read on
+	probeTime    = 5 * time.Second // how long a server is asked whether it wants a login
+	writeTime    = 30 * time.Second
+)
+
+var (
+	errLogin  = errors.New("it asks for a login")
+	errAstray = errors.New("gateway: the server sends its clients elsewhere")
+	errAnswer = errors.New("gateway: the server has not answered what it was asked")
+)
+
+// webServer is a server over HTTP.
+type webServer struct {
+	*mcpServer
+	at       *url.URL
+	next     http.RoundTripper
+	unnamed  atomic.Uint64 // messages of no session
+	requests atomic.Int64  // under way
+}
+
+// Register tells a gateway where a server over HTTP is, and returns its address for its client, which sends the server a
+// header. At is Gateway.URL of Tools. The error says why the server cannot be behind the gateway.
+func Register(ctx context.Context, at, name, where string, header http.Header) (address string, err error) {
+	address = at + "/" + url.PathEscape(name)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, address, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header = header
+	req.Header.Set(serverHeader, where)
+	resp, err := http.DefaultTransport.RoundTrip(req) // whose errors do not name the address, which is a secret
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	if why, _ := io.ReadAll(io.LimitReader(resp.Body, maxText)); resp.StatusCode != http.StatusNoContent {
+		return "", errors.New(string(bytes.TrimSpace(why)))
+	}
+	return address, nil
+}
+
+// register takes where a server is. A name is that of one server, whatever the agent says later.
+func (g *Gateway) register(w http.ResponseWriter, r *http.Request, name string) {
+	at, err := url.Parse(r.Header.Get(serverHeader))
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
+		http.Error(w, "want the server's address in the header "+serverHeader, http.StatusBadRequest)
+		return
+	}
+	// A connection that is kept is closed before servers close it: of a request that meets its end nobody could tell whether it was read.
+	s := &webServer{mcpServer: g.newServer(name), at: at, next: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, IdleConnTimeout: 2 * time.Second, MaxResponseHeaderBytes: maxEnvelope,
+	}}
+	if !g.cfg.Offline {
+		err = s.probe(r)
+	} else if g.tools.listed[digest(name, methodInitialize, "")] == nil && g.tools.listed[digest(name, methodDiscover, "")] == nil {
+		err = errors.New("the record has nothing of it")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if had := g.tools.web[name]; err == nil && had != nil && had.at.String() != at.String() {
+		err = errors.New("the name is that of another server")
+	} else if err == nil && len(g.tools.web) >= maxServers {
+		err = errors.New("too many servers")
+	} else if err == nil && had == nil {
+		g.tools.web[name] = s
+		g.serves(name)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// probe is what a client without sessions says first.
+const probe = `{"jsonrpc":"2.0","id":0,"method":"` + methodDiscover + `","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+	`"io.modelcontextprotocol/clientInfo":{"name":"worldkernel","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+
+// probe asks a server whether it wants a login. That is between it and its client, at its own address.
+func (s *webServer) probe(r *http.Request) error {
+	ctx, end := context.WithTimeout(r.Context(), probeTime)
+	defer end()
+	header := r.Header.Clone()
+	header.Del(serverHeader)
+	for name, value := range map[string]string{
+		"Content-Type": typeJSON, "Accept": typeJSON + ", " + typeEvents, "Mcp-Method": methodDiscover, "Mcp-Protocol-Version": "2026-07-28",
+	} {
+		header.Set(name, value)
+	}
+	resp, err := s.do(ctx, http.MethodPost, header, []byte(probe))
+	if err != nil {
+		return nil //nolint:nilerr // it is not there yet, say, and its client will see
+	}
+	defer resp.Body.Close() //nolint:errcheck // nobody reads it
+	if resp.StatusCode == http.StatusUnauthorized {
+		return errLogin
+	}
+	return nil
+}
+
+// do makes a request of the server, once, and follows it within the server.
+func (s *webServer) do(ctx context.Context, method string, header http.Header, body []byte) (*http.Response, error) {
+	header = ofAllHops(header)
+	for at, n := s.at, 0; n < maxRedirects; n++ {
+		req, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		if req.Header, req.GetBody = header, nil; len(body) == 0 {
+			req.Body = http.NoBody
+		}
+		resp, err := s.next.RoundTrip(req)
+		if err != nil || resp.StatusCode/100 != 3 {
+			return resp, err
+		}
+		_ = resp.Body.Close()
+		if at, err = resp.Location(); err != nil || at.Scheme != s.at.Scheme || at.Host != s.at.Host || resp.StatusCode < http.StatusTemporaryRedirect {
+			break
+		}
+	}
+	return nil, errAstray
+}
+
+// ofAllHops returns a header without what is about one connection.
+func ofAllHops(header http.Header) http.Header {
+	header = header.Clone()
+	for _, name := range []string{
+		"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authorization", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding",
+		"Upgrade", "Accept-Encoding", "Expect", "Content-Length",
+	} {
+		header.Del(name)
+	}
+	return header
+}
+
+// serveWeb serves a request of a client to a server over HTTP.
+func (g *Gateway) serveWeb(w http.ResponseWriter, r *http.Request, name string) {
+	g.mu.Lock()
+	s := g.tools.web[name]
+	g.mu.Unlock()
+	if s == nil {
+		http.Error(w, "no such server: PUT with the header "+serverHeader+" says where it is", http.StatusNotFound)
+		return
+	}
+	defer s.requests.Add(-1)
+	// What tells the ids of a session from those of others; clients without sessions may all count from 0.
+	scope := strings.Join(r.Header.Values(sessionHeader), ",") + " "
+	if scope == " " {
+		scope = strconv.FormatUint(s.unnamed.Add(1), 10) + "  "
+	}
+	switch {
+	case s.requests.Add(1) > maxWeb:
+		http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+	case r.Method == http.MethodPost:
+		s.post(w, r, scope)
+	case g.cfg.Offline || r.Method != http.MethodGet && r.Method != http.MethodDelete:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	default:
+		s.forward(w, r, nil, "", scope)
+	}
+}
+
+// post serves a message of a client.
+func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
+	kind, more, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ","))
+	charset := strings.ToLower(more["charset"])
+	if err != nil || kind != typeJSON || charset != "" && charset != "utf-8" || r.Header.Get("Content-Encoding") != "" { // others would read other text
+		http.Error(w, "want application/json in UTF-8", http.StatusUnsupportedMediaType)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+	if err != nil {
+		answerJSON(w, http.StatusRequestEntityTooLarge, fault(nil, codeRequest, fmt.Sprintf("the message is larger than %d bytes, or was cut", maxLine)))
+		return
+	}
+	m, err := readClient(body)
+	if err != nil {
+		answerJSON(w, http.StatusBadRequest, fault(nil, codeParse, "worldkernel: "+err.Error()))
+		return
+	}
+	m.key = scope + m.key
+	switch {
+	case callsTool(m.method) && m.id != nil:
+		s.call(w, r, m)
+	case callsTool(r.Header.Get("Mcp-Method")) && !callsTool(m.method):
+		answerJSON(w, http.StatusBadRequest, fault(m.id, codeRequest, "worldkernel: the header Mcp-Method differs from the message"))
+	case m.method != "" && m.id != nil:
+		s.ask(w, r, m, body, scope)
+	case s.g.cfg.Offline || callsTool(m.method) || m.method == methodCancelled && s.cancels(m, scope): // nothing for the server
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		s.forward(w, r, body, "", scope)
+	}
+}
+
+// ask serves a request of a client.
+func (s *webServer) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage, body []byte, scope string) {
+	if refused := s.take(m, func() { s.passed[m.key] = m }); refused != nil {
+		answerJSON(w, http.StatusBadRequest, refused)
+		return
+	}
+	if s.meet(m); s.g.cfg.Offline {
+		answerJSON(w, http.StatusOK, s.recorded(m))
+		return
+	}
+	if !s.forward(w, r, body, m.key, scope) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.passed, m.key)
+	}
+}
+
+func answerJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", typeJSON)
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// forward passes what a client sends on, and the answer back. It reports whether that was a stream of a session, which
+// the client may read on. Key is of the request that it is; empty: it is none.
+func (s *webServer) forward(w http.ResponseWriter, r *http.Request, body []byte, key, scope string) (resumes bool) {
+	resp, err := s.do(r.Context(), r.Method, r.Header, body)
+	if err == nil {
+		defer resp.Body.Close() //nolint:errcheck // it was read
+		err = s.readAnswer(resp, key, scope)
+	}
+	if err != nil {
+		http.Error(w, "worldkernel: "+err.Error(), http.StatusBadGateway)
+		return false
+	}
+	if err := passOn(w, resp); err != nil {
+		panic(http.ErrAbortHandler) // it ends as it came: the connection is reset
+	}
+	return isKind(resp, typeEvents) && r.Header.Get(sessionHeader) != ""
+}
+
+// passOn answers with what a server has answered.
+func passOn(w http.ResponseWriter, resp *http.Response) error {
+	for name, values := range ofAllHops(resp.Header) { // order cannot show: a map is built from a map
+		w.Header()[name] = values
+	}
+	w.WriteHeader(resp.StatusCode)
+	out := http.NewResponseController(w)
+	for buffer := make([]byte, 32<<10); ; {
+		_ = out.Flush()
+		n, err := resp.Body.Read(buffer)
+		if _, gone := w.Write(buffer[:n]); gone != nil || errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func isKind(resp *http.Response, want string) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind == want
+}
+
+// readAnswer has the body of an answer be what its client may have of it, and gives calls their answers. Key is of the request that is
+// answered, with its scope; empty: it is none.
+func (s *webServer) readAnswer(resp *http.Response, key, scope string) error {
+	if of := resp.Header.Get("Content-Encoding"); of != "" && of != "identity" {
+		return fmt.Errorf("%w: in an encoding that nobody has asked for", errAnswer)
+	}
+	if isKind(resp, typeEvents) {
+		resp.Body = &events{Closer: resp.Body, in: bufio.NewReader(resp.Body), s: s.mcpServer, scope: scope}
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxLine+1))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return err
+	}
+	ok := resp.StatusCode < http.StatusMultipleChoices
+	if m, err := readServer(data); len(data) > maxLine {
+		if data = s.largeAnswer("", key); data == nil {
+			return errAnswer
+		}
+	} else if err == nil && !s.passes(m, scope) && (ok || m.result != nil) || err != nil && (ok && key != "" && len(data) > 0 || bytes.Contains(data, []byte(`"result"`))) {
+		return errAnswer
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	return nil
+}
+
+// webCall is the POST of a call of a tool, and its answer.
+type webCall struct {
+	s      *webServer
+	header http.Header  // of the client
+	status atomic.Int64 // of the server's answer
+
+	mu      sync.Mutex
+	w       http.ResponseWriter // nil: its client has gone, or has the answer
+	stream  bool                // it has begun as a stream
+	refusal *http.Response      // the server has not taken the call; nil: it has
+}
+
+// call serves a call of a tool.
+func (s *webServer) call(w http.ResponseWriter, r *http.Request, m *mcpMessage) {
+	c, refused := s.newCall(m)
+	if c == nil {
+		answerJSON(w, http.StatusBadRequest, refused)
+		return
+	}
+	for begun := time.Now(); c.use == "" && s.g.attended(c.key) && time.Since(begun) < twinTime; { // is it a twin, or has its client gone?
+		<-time.After(lookAgain)
+	}
+	x := &webCall{s: s, header: r.Header.Clone(), w: w}
+	c.toClient, c.toServer, c.left = func(line []byte) { _, _ = x.Write(new(event).text(line)) }, x.send, r.Context().Done()
+	if delivered := x.end(c.serve()) && r.Context().Err() == nil; !delivered && c.asking != nil {
+		s.g.leaveTool(c.asking, false, false) // who asks again gets it
+	}
+}
+
+// attended reports whether a client waits for the answer to a call with a key.
+func (g *Gateway) attended(key string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.tools.now[key], func(a *asking) bool { return a.attended })
+}
+
+// Write sends the client events before the answer, if it takes any.
+func (x *webCall) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.w == nil || !strings.Contains(strings.Join(x.header.Values("Accept"), ","), typeEvents) {
+		return len(p), nil
+	}
+	if !x.stream {
+		x.stream = true
+		x.w.Header().Set("Content-Type", typeEvents)
+	}
+	out := http.NewResponseController(x.w)
+	_ = out.SetWriteDeadline(time.Now().Add(writeTime))
+	if _, err := x.w.Write(p); errors.Join(err, out.Flush()) != nil {
+		x.w = nil
+	}
+	return len(p), nil
+}
+
+// end sends the client the answer, if there is one, and reports whether it may have got it.
+func (x *webCall) end(answer []byte) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w := x.w
+	x.w = nil
+	switch {
+	case w == nil || answer == nil && x.stream:
+	case answer == nil: // its client has taken it back
+		w.WriteHeader(http.StatusAccepted)
+	case x.stream:
+		_, err := w.Write(new(event).text(answer))
+		return err == nil
+	case x.refusal != nil:
+		return passOn(w, x.refusal) == nil
+	default:
+		status := http.StatusOK
+		if m, err := readServer(answer); err == nil && m.fault != nil { // the server's own
+			status = max(status, int(x.status.Load()))
+		}
+		answerJSON(w, status, answer)
+		return true
+	}
+	return false
+}
+
+// send sends the server a message: see toolCall.
+func (x *webCall) send(ctx context.Context, id string, line []byte) bool {
+	go func() {
+		if id != "" {
+			x.s.reply("n"+id, x.exchange(ctx, "n"+id, line)) // if it is not answered yet
+			return
+		}
+		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
+		defer end()
+		if resp, err := x.s.do(ctx, http.MethodPost, x.header, line); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	return true
+}
+
+// exchange sends the server a call, and reads its answer, if it can be had. It returns why there is none.
+func (x *webCall) exchange(ctx context.Context, key string, line []byte) *mcpReply {
+	var sent atomic.Bool
+	trace := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
+	resp, err := x.s.do(trace, http.MethodPost, x.header, line)
+	if err != nil {
+		return &mcpReply{err: err, unmade: !sent.Load() || errors.Is(err, errAstray)}
+	}
+	why := fmt.Errorf("%w: status %d", errAnswer, resp.StatusCode)
+	x.status.Store(int64(resp.StatusCode))
+	if err := x.s.readAnswer(resp, key, ""); err == nil && resp.StatusCode/100 == 4 && resp.StatusCode != http.StatusRequestTimeout && x.s.runs(key) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.refusal = resp
+		return &mcpReply{err: why, unmade: true}
+	}
+	header, last := x.header.Clone(), new(event)
+	header.Set("Accept", typeEvents)
+	header.Del("Content-Type")
+	for n := 0; n < maxResumes && x.s.runs(key); n++ {
+		if e, is := resp.Body.(*events); is {
+			e.last = last
+			_, _ = io.Copy(x, e)
+		}
+		if _ = resp.Body.Close(); last.id == "" || !x.s.runs(key) {
+			break
+		}
+		wait, _ := time.ParseDuration(cmp.Or(last.retry, "1000") + "ms") // no number: soon
+		select {
+		case <-time.After(max(lookAgain, min(wait, maxRetry))):
+		case <-ctx.Done():
+		}
+		header.Set("Last-Event-Id", last.id)
+		if resp, err = x.s.do(ctx, http.MethodGet, header, nil); err != nil || x.s.readAnswer(resp, key, "") != nil {
+			break
+		}
+	}
+	return &mcpReply{err: why}
+}
