@@ -1,16 +1,23 @@
 package worldctl
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/worldkernel/worldkernel/serve/gateway"
 )
 
 // Clients of the Model Context Protocol have a list of servers. An agent gets a copy of the list in which worldctl mcp
@@ -18,20 +25,24 @@ import (
 
 // toolServers are the servers of an agent's client.
 type toolServers struct {
-	before map[string]map[string]any // by name: those that get worldctl mcp before them, as the client has them
-	unseen []string                  // those that do not: they are reached over HTTP, say
+	before map[string]map[string]any // by name: those that come behind the gateway, as the client has them
+	unseen []string                  // those that do not
+	at     string                    // where servers of tools come in
 }
 
-func newToolServers() *toolServers { return &toolServers{before: make(map[string]map[string]any)} }
+func newToolServers(at string) *toolServers {
+	return &toolServers{before: make(map[string]map[string]any), at: at}
+}
 
 // add adds servers, of which the last of one name counts.
 func (t *toolServers) add(servers map[string]map[string]any, may func(name string) bool) {
 	for name, s := range servers { // order cannot show: names differ
 		command, _ := s["command"].(string)
+		kind, _ := s["type"].(string)
 		t.unseen = slices.DeleteFunc(t.unseen, func(n string) bool { return n == name })
 		delete(t.before, name)
 		switch {
-		case command == "" || !may(name):
+		case command == "" && !slices.Contains(webKinds, kind) || !may(name):
 			t.unseen = append(t.unseen, name)
 		case strings.TrimSuffix(filepath.Base(command), ".exe") != ownName:
 			t.before[name] = s
@@ -41,6 +52,52 @@ func (t *toolServers) add(servers map[string]map[string]any, may func(name strin
 
 func anyServer(string) bool { return true }
 
+// webKinds are what clients call servers over HTTP. Those of the protocol before, sse, have no single address.
+var webKinds = []string{"http", "streamable-http", "streamable_http"} //nolint:gochecknoglobals // a table
+
+// addresses tells the gateway where servers over HTTP are, and returns their addresses behind it, by name. Header returns the
+// headers that the client sends a server.
+func (t *toolServers) addresses(header func(server map[string]any) http.Header) map[string]string {
+	out := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(t.before)) {
+		where, _ := t.before[name]["url"].(string)
+		if command, _ := t.before[name]["command"].(string); command != "" {
+			continue
+		}
+		address, err := gateway.Register(context.Background(), t.at, name, withVariables(where), header(t.before[name]))
+		if err != nil {
+			t.unseen = append(t.unseen, fmt.Sprintf("%s (%s)", name, err))
+			delete(t.before, name)
+			continue
+		}
+		out[name] = address
+	}
+	return out
+}
+
+// variable is a variable of the environment in a list of Claude Code: ${NAME} or ${NAME:-DEFAULT}.
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}`)
+
+// withVariables returns a text as Claude Code reads it.
+func withVariables(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(v string) string {
+		of := variable.FindStringSubmatch(v)
+		return cmp.Or(os.Getenv(of[1]), of[2])
+	})
+}
+
+// headers returns the texts of an object as a header, as read makes them.
+func headers(v any, read func(string) string) http.Header {
+	out := make(http.Header)
+	of, _ := v.(map[string]any)
+	for name, value := range of { // order cannot show: a map is built from a map
+		if text, is := value.(string); is {
+			out.Set(name, read(text))
+		}
+	}
+	return out
+}
+
 // withTools returns the command line of an agent with its servers of tools behind the gateway, and what ends the files that it
 // reads.
 func (c *cli) withTools(argv []string, g *attached) (out []string, clean func()) {
@@ -48,7 +105,7 @@ func (c *cli) withTools(argv []string, g *attached) (out []string, clean func())
 		return out, clean
 	}
 	self, err := os.Executable()
-	servers := newToolServers()
+	servers := newToolServers(g.Tools)
 	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {
 	case "claude":
 		out, clean, err = servers.ofClaude(argv, g, self)
@@ -85,8 +142,14 @@ func (t *toolServers) ofClaude(argv []string, g *attached, self string) ([]strin
 		return argv, func() {}, nil
 	}
 	list := make(map[string]map[string]any)
+	addresses := t.addresses(func(s map[string]any) http.Header { return headers(s["headers"], withVariables) })
 	for name, s := range t.before { // order cannot show: a map is built from a map
 		s = maps.Clone(s)
+		if address := addresses[name]; address != "" {
+			s["url"] = address
+			list[name] = s
+			continue
+		}
 		command, _ := s["command"].(string)
 		env, _ := s["env"].(map[string]any)
 		env = maps.Clone(env)
@@ -249,11 +312,17 @@ func (t *toolServers) ofCodex(argv []string, g *attached, self string) ([]string
 	}
 	out := []string{argv[0]}
 	for _, s := range listed {
-		if !s.Enabled {
+		if s.Enabled {
+			t.add(map[string]map[string]any{s.Name: s.Transport}, bareKey.MatchString)
+		}
+	}
+	addresses := t.addresses(codexHeaders)
+	for _, s := range listed {
+		if t.before[s.Name] == nil {
 			continue
 		}
-		t.add(map[string]map[string]any{s.Name: s.Transport}, bareKey.MatchString)
-		if t.before[s.Name] == nil {
+		if address := addresses[s.Name]; address != "" {
+			out = append(out, "-c", "mcp_servers."+s.Name+".url="+strconv.Quote(address))
 			continue
 		}
 		command, _ := s.Transport["command"].(string)
@@ -273,4 +342,14 @@ func (t *toolServers) ofCodex(argv []string, g *attached, self string) ([]string
 		}
 	}
 	return append(out, argv[1:]...), nil
+}
+
+// codexHeaders returns the headers that Codex sends a server.
+func codexHeaders(server map[string]any) http.Header {
+	out := headers(server["http_headers"], strings.Clone)
+	maps.Copy(out, headers(server["env_http_headers"], os.Getenv))
+	if name, _ := server["bearer_token_env_var"].(string); name != "" {
+		out.Set("Authorization", "Bearer "+os.Getenv(name))
+	}
+	return out
 }
