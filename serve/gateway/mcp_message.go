@@ -230,3 +230,25 @@ func quoted(text string) []byte {
 	}
 	return data
 }
+
+// readable returns what people read of a result, and whether the tool says that it failed.
+func readable(result json.RawMessage) (text string, failed bool) {
+	var said struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+		IsError bool `json:"isError"`
+	}
+	_ = json.Unmarshal(result, &said) // as far as it has this form
+	for _, part := range said.Content {
+		text += part.Text
+	}
+	return shorten(text, maxText), said.IsError
+}
+
+func shorten(text string, most int) string {
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return strings.ToValidUTF8(text, "")
+}
