@@ -72,13 +72,18 @@ func (r *reading) add(p []byte) (flows int, err error) {
 // frameEnd returns where the first frame ends, and where the next one begins; -1: it has not
 // come whole.
 func frameEnd(p []byte) (end, next int) {
-	end = -1
-	for _, sep := range []string{"\n\n", "\r\n\r\n", "\r\r"} {
-		if at := bytes.Index(p, []byte(sep)); at >= 0 && (end < 0 || at < end) {
-			end, next = at, at+len(sep)
+	for i := 0; ; i++ {
+		at := bytes.IndexAny(p[i:], "\r\n")
+		if at < 0 {
+			return -1, 0
+		}
+		i += at
+		for _, sep := range []string{"\n\n", "\r\n\r\n", "\r\r"} {
+			if bytes.HasPrefix(p[i:], []byte(sep)) {
+				return i, i + len(sep)
+			}
 		}
 	}
-	return end, next
 }
 
 // dataOf returns the data of a frame.

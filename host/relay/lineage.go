@@ -21,6 +21,9 @@ const (
 	codex
 )
 
+// OfClaudeCode reports whether Claude Code says that it has made the request.
+func (a *Asked) OfClaudeCode() bool { return a.profile() == claudeCode }
+
 func (a *Asked) profile() profile {
 	switch {
 	case a.Header.Get("X-Claude-Code-Session-Id") != "" || strings.HasPrefix(a.Header.Get("User-Agent"), "claude-cli/"):
@@ -34,7 +37,7 @@ func (a *Asked) profile() profile {
 // turn is a message or an item, in the members that dialects share.
 type turn struct {
 	Role, Type, ToolCallID, CallID string
-	Content, ToolCalls             json.RawMessage
+	Content, ToolCalls, Output     json.RawMessage
 }
 
 func turnOf(raw json.RawMessage) (t turn) {
@@ -46,6 +49,8 @@ func turnOf(raw json.RawMessage) (t turn) {
 			t.Type, _ = textIn(value)
 		case "content":
 			t.Content = value
+		case "output":
+			t.Output = value
 		case "tool_calls":
 			t.ToolCalls = value
 		case "tool_call_id":
@@ -191,22 +196,30 @@ func (u *user) appendTurn(turns []any) []any {
 	return turns
 }
 
-// Result is the result of a tool in a request of Messages.
+// Result is the result of a tool in a request.
 type Result struct {
 	ID      string // of the call
 	Failed  bool
 	Content json.RawMessage // empty: none
 }
 
-// Results yields the results of tools that a request of Messages tells the model, each with its bytes.
+// Results yields the results of tools that a request tells the model, each with its bytes.
 func Results(body []byte) iter.Seq2[Result, json.RawMessage] {
 	return func(yield func(Result, json.RawMessage) bool) {
-		for name, messages := range members(body) {
-			if name != "messages" {
+		for name, turns := range members(body) {
+			if name != "messages" && name != "input" {
 				continue
 			}
-			for _, message := range members(messages) {
-				for _, raw := range members(turnOf(message).Content) {
+			for _, raw := range members(turns) {
+				t := turnOf(raw)
+				of := Result{ID: t.ToolCallID, Content: t.Content}
+				if strings.HasSuffix(t.Type, "_output") {
+					of = Result{ID: t.CallID, Content: t.Output}
+				}
+				if of.ID != "" && !yield(of, raw) {
+					return
+				}
+				for _, raw := range members(t.Content) {
 					if b := blockOf(raw); b.ToolUseID != "" && !yield(Result{b.ToolUseID, b.Failed, b.Content}, raw) {
 						return
 					}

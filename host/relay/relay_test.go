@@ -2,12 +2,14 @@ package relay
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 )
 
 func read(t *testing.T, dialect, path, body string, header ...string) *Asked {
@@ -165,6 +167,36 @@ func FuzzReading(f *testing.F) {
 				flowed, rest = flows, rest[n:]
 			}
 			_, err := canon.Marshal(r.readWhole(a, body))
+			require.NoError(t, err)
+		}
+	})
+}
+
+// FuzzSaid holds that whatever a provider answers is read the same in each way: what it asks for can be answered, and goes on as one stream.
+func FuzzSaid(f *testing.F) {
+	f.Add(byte(1), "text/event-stream", []byte("data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"x\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\n\ndata: [DONE]\n\n"))
+	f.Add(byte(1), "", []byte(`{"choices":[{"message":{"function_call":{"name":"f","arguments":"x"},"tool_calls":[{"id":"a","custom":{"name":"g","input":"y"}}]}}]}`))
+	f.Add(byte(2), "text/event-stream", []byte("data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"local_shell_call\",\"call_id\":\"c\",\"action\":{\"command\":[\"ls\"]}}}\r\n\r\n"))
+	f.Add(byte(3), "text/event-stream", []byte("data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"c\",\"input\":{}}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"partial_json\":\"{}\"}}\n\n"))
+	f.Fuzz(func(t *testing.T, of byte, kind string, body []byte) {
+		a := &Asked{form: form(of % 4)}
+		a.Body = []byte(`{"model":"m","store":false,"messages":[{"role":"user"}],"input":"x"}`)
+		answer := &recorder.Answer{Status: http.StatusOK, Header: map[string]string{"content-type": kind}, Body: body}
+		s, err := ReadSaid(a, answer)
+		if err != nil {
+			return
+		}
+		require.LessOrEqual(t, s.Flows, len(body))
+		for _, c := range s.Calls {
+			require.True(t, json.Valid(c.Arguments), "%s", c.Arguments)
+		}
+		if again, err := s.Again(a, make([]string, len(s.Calls))); err == nil && a.form != formOther {
+			require.True(t, json.Valid(again), "%s", again)
+		}
+		if kind == "text/event-stream" {
+			on := GoOn(body[:s.Flows], body)
+			answer.Body = append(bytes.Clone(body[:s.Flows]), on...)
+			_, err = ReadSaid(a, answer)
 			require.NoError(t, err)
 		}
 	})

@@ -1,0 +1,335 @@
+package relay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+)
+
+// Call is a tool that the model asks the agent to run.
+type Call struct {
+	ID        string
+	Name      string          // behind that of its namespace and a dot, where it has one
+	Arguments json.RawMessage // what is no JSON is text in a member input
+
+	item string // type of an item of Responses
+}
+
+// Said is what a model has said in a whole answer.
+type Said struct {
+	Calls []Call
+	Flows int // bytes of the answer that the agent may have before its calls are judged
+
+	quoted []json.RawMessage // as the next request quotes it: blocks of Messages, items of Responses, messages of Chat Completions, one a choice
+}
+
+// errUnreadable says that nobody can judge an answer, since an agent may read something else in it.
+var errUnreadable = errors.New("relay: the provider's answer cannot be read, so its tool calls cannot be judged")
+
+// ReadSaid reads a whole answer to a request. Names of members count as agents read them: in their case, and the last of equal ones.
+func ReadSaid(a *Asked, answer *recorder.Answer) (*Said, error) {
+	s := new(Said)
+	text := plain(http.Header{"Content-Encoding": {answer.Header["content-encoding"]}}, answer.Body)
+	switch {
+	case a.form == formOther || answer.Status != http.StatusOK:
+		return s, nil
+	case !strings.HasPrefix(answer.Header["content-type"], "text/event-stream"):
+		if !json.Valid(text) {
+			return nil, errUnreadable
+		}
+		s.readWhole(a.form, fieldsOf(text))
+	case answer.Header["content-encoding"] != "" && answer.Header["content-encoding"] != "identity":
+		return nil, errUnreadable // what has flowed of it was not read
+	default:
+		r := newReading(a, true)
+		if _, err := r.add(text); err != nil {
+			return nil, err
+		}
+		if s.Flows = r.hold; r.hold < 0 {
+			s.Flows = r.past
+		}
+		if err := s.readStream(a.form, text); err != nil {
+			return nil, err
+		}
+	}
+	for _, quoted := range s.quoted {
+		s.readCalls(a.form, fieldsOf(quoted))
+	}
+	if len(s.Calls) > maxCalls {
+		return nil, fmt.Errorf("%w: they are more than %d", errUnreadable, maxCalls)
+	}
+	return s, nil
+}
+
+type fields map[string]json.RawMessage
+
+// fieldsOf returns the members of an object; of anything else there are none.
+func fieldsOf(raw []byte) fields {
+	f := make(fields)
+	if i := afterSpace(raw, 0); i == len(raw) || raw[i] != '{' {
+		return f
+	}
+	for name, value := range members(raw) {
+		f[name] = value
+	}
+	return f
+}
+
+func (f fields) text(name string) string {
+	text, _ := textIn(f[name])
+	return text
+}
+
+func (f fields) in(name string) fields { return fieldsOf(f[name]) }
+
+func (f fields) list(name string) (out []json.RawMessage) {
+	for _, of := range members(f[name]) {
+		out = append(out, of)
+	}
+	return out
+}
+
+func (s *Said) readWhole(of form, answer fields) {
+	switch of {
+	case formChat:
+		for _, choice := range answer.list("choices") {
+			s.quoted = append(s.quoted, fieldsOf(choice)["message"])
+		}
+	case formResponses:
+		s.quoted = answer.list("output")
+	case formMessages:
+		s.quoted = answer.list("content")
+	case formOther:
+	}
+}
+
+// readCalls reads the calls of a block, an item or a message.
+func (s *Said) readCalls(of form, quoted fields) {
+	kind := quoted.text("type")
+	switch {
+	case of == formMessages && kind == "tool_use":
+		s.add(quoted.text("id"), quoted, "input", kind)
+	case of == formResponses && strings.HasSuffix(kind, "_call") && quoted.text("call_id") != "":
+		for _, input := range []string{"arguments", "input", "action", "operation"} {
+			if len(quoted[input]) > 0 || input == "operation" {
+				s.add(quoted.text("call_id"), quoted, input, kind)
+				break
+			}
+		}
+	case of == formChat:
+		for _, raw := range quoted.list("tool_calls") {
+			if call := fieldsOf(raw); len(call["custom"]) > 0 {
+				s.add(call.text("id"), call.in("custom"), "input", "")
+			} else {
+				s.add(call.text("id"), call.in("function"), "arguments", "")
+			}
+		}
+		if call := quoted.in("function_call"); len(call) > 0 {
+			s.add("", call, "arguments", "")
+		}
+	}
+}
+
+func (s *Said) add(id string, of fields, input, item string) {
+	c := Call{ID: id, Name: of.text("name"), Arguments: of[input], item: item}
+	if c.Name == "" {
+		c.Name = strings.TrimSuffix(item, "_call")
+	}
+	if in := of.text("namespace"); in != "" {
+		c.Name = in + "." + c.Name
+	}
+	if text, ok := textIn(c.Arguments); ok {
+		if c.Arguments = json.RawMessage(text); input != "arguments" || !json.Valid(c.Arguments) {
+			c.Arguments, _ = json.Marshal(map[string]string{"input": text})
+		}
+		if text == "" {
+			c.Arguments = nil
+		}
+	}
+	if len(c.Arguments) == 0 {
+		c.Arguments = json.RawMessage("{}")
+	}
+	s.Calls = append(s.Calls, c)
+}
+
+// readStream puts together what a stream says in pieces.
+func (s *Said) readStream(of form, stream []byte) error {
+	var p pieces
+	for frame := range frames(stream) {
+		data := bytes.TrimSpace(dataOf(frame))
+		switch {
+		case len(data) == 0 || string(data) == "[DONE]":
+			continue
+		case !json.Valid(data):
+			return errUnreadable
+		}
+		event := fieldsOf(data)
+		switch of {
+		case formChat:
+			p.addChat(event)
+		case formResponses:
+			if event.text("type") == "response.output_item.done" {
+				s.quoted = append(s.quoted, event["item"])
+			}
+		case formMessages:
+			p.addBlock(event)
+		case formOther:
+		}
+	}
+	if of != formResponses {
+		s.quoted = p.whole()
+	}
+	return nil
+}
+
+// frames yields the frames of a stream, each with what ends it.
+func frames(stream []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for rest := stream; len(rest) > 0; {
+			_, next := frameEnd(rest)
+			if next == 0 {
+				next = len(rest)
+			}
+			if !yield(rest[:next]) {
+				return
+			}
+			rest = rest[next:]
+		}
+	}
+}
+
+// pieces are blocks or messages that come in pieces, in the order in which they begin.
+type pieces struct {
+	order []string
+	of    map[string]map[string]any
+	input map[string]string // of blocks: JSON
+	calls map[string][]*chatCall
+}
+
+// chatCall is a call in a message of Chat Completions.
+type chatCall struct{ index, id, kind, name, input string }
+
+// MarshalJSON implements json.Marshaler: a call as it is quoted.
+func (c *chatCall) MarshalJSON() ([]byte, error) {
+	input := "arguments"
+	if c.kind == "custom" {
+		input = "input"
+	}
+	return json.Marshal(map[string]any{"id": c.id, "type": c.kind, c.kind: map[string]string{"name": c.name, input: c.input}})
+}
+
+// at returns what has an index.
+func (p *pieces) at(index string, begin func() map[string]any) map[string]any {
+	if p.of[index] == nil {
+		if p.of == nil {
+			p.of, p.input, p.calls = make(map[string]map[string]any), make(map[string]string), make(map[string][]*chatCall)
+		}
+		p.order, p.of[index] = append(p.order, index), begin()
+	}
+	return p.of[index]
+}
+
+// more adds to a text.
+func more(to map[string]any, name string, text string) {
+	if text != "" {
+		was, _ := to[name].(string)
+		to[name] = was + text
+	}
+}
+
+func (p *pieces) addBlock(event fields) {
+	if kind := event.text("type"); kind != "content_block_start" && kind != "content_block_delta" {
+		return
+	}
+	index, delta := string(event["index"]), event.in("delta")
+	b := p.at(index, func() map[string]any {
+		begun, _ := canonical(event["content_block"]).(map[string]any)
+		if begun == nil {
+			begun = make(map[string]any)
+		}
+		return begun
+	})
+	for _, name := range []string{"text", "thinking", "signature"} {
+		more(b, name, delta.text(name))
+	}
+	if of := delta["citation"]; len(of) > 0 {
+		citations, _ := b["citations"].([]any)
+		b["citations"] = append(citations, of)
+	}
+	p.input[index] += delta.text("partial_json")
+}
+
+func (p *pieces) addChat(event fields) {
+	for _, raw := range event.list("choices") {
+		choice := fieldsOf(raw)
+		index, delta := string(choice["index"]), choice.in("delta")
+		m := p.at(index, func() map[string]any { return map[string]any{"role": "assistant", "content": nil} })
+		more(m, "content", delta.text("content"))
+		more(m, "refusal", delta.text("refusal"))
+		if of := delta.in("function_call"); len(of) > 0 {
+			call, _ := m["function_call"].(map[string]any)
+			if call == nil {
+				call = map[string]any{"arguments": ""}
+			}
+			more(call, "name", of.text("name"))
+			more(call, "arguments", of.text("arguments"))
+			m["function_call"] = call
+		}
+		for i, raw := range delta.list("tool_calls") {
+			p.addCall(index, i, fieldsOf(raw))
+		}
+	}
+}
+
+// addCall adds a piece of a call: to that with its index, unless it has an id of its own.
+func (p *pieces) addCall(choice string, i int, piece fields) {
+	index := string(piece["index"])
+	if index == "" {
+		index = fmt.Sprint(i)
+	}
+	var c *chatCall
+	for _, of := range p.calls[choice] {
+		if of.index == index && (piece.text("id") == "" || of.id == "" || piece.text("id") == of.id) {
+			c = of
+		}
+	}
+	if c == nil {
+		c = &chatCall{index: index, kind: "function"}
+		p.calls[choice] = append(p.calls[choice], c)
+	}
+	if len(piece["custom"]) > 0 {
+		c.kind = "custom"
+	}
+	tool := piece.in(c.kind)
+	c.id = cmp.Or(c.id, piece.text("id"))
+	c.name += tool.text("name")
+	c.input += tool.text("arguments") + tool.text("input")
+}
+
+// whole returns the blocks or messages.
+func (p *pieces) whole() (out []json.RawMessage) {
+	for _, index := range p.order {
+		of := p.of[index]
+		if calls := p.calls[index]; len(calls) > 0 {
+			of["tool_calls"] = calls
+		}
+		if input := p.input[index]; json.Valid([]byte(input)) {
+			of["input"] = json.RawMessage(input)
+		} else if input != "" {
+			of["input"] = map[string]string{"input": input}
+		}
+		text, err := json.Marshal(of)
+		if err != nil {
+			panic(err) // it is made of what was decoded from JSON
+		}
+		out = append(out, text)
+	}
+	return out
+}
