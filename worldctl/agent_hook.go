@@ -99,9 +99,14 @@ func gates(lw *local.World, kind string) (gates bool) {
 	return gates
 }
 
+// hasHooks reports whether a program is Claude Code, which gets hooks.
+func hasHooks(program string) bool {
+	return strings.TrimSuffix(filepath.Base(program), ".exe") == "claude"
+}
+
 // hooked returns the command line of Claude Code with hooks that ask worldctl, beside those of its user.
 func hooked(argv []string, program, dir string) ([]string, error) {
-	if strings.TrimSuffix(filepath.Base(argv[0]), ".exe") != "claude" {
+	if !hasHooks(argv[0]) {
 		return argv, nil
 	}
 	settings, out := make(map[string]any), slices.Clone(argv[:1])

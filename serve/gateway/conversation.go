@@ -19,6 +19,9 @@ type conversation struct {
 	dialect string
 	header  http.Header
 	asked   *relay.Asked
+	number  int       // of the request in its incarnation
+	begun   time.Time // when it came
+	again   []*asking // what the gateway has asked for it since tools were denied
 }
 
 // asking is what the gateway knows of a request of this incarnation. Gateway.mu guards it.
@@ -35,40 +38,70 @@ type asking struct {
 func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
-		c.refuse(w, refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes", MaxBody), true})
+		c.refuse(w, refusal{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the request is larger than %d bytes", MaxBody), final: true})
 		return
 	}
 	if body, err = c.g.settleTools(body); err != nil {
-		c.refuse(w, refusal{http.StatusServiceUnavailable, "a recorded result cannot be read: " + err.Error(), false})
+		c.refuse(w, refusal{status: http.StatusServiceUnavailable, text: "a recorded result cannot be read: " + err.Error()})
 		return
 	}
 	c.asked, err = relay.Read(c.dialect, r.Method, path, r.Header, body)
 	if err != nil {
-		c.refuse(w, refusal{http.StatusBadRequest, err.Error(), true})
+		c.refuse(w, refusal{status: http.StatusBadRequest, text: err.Error(), final: true})
 		return
 	}
-	a, is, no := c.find(r.Context())
-	if no != nil {
-		c.refuse(w, *no)
-		return
-	}
+	c.g.count(func(s *Summary) {
+		s.Requests++
+		c.number = s.Requests
+	})
 	out := newReply(w, c.asked.Stream)
 	defer out.detach() // the provider's answer may come later
+	a, no := c.begin(r.Context(), out)
+	if no != nil {
+		out.refuse(c, *no)
+		return
+	}
+	e, answer, no := c.await(r.Context(), a, out)
+	if no == nil {
+		answer, no = c.judge(r.Context(), a, out, answer)
+	}
+	delivered, failed := false, false
+	if no != nil {
+		out.refuse(c, *no)
+		delivered, failed = !no.joins, !no.joins
+	} else {
+		delivered, failed = out.finish(answer), e.State != receipt.StateCommitted
+	}
+	for _, of := range c.again {
+		c.leave(of, delivered, false)
+	}
+	c.leave(a, delivered, failed)
+	if no == nil && answer.Cut {
+		panic(http.ErrAbortHandler) // it ends as it came: the connection is reset
+	}
+}
+
+// begin finds what a request is, and has it asked where nobody has. What may flow of the answer goes to out.
+func (c *conversation) begin(ctx context.Context, out *reply) (*asking, *refusal) {
+	a, is, no := c.find(ctx)
+	if no != nil {
+		return nil, no
+	}
+	var err error
 	switch is {
 	case fresh:
-		err = c.submitRequest(r.Context(), a, out)
+		err = c.submitRequest(ctx, a, out)
 	case recorded:
-		err = c.g.submitServed(r.Context(), a)
+		err = c.g.submitServed(ctx, a)
 	case waiting:
 		c.put(a, out)
 	case joined, beside, missed: // find has decided about the last two
 	}
 	if err != nil {
 		c.leave(a, false, true)
-		c.refuse(w, refusal{http.StatusServiceUnavailable, "the world does not take it: " + err.Error(), false})
-		return
+		return nil, &refusal{status: http.StatusServiceUnavailable, text: "the world does not take it: " + err.Error()}
 	}
-	c.await(r.Context(), a, out)
+	return a, nil
 }
 
 // find returns what a request is.
@@ -79,8 +112,6 @@ func (c *conversation) find(ctx context.Context) (*asking, match, *refusal) {
 	defer late.Stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.summary.Requests++
-	number := g.summary.Requests
 	for twins, over := false, false; ; {
 		a, is := g.match(c.asked, twins)
 		switch {
@@ -88,7 +119,7 @@ func (c *conversation) find(ctx context.Context) (*asking, match, *refusal) {
 			return a, is, nil
 		case is == missed && (over || g.cfg.Offline):
 			g.mu.Unlock()
-			no := c.diverge(number)
+			no := c.diverge()
 			g.mu.Lock()
 			return nil, missed, no
 		}
@@ -190,35 +221,35 @@ func (c *conversation) put(a *asking, out *reply) {
 	c.g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.beginReply, Flow: out.flow})
 }
 
-// await waits until the request has come to its end, and gives the agent what it came to. It goes when the agent does: then
+// await waits until the request has come to its end, and returns what it came to. It ends when the agent goes: then
 // the call goes on.
-func (c *conversation) await(ctx context.Context, a *asking, out *reply) {
-	begun := time.Now()
+func (c *conversation) await(ctx context.Context, a *asking, out *reply) (receipt.Entry, *recorder.Answer, *refusal) {
 	pings := time.NewTicker(pingTime)
 	defer pings.Stop()
 	for {
 		e, news, err := c.g.standing(a)
 		switch {
 		case err != nil:
-			c.refuseUnanswered(a, out, refusal{http.StatusServiceUnavailable, "the journal cannot be read: " + err.Error(), false})
-			return
+			return e, nil, &refusal{status: http.StatusServiceUnavailable, text: "the journal cannot be read: " + err.Error()}
 		case over(&e):
-			c.finish(a, out, &e)
-			return
-		case e.State.AwaitsPerson() && time.Since(begun) > holdTime:
-			out.refuse(c, c.ticket(&e))
-			c.leave(a, false, false)
-			return
+			answer, no := c.cameTo(a, &e)
+			return e, answer, no
+		case e.State.AwaitsPerson() && time.Since(c.begun) > holdTime:
+			return e, nil, c.ticket(&e)
 		}
 		select {
 		case <-news:
 		case <-pings.C:
 			out.ping(c.dialect, e.State.AwaitsPerson())
 		case <-ctx.Done():
-			c.leave(a, false, false)
-			return
+			return e, nil, gone()
 		}
 	}
+}
+
+// gone is for an agent that has gone: nobody gets it.
+func gone() *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", joins: true}
 }
 
 // over reports whether nothing more comes of an intent by itself.
@@ -248,8 +279,8 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 	return e, news, err
 }
 
-// finish gives the agent what an intent came to.
-func (c *conversation) finish(a *asking, out *reply, e *receipt.Entry) {
+// cameTo returns what the provider has answered, where that is on record.
+func (c *conversation) cameTo(a *asking, e *receipt.Entry) (*recorder.Answer, *refusal) {
 	c.g.cfg.Desk.Take(a.tag) // what was denied never had a permit
 	answer, reason, err := c.g.answerOf(e)
 	if err == nil && !a.served && (answer != nil || e.Uncertain || e.State == receipt.StateInDoubt) {
@@ -257,26 +288,22 @@ func (c *conversation) finish(a *asking, out *reply, e *receipt.Entry) {
 	}
 	switch {
 	case err != nil:
-		c.refuseUnanswered(a, out, refusal{http.StatusServiceUnavailable, err.Error(), false})
+		return nil, &refusal{status: http.StatusServiceUnavailable, text: err.Error()}
 	case e.State == receipt.StateDenied:
 		c.g.count(func(s *Summary) { s.Denied++ })
-		c.refuseUnanswered(a, out, refusal{c.finalStatus(), "worldkernel denied it: " + reason, true})
+		return nil, &refusal{status: c.finalStatus(), text: "worldkernel denied it: " + reason, final: true}
 	case answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain):
 		c.g.count(func(s *Summary) { s.InDoubt++ })
-		c.refuseUnanswered(a, out, refusal{http.StatusBadGateway, "worldkernel: nobody can tell whether the provider has made the call: " + reason, false})
+		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: nobody can tell whether the provider has made the call: " + reason}
 	case answer == nil:
 		c.g.count(func(s *Summary) { s.Failed++ })
-		c.refuseUnanswered(a, out, refusal{http.StatusBadGateway, "worldkernel: the call was not made: " + reason, false})
-	default:
-		if e.State != receipt.StateCommitted {
-			c.g.count(func(s *Summary) { s.Failed++ })
-		}
-		c.g.used(a, answer)
-		c.leave(a, out.finish(answer), e.State != receipt.StateCommitted)
-		if answer.Cut {
-			panic(http.ErrAbortHandler) // it ends as it came: the connection is reset
-		}
+		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: the call was not made: " + reason}
 	}
+	if e.State != receipt.StateCommitted {
+		c.g.count(func(s *Summary) { s.Failed++ })
+	}
+	c.g.used(a, answer)
+	return answer, nil
 }
 
 // used adds what an answer used to the summary.
@@ -295,12 +322,6 @@ func (g *Gateway) count(change func(s *Summary)) {
 	change(&g.summary)
 }
 
-// refuseUnanswered answers with a refusal, where nothing was answered yet.
-func (c *conversation) refuseUnanswered(a *asking, out *reply, no refusal) {
-	out.refuse(c, no)
-	c.leave(a, true, true)
-}
-
 // leave notes that nobody waits for a request any more.
 func (c *conversation) leave(a *asking, delivered, failed bool) {
 	c.g.mu.Lock()
@@ -311,19 +332,20 @@ func (c *conversation) leave(a *asking, delivered, failed bool) {
 
 // ticket says that a person has to decide, which takes longer than the client waits. The agent
 // asks again, and joins what waits.
-func (c *conversation) ticket(e *receipt.Entry) refusal {
-	return refusal{c.finalStatus(), "worldkernel: a person has to approve this call: " + c.g.typed("intent approve", e) + "; then ask again", true}
+func (c *conversation) ticket(e *receipt.Entry) *refusal {
+	text := "worldkernel: a person has to approve this call: " + c.g.typed("intent approve", e) + "; then ask again"
+	return &refusal{status: c.finalStatus(), text: text, final: true, joins: true}
 }
 
 // diverge notes that nobody has asked for a request before.
-func (c *conversation) diverge(number int) *refusal {
-	d := &Divergence{Request: number, Path: c.asked.Path, Model: c.asked.Model, Prompt: c.asked.Prompt}
+func (c *conversation) diverge() *refusal {
+	d := &Divergence{Request: c.number, Path: c.asked.Path, Model: c.asked.Model, Prompt: c.asked.Prompt}
 	c.g.nearest(c.asked, d)
 	c.g.count(func(s *Summary) {
 		if s.Divergence == nil {
 			s.Divergence = d
 		}
 	})
-	return &refusal{c.finalStatus(), "worldkernel: request " + strconv.Itoa(number) + " was never asked before, and recorded answers are left: " +
-		"the agent does something else than what is on record", true}
+	return &refusal{status: c.finalStatus(), final: true, text: "worldkernel: request " + strconv.Itoa(c.number) + " was never asked before, and recorded answers are left: " +
+		"the agent does something else than what is on record"}
 }

@@ -12,6 +12,9 @@
 // changes. A request that no incarnation has asked, while recorded answers are left, is a
 // divergence, and stops the agent.
 //
+// An agent without hooks gets an answer that asks for tools once each of them is permitted, as an intent. Where one is
+// denied, the gateway tells the model so, and the agent gets the answer to that.
+//
 // An agent that has hooks asks before it runs a tool of its own, and tells what came of it: each is an
 // intent, too. A tool that an earlier incarnation has run is denied by the hook, and the recorded result
 // is put in the place of the denial in what the model sees.
@@ -69,6 +72,8 @@ type Config struct {
 	Diverge  bool                  // what was not asked before goes to the provider
 	Waits    func(key receipt.Key) // is told of each call that a person has to approve, from another goroutine; nil: nobody is
 	Again    bool                  // the agent was started again: calls of tools that the record has are not made
+	Answers  bool                  // the agent's own tools are judged in the answers that ask for them
+	Hooked   bool                  // but for those of Claude Code, which asks by its hooks
 }
 
 // Gateway serves one incarnation of a session. It is safe for concurrent use.
@@ -162,7 +167,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 // Close ends the incarnation, of an agent that ended with an exit code, and says what it came to. Requests
 // that are under way are not waited for.
 func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
-	g.abandon()
+	g.abandon(code)
 	g.drain(ctx)
 	var err error
 	if !g.cfg.Offline {
@@ -225,7 +230,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	c := &conversation{g: g, dialect: dialect, header: r.Header}
+	c := &conversation{g: g, dialect: dialect, header: r.Header, begun: time.Now()}
 	select {
 	case g.open <- struct{}{}:
 		defer func() { <-g.open }()

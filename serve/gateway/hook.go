@@ -42,6 +42,7 @@ type hooks struct {
 	given   map[string]asked  // likewise: those whose recorded results the model gets
 	blocks  map[string][]byte // likewise: these results
 	servers map[string]bool   // as in the names of tools: those whose calls come through the gateway
+	called  map[string]string // by the provider's id: the last call of that in an answer that was judged
 	tickets []ticket          // tools that wait for a person, and whose hooks have gone
 }
 
@@ -55,6 +56,9 @@ type hookCall struct {
 	Response json.RawMessage `json:"tool_response"`
 	Error    string          `json:"error"`
 	Dir      string          `json:"cwd"`
+
+	answer   bool   // no hook asks: the call stands in an answer, and ID is the gateway's
+	calledAs string // the provider's id of such a call
 }
 
 // using is a tool that the agent is about to run or runs, in this incarnation. Gateway.mu guards all but permit.
@@ -63,6 +67,10 @@ type using struct {
 
 	tool      string
 	arguments canon.Raw // that the agent runs it with
+
+	answer bool // that has the call was judged, and no hook asks
+	held   bool // the agent has not got the answer
+	ran    bool // in an earlier incarnation; it does again, since the agent gets the recorded answer
 
 	nonce   string // of the hook that asked first: it may ask again, where its answer was lost
 	permit  chan struct{}
@@ -152,19 +160,22 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	g.mu.Lock()
 	if u := g.hooks.using[h.ID]; u != nil {
 		defer g.mu.Unlock()
-		if nonce == "" || nonce != u.nonce || u.result == nil {
+		if !u.answer && (nonce == "" || nonce != u.nonce || u.result == nil) {
 			return nil, "this call was permitted already", nil
 		}
 		return u, "", nil
 	}
 	results := make(chan *recorder.ToolAnswer, 1)
-	u = &using{nonce: nonce, permit: make(chan struct{}), results: results, result: results}
+	u = &using{answer: h.answer, held: true, nonce: nonce, permit: make(chan struct{}), results: results, result: results}
 	tag, known := g.hooks.past[h.ID]
 	ask := recorder.ToolRequest{Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: h.ID, Tool: h.Name}
+	if h.answer {
+		ask.ToolUseID = shorten(h.calledAs, maxCallID)
+	}
 	g.summary.ToolRequests++
 	if !known {
 		tag.tag = toolTag + h.ID
-		known = g.joinTool(h, &tag)
+		known = !u.answer && g.joinTool(h, &tag)
 	}
 	u.tag, u.key = tag.tag, tag.key
 	g.hooks.using[h.ID] = u
@@ -177,13 +188,19 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	ask.Before = digestOf(h)
 	waits := false
 	if known {
-		if denied, waits, err = g.recalled(h, u, ask.Before); denied != "" || err != nil {
+		if denied, waits, err = g.recalled(h, u, ask.Before); denied != "" || err != nil || u.ran {
 			g.drop(h.ID)
 			return nil, denied, err
 		}
 	}
-	if g.cfg.Offline {
+	switch {
+	case g.cfg.Offline && u.answer && waits:
+		return u, "", nil
+	case g.cfg.Offline:
 		g.drop(h.ID)
+		if u.answer { // the record has no such call where none was judged
+			return nil, "", nil
+		}
 		return nil, g.missedTool(h), nil
 	}
 	g.cfg.Tools.Put(u.tag, &outside.Caller{Perform: u.perform})
@@ -205,7 +222,7 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 // judgedElsewhere reports whether a tool is one of a server whose calls come through the gateway.
 func (g *Gateway) judgedElsewhere(name string) bool {
 	server, ok := strings.CutPrefix(name, "mcp__")
-	server, _, called := strings.Cut(server, "__")
+	server, _, called := strings.Cut(strings.Replace(server, ".", "__", 1), "__") // of Codex a namespace and a name
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return ok && called && g.hooks.servers[server]
@@ -283,6 +300,9 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 		return "", false, err
 	}
 	switch {
+	case u.answer && (result != nil || e.Uncertain || e.State == receipt.StateInDoubt):
+		u.ran = true
+		return "", false, nil
 	case result != nil:
 		g.mu.Lock()
 		g.hooks.given[h.ID] = u.asked()
@@ -367,6 +387,8 @@ func (u *using) perform(ctx context.Context, judged *recorder.ToolRequest, _ str
 	case r, told := <-u.results:
 		if !told {
 			return host.Result{}, errNobodyTells
+		} else if len(r.Result) == 0 {
+			return host.Refused(errors.New(r.Text)), nil
 		}
 		payload, err := canon.Marshal(r)
 		out := host.Result{Status: receipt.StatusOK, Payload: payload, Exact: true}
@@ -420,21 +442,31 @@ func (g *Gateway) tell(id string, r *recorder.ToolAnswer) *using {
 }
 
 // abandon has all uses that nobody has told a result of end: nobody will. Incarnations end with it.
-func (g *Gateway) abandon() {
+func (g *Gateway) abandon(code int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, u := range g.hooks.using { // order cannot show: all of them
-		if u.result != nil {
+		switch {
+		case u.result == nil:
+			continue
+		case u.answer && u.held:
+			u.result <- notRun("the agent ended before it got the call")
+		case u.answer && code == 0: // such as a tool whose call is the agent's last word
+			u.result <- &recorder.ToolAnswer{Result: []byte("null"), Text: "the agent ended well, and has told no result", Late: true}
+		default:
 			close(u.result)
-			u.result = nil
 			select {
 			case <-u.permit:
 				g.summary.InDoubt++
 			default:
 			}
 		}
+		u.result = nil
 	}
 }
+
+// notRun is the answer of a tool that was permitted and is not run; perform takes it for none.
+func notRun(why string) *recorder.ToolAnswer { return &recorder.ToolAnswer{Text: why} }
 
 // toolResultOf returns the recorded result of a tool's intent that is over; nil: it has none, and the reason says why.
 func (g *Gateway) toolResultOf(e *receipt.Entry) (*recorder.ToolAnswer, string, error) {

@@ -90,16 +90,20 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 	}
 	var failed error
 	out := body
+	results := make(map[string]relay.Result) // by use: the last one counts, since providers may use an id again
 	for b, raw := range relay.Results(body) {
-		g.tell(b.ID, &recorder.ToolAnswer{Result: orNull(b.Content), IsError: b.Failed, Late: true})
 		g.mu.Lock()
 		of, given := g.hooks.given[b.ID]
+		results[cmp.Or(g.hooks.called[b.ID], b.ID)] = b
 		g.mu.Unlock()
 		if given {
 			recorded, err := g.blockOf(b.ID, of)
 			failed = errors.Join(failed, err)
 			out = bytes.Replace(out, raw, recorded, 1)
 		}
+	}
+	for id, b := range results { // order cannot show: each is of another use
+		g.tell(id, &recorder.ToolAnswer{Result: orNull(b.Content), IsError: b.Failed, Late: true})
 	}
 	return out, failed
 }
@@ -108,7 +112,7 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 func (g *Gateway) recallUses() error {
 	x := &g.hooks
 	x.using, x.past, x.given, x.blocks = make(map[string]*using), make(map[string]asked), make(map[string]asked), make(map[string][]byte)
-	x.servers = make(map[string]bool)
+	x.servers, x.called = make(map[string]bool), make(map[string]string)
 	var session recorder.Session
 	var failed error
 	uses := g.intentsOf(recorder.OwnTool, 0)

@@ -100,14 +100,31 @@ func (o *reply) finish(a *recorder.Answer) (delivered bool) {
 	if o.w == nil || a.Cut {
 		return false
 	}
+	o.begin(a)
+	o.send(a.Body[min(o.flowed, len(a.Body)):])
+	return !o.broken
+}
+
+// catchUp sends an answer, which is a stream, up to a byte that the agent may have before the rest is judged.
+func (o *reply) catchUp(a *recorder.Answer, upTo int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w == nil || upTo <= o.flowed {
+		return
+	}
+	o.begin(a)
+	o.send(a.Body[o.flowed:upTo])
+	o.flowed = upTo
+}
+
+// begin sends the header of a recorded answer, unless that was done.
+func (o *reply) begin(a *recorder.Answer) {
 	if !o.begun {
 		for name, value := range a.Header {
 			o.w.Header().Set(name, value)
 		}
 		o.start(a.Status)
 	}
-	o.send(a.Body[min(o.flowed, len(a.Body)):])
-	return !o.broken
 }
 
 // refusal is an answer of the gateway's own.
@@ -115,9 +132,10 @@ type refusal struct {
 	status int
 	text   string
 	final  bool // asking again changes nothing
+	joins  bool // who asks again gets what was asked for
 }
 
-var busy = refusal{http.StatusServiceUnavailable, "too many requests at once", false} //nolint:gochecknoglobals // a constant
+var busy = refusal{status: http.StatusServiceUnavailable, text: "too many requests at once"} //nolint:gochecknoglobals // a constant
 
 // refuse answers with a refusal in the shape of the dialect.
 func (c *conversation) refuse(w http.ResponseWriter, no refusal) {
