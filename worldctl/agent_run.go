@@ -37,6 +37,7 @@ type agentRun struct {
 	Joins    bool   // the session may be there: a server of tools, which somebody else has started
 
 	serve func(context.Context, *attached) (code int, err error) // in the place of the agent; nil: it is started
+	sums  bool                                                   // what came of it is said though it is served
 }
 
 func newAgentRunCommand(c *cli) *cobra.Command {
@@ -214,7 +215,7 @@ func (c *cli) runTo(ctx context.Context, x *agentRun, g *attached, end func(code
 	if err = errors.Join(err, ended); err != nil {
 		return err
 	}
-	if x.serve != nil {
+	if x.serve != nil && !x.sums {
 		return endedWith(code)
 	}
 	return c.showAgentRun(g.Name, code, &summary)

@@ -1,7 +1,9 @@
 package worldctl
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,6 +113,46 @@ func TestAnAgentRunsBesideAWorld(t *testing.T) {
 	code, _, errs = typed("", "resume", "b")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "there is no session")
+}
+
+// The tools of an agent without hooks are judged in the answers that ask for them. What is started elsewhere with the environment of a
+// session is of that session, until somebody ends it.
+func TestToolsOfAnAgentWithoutHooksAreJudged(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"ls","arguments":"{\"path\":\"/\"}"}}]}}]}`)
+	}))
+	t.Cleanup(provider.Close)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("OPENAI_BASE_URL", provider.URL+"/v1")
+	t.Setenv(askerEnv, "one "+filepath.Join(dir, "answer"))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), released(), []string{"agent", "run", "--name", "a", "--", self}, strings.NewReader(""), &stdout, &stderr), stderr.String())
+	require.Contains(t, stderr.String(), "1 call of tools")
+
+	ctx, stop := context.WithCancel(t.Context())
+	printed, to := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		ended <- run(ctx, released(), []string{"agent", "env", "--name", "ide"}, strings.NewReader(""), to, io.Discard)
+	}()
+	lines := bufio.NewScanner(printed)
+	found := make(map[string]string)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), "=")
+		if found[name] = value; name == hookVariable { // the last
+			break
+		}
+	}
+	t.Setenv("OPENAI_BASE_URL", found["OPENAI_BASE_URL"])
+	require.Zero(t, asker("one", filepath.Join(dir, "answer")))
+	stop()
+	<-ended
+	stdout.Reset()
+	require.Zero(t, run(t.Context(), released(), []string{"agent", "show", "ide"}, strings.NewReader(""), &stdout, io.Discard))
+	require.Regexp(t, `#\d+ ls \[the agent may use its own tools\]: {"path":"/"}`, stdout.String())
 }
 
 // A second agent runs beside a world that a first one has, which waits for it.

@@ -1,0 +1,44 @@
+package worldctl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newAgentEnvCommand(c *cli) *cobra.Command {
+	x := agentRun{sums: true}
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Serve an agent that is started elsewhere, such as by an IDE, and print the environment that it needs",
+		Long: `Begin a session for an agent that something else starts on this machine, such as an IDE, and print the
+variables that agent run would set, one a line as NAME=VALUE. The session lasts until this command
+ends (Ctrl-C), which says what came of it.
+
+Who knows the addresses can use the session: they have its secret in them.`,
+		Example: `  worldctl agent env --name ide > agent.env
+  set -a; . ./agent.env; python agent.py`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			x.serve = c.serveEnv
+			return c.runAgent(cmd.Context(), &x)
+		},
+	}
+	cmd.Flags().StringVar(&x.Name, "name", "", "the session's `NAME`; agent if not given")
+	x.bind(cmd)
+	return cmd
+}
+
+// serveEnv prints the environment of an agent, and waits until somebody ends that.
+func (c *cli) serveEnv(ctx context.Context, g *attached) (code int, err error) {
+	for _, pair := range agentEnv(nil, g) {
+		if _, err = fmt.Fprintln(c.stdout, pair); err != nil {
+			return 0, err
+		}
+	}
+	if err = c.stdout.Flush(); err == nil {
+		c.note("note: the session %s lasts until this ends: Ctrl-C", g.Name)
+		<-ctx.Done()
+	}
+	return 0, err
+}
