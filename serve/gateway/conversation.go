@@ -271,10 +271,13 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 	if in, ok := g.intents[a.tag]; ok {
 		a.key, known = in.key, true
 	}
-	key := a.key
+	key, read := a.key, g.read
 	g.mu.Unlock()
 	if known {
 		e = g.entry(key)
+	}
+	if e.Finished > uint64(read) { // another may be asked for in its place
+		e = receipt.Entry{}
 	}
 	return e, news, err
 }

@@ -89,6 +89,7 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	news     chan struct{}        // closed when intents have changed
+	read     journal.Seq          // the last record that intents is of
 	intents  map[string]asked     // by tag: what the journal says was asked for
 	past     map[string][]asked   // by lineage: what earlier incarnations were answered, in order
 	waits    map[string][]asked   // by lineage: what earlier incarnations have asked and has not ended: mostly since a person has to approve it
@@ -152,6 +153,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 		return nil, err
 	}
 	after := cfg.World.Head().ID
+	g.read = after
 	if !cfg.Offline {
 		begins := recorder.Beginning{Incarnation: g.incarnation, Principal: cfg.Principal, Command: cfg.Command, Dir: cfg.Dir}
 		if err := g.submit(ctx, recorder.Began, begins); err != nil {
@@ -266,7 +268,7 @@ func (g *Gateway) follow(ctx context.Context, after journal.Seq) {
 			return
 		}
 		g.mu.Lock()
-		g.failed = err
+		g.failed, g.read = err, after
 		g.wake()
 		g.mu.Unlock()
 		if err != nil {
