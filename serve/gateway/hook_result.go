@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
@@ -224,4 +225,14 @@ func numbered(text string, from int) string {
 		fmt.Fprintf(&out, "%d\t%s\n", from+i, line)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// toolResultOf returns the recorded result of a tool's intent that is over; nil: it has none, and the reason says why.
+func (g *Gateway) toolResultOf(e *receipt.Entry) (*recorder.ToolAnswer, string, error) {
+	payload, reason, err := g.payloadOf(e)
+	r := new(recorder.ToolAnswer)
+	if err != nil || canon.UnmarshalTrusted(payload, r) != nil || len(r.Result) == 0 {
+		return nil, reason, err
+	}
+	return r, "", nil
 }

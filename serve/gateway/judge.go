@@ -205,3 +205,30 @@ func (c *conversation) judgeCall(ctx context.Context, id string, i int, call *re
 		}
 	}
 }
+
+// abandon has all uses that nobody has told a result of end: nobody will. Incarnations end with it.
+func (g *Gateway) abandon(code int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, u := range g.hooks.using { // order cannot show: all of them
+		switch {
+		case u.result == nil:
+			continue
+		case u.answer && u.held:
+			u.result <- notRun("the agent ended before it got the call")
+		case u.answer && code == 0: // such as a tool whose call is the agent's last word
+			u.result <- &recorder.ToolAnswer{Result: []byte("null"), Text: "the agent ended well, and has told no result", Late: true}
+		default:
+			close(u.result)
+			select {
+			case <-u.permit:
+				g.summary.InDoubt++
+			default:
+			}
+		}
+		u.result = nil
+	}
+}
+
+// notRun is the answer of a tool that was permitted and is not run; perform takes it for none.
+func notRun(why string) *recorder.ToolAnswer { return &recorder.ToolAnswer{Text: why} }
