@@ -183,7 +183,7 @@ func (s *mcpServer) recorded(m *mcpMessage) []byte {
 
 // hear takes the answer to a request that describes the server: what is other than before is an event.
 func (s *mcpServer) hear(asked *mcpMessage, result json.RawMessage) {
-	if !describes(asked.method) || len(result) > maxRecorded {
+	if !describes(asked.method) {
 		return
 	}
 	cursor := cursorOf(asked)
@@ -191,6 +191,9 @@ func (s *mcpServer) hear(asked *mcpMessage, result json.RawMessage) {
 	if asked.method == methodTools {
 		l.Tools = hashes(result)
 		l.Changed = s.compare(l.Tools)
+	}
+	if len(result) > maxRecorded {
+		return
 	}
 	where, what := asked.method+" "+cursor, digest(string(result))
 	s.mu.Lock()

@@ -2,9 +2,14 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,6 +58,52 @@ func TestRealServerFilesystemBehindTheGateway(t *testing.T) {
 	c.hello()
 	require.Contains(t, write(2, "a.txt", "written", use("t1")), "Successfully wrote")
 	require.NoFileExists(t, filepath.Join(dir, "a.txt"), "it was written once")
+}
+
+// Over HTTP, too, with sessions and streams; a started agent's call is not made again.
+func TestRealServerEverythingOverHTTPBehindTheGateway(t *testing.T) {
+	script := fetched(t, "server-everything")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	server := exec.CommandContext(t.Context(), "node", script, "streamableHttp")
+	server.Env = append(os.Environ(), "PORT="+address[strings.LastIndex(address, ":")+1:])
+	require.NoError(t, server.Start())
+	t.Cleanup(func() { _ = server.Wait() })
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", address)
+		return err == nil && conn.Close() == nil
+	}, time.Minute, 50*time.Millisecond)
+	s := newStage(t)
+	echo := ""
+	for n := range 2 {
+		r := s.start(again)
+		at := r.reach("http://" + address + "/mcp")
+		resp, text := r.sendTo(t.Context(), http.MethodPost, at,
+			`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, "Mcp-Session-Id", "")
+		require.Contains(t, text, `"serverInfo"`)
+		call := func(method, body string) (int, string) {
+			said, text := r.sendTo(t.Context(), method, at, body, "Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"))
+			return said.StatusCode, text
+		}
+		status, _ := call(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		require.Equal(t, http.StatusAccepted, status)
+		_, text = call(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello ☃"},"_meta":`+use("t1")+`}}`)
+		require.Contains(t, text, "hello ☃")
+		require.True(t, n == 0 || strings.HasSuffix(echo, text), text)
+		echo = text
+		_, text = call(http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":0.2,"steps":2},"_meta":{"progressToken":9}}}`)
+		require.Contains(t, text, "completed")
+		require.True(t, n == 1 || strings.Contains(text, `"notifications/progress"`))
+		for _, method := range []string{"tools/list", "prompts/list", "resources/list"} {
+			_, text = call(http.MethodPost, `{"jsonrpc":"2.0","id":3,"method":"`+method+`"}`)
+			require.Contains(t, text, `"result"`, method)
+		}
+		status, _ = call(http.MethodDelete, "")
+		require.Equal(t, http.StatusOK, status)
+		require.Equal(t, 2*n, r.stop().ToolsServed)
+	}
 }
 
 // What server-everything shows of the protocol comes through: progress, structured content, pictures, prompts, resources.

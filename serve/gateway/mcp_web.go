@@ -141,7 +141,7 @@ func (s *webServer) do(ctx context.Context, method string, header http.Header, b
 			req.Body = http.NoBody
 		}
 		resp, err := s.next.RoundTrip(req)
-		if err != nil || resp.StatusCode/100 != 3 {
+		if err != nil || resp.StatusCode/100 != 3 && resp.StatusCode/100 != 1 {
 			return resp, err
 		}
 		_ = resp.Body.Close()
