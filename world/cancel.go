@@ -9,9 +9,9 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// cancelTags takes back what a cell has asked for, in the steps before, under the tags
-// that a step cancels: a timer does not fire, an intent that is not under way ends, and
-// of all others the receipt is told apart, also where it has come already.
+// cancelTags takes back what a cell asked for in earlier steps, under the tags that a step cancels. A timer does
+// not fire, and an intent that is not under way ends. The receipts of all other intents, also receipts that wait
+// in the mailbox, are marked as cancelled.
 func (k *kernel) cancelTags(c *cell, step journal.Seq) {
 	receipts := c.mail.cancel(k.out.Cancels)
 	intents := k.wanted(c, k.out.Cancels)
@@ -25,8 +25,7 @@ func (k *kernel) cancelTags(c *cell, step journal.Seq) {
 	}
 }
 
-// wanted returns the intents that a cell waits for and has not cancelled, by those of
-// some tags that they have.
+// wanted returns, by tag, the intents with these tags that a cell waits for and has not cancelled.
 func (f *effects) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
 	out := make(map[string][]*receipt.Entry, len(tags))
 	for _, tag := range tags {
@@ -41,8 +40,8 @@ func (f *effects) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
 	return out
 }
 
-// cancelIntent notes that a cell has cancelled an intent that it waits for. What is not
-// under way ends; an attempt that nobody has begun is given back.
+// cancelIntent records that a cell has cancelled an intent that it waits for. An intent that is not under way
+// ends; an attempt that has not begun is given back.
 func (f *effects) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
 	b := journal.IntentCancelled{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: c.name, Attempt: e.Attempt}
 	id := f.writeRecord(journal.KindCancelled, step, &b)
@@ -52,8 +51,8 @@ func (f *effects) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
 	f.carryOut(e, id)
 }
 
-// carryOut does what follows where a cell has cancelled an intent, or a rollback leads back
-// to where it has.
+// carryOut carries out the cancellation of an intent by its cell: when the cell cancels, and when a rollback
+// returns to a state after that.
 func (f *effects) carryOut(e *receipt.Entry, id journal.Seq) {
 	switch {
 	case e.State == receipt.StateOpen && e.Accepted() != "": // the next attempt tells the outside
@@ -67,32 +66,32 @@ func (f *effects) carryOut(e *receipt.Entry, id journal.Seq) {
 	}
 }
 
-// carryOutAgain has the cancels of cells to which a rollback has led back stand: in the
-// history that it left their intents may have been readied for another attempt.
+// carryOutAgain carries out the cancellations in the cells that a rollback has returned: in the history that it
+// left, these intents may have been readied for another attempt.
 func (p *past) carryOutAgain(f *effects, id journal.Seq) {
 	for _, c := range p.changed {
-		for _, key := range slices.Clone(c.asked().cancelled) { // what ends leaves it
+		for _, key := range slices.Clone(c.asked().cancelled) { // an intent that ends leaves the list
 			f.carryOut(f.ledger.Entry(key), id)
 		}
 	}
 }
 
-// setApart has the cell of an intent told its end apart, from a record on.
+// setApart has the end of an intent told to its cell as cancelled, from a record on.
 func (f *effects) setApart(e *receipt.Entry, since journal.Seq) {
 	e.Apart = append(e.Apart, uint64(since))
 	f.ledger.Change(e)
 }
 
-// isApart reports whether a cell is told the end of an intent apart in the history that
-// goes on, also where it has been told one before.
+// isApart reports whether the present history tells a cell the end of an intent as cancelled, even if the cell was
+// told another end before.
 func (f *effects) isApart(e *receipt.Entry) bool { return f.isApartAt(e, f.last) }
 
 func (h *histories) isApartAt(e *receipt.Entry, at journal.Seq) bool {
 	return slices.ContainsFunc(e.Apart, func(record uint64) bool { return h.inHistory(journal.Seq(record), at) })
 }
 
-// Cancelled reports whether the cell of an intent had cancelled it, or that in the place of
-// which it is asked for, in the history that led to a record; 0: that of now.
+// Cancelled reports whether a cell had cancelled its intent, or the intent that this one replaces, in the history
+// that led to a record; 0: the present history.
 func (m *Moment) Cancelled(e *receipt.Entry, at journal.Seq) bool {
 	if at == 0 {
 		return m.k.isApart(e)
@@ -100,8 +99,8 @@ func (m *Moment) Cancelled(e *receipt.Entry, at journal.Seq) bool {
 	return m.k.isApartAt(e, at)
 }
 
-// cancel has the receipts of some tags that wait, and are not told apart yet, be told
-// apart. It returns what brought them, by tag.
+// cancel marks the waiting receipts with these tags as cancelled. It returns, by tag, the records that brought the
+// receipts marked now.
 func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
 	records := make(map[string][]journal.Seq, len(tags))
 	for _, tag := range tags {
@@ -129,14 +128,12 @@ func tagOf(data journal.Data) string {
 	return canon.NewReader(raw).Text()
 }
 
-// receiptHead begins the data of a receipt event: a map of 4, or of one more where it is
-// told apart.
+// receiptHead begins the data of a receipt event: a map of 4 pairs, or of 5 if it is marked as cancelled.
 const receiptHead = 0xa4
 
 func isCancelled(data journal.Data) bool { return data[0] == receiptHead+1 }
 
-// cancelled returns the data of a receipt event that its cell is to tell apart, because
-// it has cancelled the intent.
+// cancelled returns the data of a receipt event with the mark that its cell has cancelled the intent.
 func cancelled(data journal.Data) journal.Data {
 	if isCancelled(data) {
 		return data
@@ -144,8 +141,7 @@ func cancelled(data journal.Data) journal.Data {
 	return slices.Concat(journal.Data{receiptHead + 1}, data[1:], cancelledPair())
 }
 
-// cancelledPair is what a receipt event has more that is told apart. It stands last:
-// its key is the longest.
+// cancelledPair is the mark of a cancelled receipt event. It stands last, because its key is the longest.
 func cancelledPair() journal.Data {
 	return canon.AppendBool(canon.AppendText(nil, "cancelled"), true)
 }

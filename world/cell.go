@@ -14,35 +14,34 @@ import (
 
 // cell is one keyed instance of a reducer, in memory.
 //
-// A world may have millions that rest, so a cell holds by pointers what most do not have then.
+// A world may have millions of resting cells, so a cell holds by pointers what most resting cells do not have.
 type cell struct {
 	name    string // "reducer/key"
-	state   []byte // canonical; empty where the cell has none
+	state   []byte // canonical; empty: the cell has no state
 	n       uint64 // steps taken
 	history receipt.History
 	mail    mailbox
-	asks    *asks       // what it has asked of the outside; nil: nothing
-	changed journal.Seq // it is as it was when this record was written, or younger
-	bytes   uint32      // that cells counts it with
+	asks    *asks       // its effects and budget; nil: none
+	changed journal.Seq // the last record when it changed: see touch
+	bytes   uint32      // its part of cells.bytes
 	halted  bool        // stopped before the first event of its mailbox
-	queued  bool        // among the ready
-	born    bool        // false: nothing has reached it yet, or a rollback undid that
+	queued  bool        // in the scheduler's queue
+	born    bool        // an event has reached it, and no rollback undid that
 	dirty   bool        // changed since the last checkpoint
 	stale   bool        // changed since the state root was last computed
-	used    bool        // somebody has asked for it: see cells.drop
-	alarmed bool        // something falls due for it: see kernel.shelve
-	saved   bool        // some image has it
+	used    bool        // looked up since the last cells.drop
+	alarmed bool        // a timer or scheduled event is for it: see kernel.shelve
+	saved   bool        // in some image
 }
 
-// asks is what a cell has asked of the outside.
+// asks has the intents that a cell waits for, and its budget.
 type asks struct {
-	awaits    []receipt.Key       // intents whose end it has not been told
-	cancelled []receipt.Key       // those of them that it has cancelled
-	account   *governance.Account // of the cell's budget; nil: nothing was drawn from it
+	awaits    []receipt.Key       // intents whose end the cell has not been told
+	cancelled []receipt.Key       // of awaits, those that the cell has cancelled
+	account   *governance.Account // of the cell's budget; nil: unused
 }
 
-// asked stands for a kind of effect and its params: the first 16 bytes of
-// H(kind ‖ 0x00 ‖ params).
+// asked identifies a kind of effect with its params: the first 16 bytes of H(kind ‖ 0x00 ‖ params).
 type asked = [16]byte
 
 func newCell(id reducer.Cell, lineage receipt.History) *cell {
@@ -50,11 +49,11 @@ func newCell(id reducer.Cell, lineage receipt.History) *cell {
 }
 
 func (c *cell) id() reducer.Cell {
-	name, key, _ := strings.Cut(c.name, "/") // no name of a reducer has one
+	name, key, _ := strings.Cut(c.name, "/") // no reducer's name has a slash
 	return reducer.Cell{Reducer: name, Key: key}
 }
 
-// asked returns what a cell has asked of the outside, for looking at.
+// asked returns the cell's asks to read.
 func (c *cell) asked() asks {
 	if c.asks == nil {
 		return asks{}
@@ -62,7 +61,7 @@ func (c *cell) asked() asks {
 	return *c.asks
 }
 
-// toAsk returns what a cell has asked of the outside, for changing it.
+// toAsk returns the cell's asks to change, and makes them if there are none.
 func (c *cell) toAsk() *asks {
 	if c.asks == nil {
 		c.asks = new(asks)
@@ -70,7 +69,7 @@ func (c *cell) toAsk() *asks {
 	return c.asks
 }
 
-// size returns about how many bytes a cell takes.
+// size returns the approximate memory of a cell in bytes.
 func (c *cell) size() int {
 	n := cellBytes + len(c.name) + len(c.state)
 	for _, x := range c.mail.pending() {
@@ -79,14 +78,14 @@ func (c *cell) size() int {
 	return n
 }
 
-// rests reports whether nothing is under way with a cell that is as the last image has it.
+// rests reports whether a cell is idle and unchanged since the last image.
 func (c *cell) rests() bool {
 	return !c.dirty && !c.stale && !c.queued && !c.halted && !c.alarmed && c.mail.len() == 0
 }
 
 // mail is one event that waits for a cell.
 type mail struct {
-	record journal.Seq // what brought it; the cause of the step
+	record journal.Seq // the record that brought the event; the cause of the step
 	name   string
 	data   journal.Data
 }
@@ -94,21 +93,20 @@ type mail struct {
 // mailbox is a FIFO queue. The zero value is empty.
 type mailbox struct{ *queue }
 
-// queue is what a mailbox has while events wait in it.
+// queue holds the events of a mailbox; an empty mailbox has none.
 type queue struct {
 	items []mail
 	first int
-	one   [1]mail // what items begins with: mostly one event waits, and is where its queue is
+	one   [1]mail // first memory of items, for the frequent case of one event
 }
 
-// queues are those that no mailbox has at the moment: most cells rest most of the time. Nil
-// keeps none.
+// queues keeps spare queues for reuse, because most cells rest most of the time. Nil keeps none.
 type queues struct {
 	spare []*queue
-	room  int // for events, in all of them
+	room  int // capacity of all spare queues, in events
 }
 
-// mostRoom is how many events all queues that are kept have room for at most.
+// mostRoom is the upper bound of queues.room.
 const mostRoom = 1 << 19
 
 func (q *queues) get() *queue {
@@ -153,7 +151,7 @@ func (m *mailbox) pop(to *queues) {
 	}
 }
 
-// remove takes out the i-th event that waits.
+// remove removes the i-th waiting event.
 func (m *mailbox) remove(i int) { m.items = slices.Delete(m.items, m.first+i, m.first+i+1) }
 
 func (m *mailbox) pending() []mail {
@@ -163,8 +161,8 @@ func (m *mailbox) pending() []mail {
 	return m.items[m.first:]
 }
 
-// nextHistory returns the cell's history with one more event:
-// H(h ‖ canonical[name, key, data]). The scratch buffer is returned for reuse.
+// nextHistory returns the cell's history with one more event, H(h ‖ canonical[name, key, data]), and the scratch
+// buffer for reuse.
 func (c *cell) nextHistory(scratch []byte, x *mail) (receipt.History, []byte) {
 	b := append(scratch[:0], c.history[:]...)
 	if c.history.IsZero() {
@@ -184,14 +182,14 @@ func askedFor(kind string, params journal.Data) asked {
 	return asked(h[:16])
 }
 
-// await puts an intent on the list of those whose end a cell waits for.
+// await adds an intent to those that the cell waits for.
 func (c *cell) await(key receipt.Key) {
 	of := c.toAsk()
 	of.awaits = append(of.awaits, key)
 }
 
-// awaited takes an intent off the list of those whose end a cell waits for, and returns
-// what the cell is told of it.
+// awaited removes an intent from those that the cell waits for, and returns the data of the receipt event that
+// tells the cell its end.
 func (c *cell) awaited(key receipt.Key, data journal.Data) journal.Data {
 	same := func(k receipt.Key) bool { return k == key }
 	of := c.toAsk()
@@ -203,8 +201,7 @@ func (c *cell) awaited(key receipt.Key, data journal.Data) journal.Data {
 	return data
 }
 
-// takeBack takes a receipt out of the mailbox again, whose end the cell then waits for
-// as before, and returns what it would have been told.
+// takeBack removes a receipt event from the mailbox and returns its data. The cell waits for the intent again.
 func (c *cell) takeBack(key receipt.Key, at int) journal.Data {
 	data := c.mail.pending()[at].data
 	c.mail.remove(at)

@@ -15,10 +15,10 @@ import (
 // demand. Only the time of access shows the difference; docs/adr/0043 says what may leave memory, and why.
 type imageStore struct {
 	images journal.Versions // nil: all stays in memory
-	spill  Spill            // images, where a replay has made them for itself; else nil
+	spill  Spill            // the images, if a replay has made them for itself; else nil
 
-	// The first error of reading. Whoever asked was told that there is no such thing, so
-	// nothing of what followed from that may become durable: see World.append.
+	// err is the first error of reading. The caller was told that the thing does not exist, so no consequence of
+	// that may become durable: see World.append.
 	err error
 }
 
@@ -34,12 +34,12 @@ func (s *imageStore) fail(err error) {
 
 // cells are the cells of a world.
 type cells struct {
-	here    map[string]*cell // by name
-	name    []byte           // that is being looked up
-	shelved int              // how many are on the shelf, and not here
-	unborn  int              // how many of all nothing has reached, or a rollback undid that
-	bytes   int              // about so many take those that are here, as of the last image
-	left    *BloomFilter     // has all that were ever left to the shelf; nil: that is not known
+	here    map[string]*cell // in memory, by name
+	name    []byte           // scratch: the name that is looked up
+	shelved int              // number of cells in the image store only
+	unborn  int              // number of cells, in memory or not, that are not born: see cell.born
+	bytes   int              // approximate memory of the cells here, as of the last image
+	left    *BloomFilter     // has all cells that were ever dropped from memory; nil: not known
 	shelf   *imageStore
 	sorted  map[string]*byName // by reducer; see of
 }
@@ -74,7 +74,7 @@ func (x *cells) wasLeft(hash uint64) bool {
 	return x.shelved > 0 && (x.left == nil || x.left.Has(hash))
 }
 
-// len returns how many cells there are, and born how many of them something has reached.
+// len returns the number of cells, and born the number of cells that an event has reached.
 func (x *cells) len() int { return len(x.here) + x.shelved }
 
 func (x *cells) born() int { return x.len() - x.unborn }
@@ -174,7 +174,7 @@ func (x *cells) allCells() iter.Seq[*cell] { return x.changed(0) }
 // changed is all for cells changed after a record.
 func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 	return func(yield func(*cell) bool) {
-		for _, c := range x.here { // order cannot show: who asks must not let it
+		for _, c := range x.here { // order cannot show: callers must not depend on it
 			if c.changed > after && !yield(c) {
 				return
 			}

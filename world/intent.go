@@ -148,8 +148,8 @@ func (f *effects) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
 	return in.Key, nil
 }
 
-// compensation returns the intent that compensates a failed one with remains outside, or nil if the kind
-// declares no compensation, or it was tried already.
+// compensation returns the intent that compensates a failed intent which has left something behind outside, or
+// nil if the kind declares no compensation, or it was tried already.
 func (f *effects) compensation(original *receipt.Entry, r *receipt.Receipt) (*receipt.Intent, error) {
 	rule := f.rules.effects[original.Intent.Kind]
 	if rule == nil || rule.compensation == nil || original.For != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// ready is what a kernel has brought about since it was last asked: the batch
-// must be durable before a task is begun or an input acknowledged.
+// ready is the output of a kernel since the last takeReady: the batch must be durable before a task begins or
+// an input is acknowledged.
 type ready struct {
 	journal.Batch
 	Tasks []receipt.Task
@@ -23,26 +23,25 @@ const arenaBytes = 64 << 10
 // recorder writes records: it numbers, encodes and chains them.
 type recorder struct {
 	chain   *canon.Chain
-	taken   journal.Head // the head when it was last taken
+	taken   journal.Head // the head at the last takeReady
 	last    journal.Seq
 	now     manifest.Tick
 	records []journal.Stored
 	blobs   []journal.Blob
 	tasks   []receipt.Task
 	arena   []byte
-	volume  uint64 // of all that was written, and what is held for it
+	volume  uint64 // bytes written so far, with the memory held for them
 	body    []byte // scratch: the payload of the record being written
 
-	// Where nobody keeps records, they are numbered, and nothing is computed of them but
-	// this; nil: they are kept.
-	execution *journal.Execution
-	failed    error // the first of computing that
+	// In a world that keeps no records they are numbered, and only their execution hash is computed.
+	execution *journal.Execution // nil: records are kept
+	failed    error              // first error of execution
 
-	// In a replay a root is computed when somebody asks for it: mostly, whoever reads
-	// the journal ahead has done so by then.
+	// In a replay roots are computed on demand: the goroutine that reads the journal ahead has mostly computed
+	// a root before it is needed.
 	late   bool
-	kinds  []journal.Kind // of records, where late
-	linked int            // of records, where late: so many have their roots
+	kinds  []journal.Kind // if late: of records
+	linked int            // if late: number of records that have their roots
 }
 
 func newRecorder(head journal.Head, now manifest.Tick) recorder {
@@ -65,10 +64,9 @@ func (r *recorder) writeRecord(kind journal.Kind, cause journal.Seq, b journal.B
 	return id
 }
 
-// write is note for the frequent kinds of which the execution hash says nothing, whose
-// payload the caller has appended to the empty r.body: so the struct of it needs no memory
-// of its own. It returns the stable bytes that the payload ends with, too: records and
-// blobs do not move.
+// write is writeRecord for the frequent kinds that have no line in the execution hash. The caller has appended
+// the payload to the empty r.body, so that its struct needs no memory of its own. payload is the written payload,
+// in memory that stays as it is.
 func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id journal.Seq, payload []byte) {
 	r.body = body
 	r.last++
@@ -104,8 +102,7 @@ func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id 
 	return r.last, payload
 }
 
-// pass is write where nobody keeps records: of a payload it needs no more than its end, with
-// what mailboxes keep.
+// pass is write in a world that keeps no records. Of the payload it keeps the end, which mailboxes refer to.
 func (r *recorder) pass(end []byte) (id journal.Seq, payload []byte) {
 	r.last++
 	r.execution.Skip()
@@ -115,7 +112,7 @@ func (r *recorder) pass(end []byte) (id journal.Seq, payload []byte) {
 	return r.last, r.stable(end)
 }
 
-// stable returns a copy of what mailboxes keep parts of.
+// stable copies bytes to memory that stays as it is: mailboxes refer to it.
 func (r *recorder) stable(b []byte) []byte {
 	if cap(r.arena)-len(r.arena) < len(b) {
 		r.arena = make([]byte, 0, max(arenaBytes, len(b)))
@@ -125,7 +122,7 @@ func (r *recorder) stable(b []byte) []byte {
 	return r.arena[start:len(r.arena):len(r.arena)]
 }
 
-// stepped is write for what a step came to.
+// stepped is write for the outcome of a step.
 func (r *recorder) stepped(cause journal.Seq, b *journal.Stepped) journal.Seq {
 	if r.execution == nil {
 		id, _ := r.write(journal.KindStepped, cause, b.Append(r.body[:0]))
@@ -147,8 +144,8 @@ func (r *recorder) root() journal.Hash {
 	return r.chain.Root()
 }
 
-// rootOf returns the chain root with one of the records; known, unless it is zero, is
-// what somebody else has computed of the same bytes, after the same root.
+// rootOf returns the chain root after the i-th record. known, if not zero, was computed elsewhere from the same
+// bytes and the same previous root.
 func (r *recorder) rootOf(i int, known journal.Hash) journal.Hash {
 	if i == r.linked && !known.IsZero() {
 		r.chain.Resume(known)
@@ -161,21 +158,20 @@ func (r *recorder) rootOf(i int, known journal.Hash) journal.Hash {
 	return r.records[i].Root
 }
 
-// forget lets go of what has been written.
+// forget drops what was written, and keeps the head.
 func (r *recorder) forget() {
 	r.root()
 	r.records, r.blobs, r.tasks = r.records[:0], nil, nil
 	r.kinds, r.linked = r.kinds[:0], 0
 }
 
-// envelopeBytes is more than a record needs besides its payload.
+// envelopeBytes is an upper bound of a record's bytes without its payload.
 const envelopeBytes = 128
 
-// pending reports how many records have been written and not taken; in a fold it means nothing.
+// pending returns the number of records written since the last takeReady. It means nothing in a fold.
 func (r *recorder) pending() int { return int(r.last - r.taken.ID) }
 
-// takeReady returns what has been written and starts anew. The caller owns the
-// result; into's memory is reused.
+// takeReady returns the output since its last call. The caller owns the result; into's memory is reused.
 func (r *recorder) takeReady(into ready) ready {
 	out := ready{
 		Batch: journal.Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},

@@ -13,8 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
-// ErrOtherState says that an image does not have the state root that its
-// snapshot's record names. Nothing has changed.
+// ErrOtherState means that an image does not have the state root in its snapshot's record. Nothing has changed.
 var ErrOtherState = errors.New("world: the stored image is not the snapshot's")
 
 // SideEffectsError lists the side effects that a rollback would leave behind without an
@@ -22,11 +21,10 @@ var ErrOtherState = errors.New("world: the stored image is not the snapshot's")
 type SideEffectsError struct {
 	Snapshot string
 	Effects  []journal.SideEffect
-	Reads    []journal.SideEffect // of what is left behind, what only read; with Effects where nobody has told them apart
+	Reads    []journal.SideEffect // effects that only read; if the caller has not separated them, they are in Effects
 }
 
-// Back returns how many of them were made up for and come back with the history: they
-// are done no more.
+// Back returns the number of effects that were compensated, and whose intents come back with the history.
 func (e *SideEffectsError) Back() int {
 	done := journal.RolledBack{Abandoned: e.Effects}
 	return done.Count(journal.MadeUpFor)
@@ -47,11 +45,10 @@ func (e *SideEffectsError) Error() string {
 	return fmt.Sprintf("world: a rollback to %s %s, which has to be acknowledged", e.Snapshot, strings.Join(does, " and "))
 }
 
-// Rollback returns cells, mailboxes and timers to what they were at a snapshot.
-// Snapshot, Reason and Actor of b are needed; Ack, Compensate and Fresh say how.
-// It is durable on return. What it returns is its record and what that holds. What
-// the host has not begun of what is left behind it never will. The errors are
-// *SideEffectsError, ErrOtherState and *InputError.
+// Rollback returns cells, mailboxes and timers to what they were at a snapshot. Snapshot, Reason and Actor of b are
+// required; Ack, Compensate and Fresh say how. It returns its record, durable, with the record's body. Attempts
+// that it leaves behind and that the host has not begun never begin. The errors are *SideEffectsError,
+// ErrOtherState and *InputError.
 func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.Seq, done *journal.RolledBack, err error) {
 	if err := w.atNow(ctx); err != nil {
 		return 0, nil, err
@@ -73,7 +70,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.
 		w.startTasks(withdrawn)
 		return 0, nil, err
 	}
-	clear(w.confirming) // what is to be told is other than before
+	clear(w.confirming) // other results wait for their cells now
 	if err := w.sync(); err != nil {
 		return 0, nil, err
 	}
@@ -83,7 +80,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.
 	return done.PriorLen + 1, done, w.Checkpoint()
 }
 
-// Leaves returns what a rollback to a snapshot would leave behind.
+// Leaves returns the side effects that a rollback to a snapshot would leave behind.
 func (m *Moment) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
 	p, err := m.k.readPast(m.past, &b, m.past.Part)
 	if err != nil {
@@ -92,7 +89,7 @@ func (m *Moment) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
 	return p.sideEffects(&m.k.effects, &b), nil
 }
 
-// rollback writes a rollback.applied and does what it says.
+// rollback writes a rollback.applied and carries it out.
 func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, error) {
 	if b.Reason == "" || b.Actor == "" {
 		return nil, refuse(ErrNoReason, "reason", "say who rolls back, and why")
@@ -141,8 +138,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	return &b, nil
 }
 
-// checkRoot makes sure that what a rollback would return has the state root of
-// its snapshot.
+// checkRoot checks that the state which a rollback would return has the snapshot's state root.
 func (a *calendar) checkRoot(p *past, scheduled, timers alarms) error {
 	root := a.rootThen(p, snapshot.Root(alarmLeaves(scheduled, timers, a.now)))
 	if err := a.shelf.err; err != nil {
@@ -155,8 +151,8 @@ func (a *calendar) checkRoot(p *past, scheduled, timers alarms) error {
 	return nil
 }
 
-// rootThen returns the state root of what a rollback would return. The tree, if there is one,
-// has its leaves then.
+// rootThen returns the root of the state which a rollback would return. If there is a tree, it then has the leaves
+// of that state.
 func (r *roster) rootThen(p *past, alarms journal.Hash) journal.Hash {
 	if r.tree == nil && r.cells.shelved > 0 {
 		return r.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) {
@@ -184,8 +180,7 @@ func (r *roster) rootThen(p *past, alarms journal.Hash) journal.Hash {
 	return snapshot.StateRoot(r.tree.cells.Root(), r.tree.mailboxes.Root(), alarms)
 }
 
-// setLeavesThen puts the cells into the tree whose reducers had other code at a
-// snapshot, with that.
+// setLeavesThen puts cells into the tree, under the code of then, if their reducers had other code at the snapshot.
 func (r *roster) setLeavesThen(p *past) {
 	for c := range r.cells.allCells() { // the tree is the same in any order
 		code, other := p.codes[c.id().Reducer]
@@ -199,7 +194,7 @@ func (r *roster) setLeavesThen(p *past) {
 	}
 }
 
-// dropTree has the state root computed anew.
+// dropTree drops the tree, so that the next state root is computed from all cells.
 func (r *roster) dropTree() {
 	if r.tree != nil {
 		r.settleTree()
@@ -207,7 +202,7 @@ func (r *roster) dropTree() {
 	r.tree = nil
 }
 
-// settleTree says that the tree is as the cells are.
+// settleTree notes that the tree agrees with the cells.
 func (r *roster) settleTree() {
 	for _, c := range r.tree.stale {
 		c.stale = false
@@ -215,8 +210,7 @@ func (r *roster) settleTree() {
 	r.tree.stale = r.tree.stale[:0]
 }
 
-// returnTo makes cells and scheduler what they were. The cells' accounts stay:
-// what is spent is spent.
+// returnTo returns cells and scheduler to what they were. The cells' accounts stay: what is spent stays spent.
 func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 	k.lineage = p.core.Lineage
 	for _, c := range k.scheduler.queue[k.scheduler.first:] {
@@ -256,7 +250,7 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 	k.inTick, k.handled = false, 0
 }
 
-// returnAsks makes what a cell has asked of the outside what it was, but for its account.
+// returnAsks returns the cell's asks to what they were, except the account.
 func (c *cell) returnAsks(was *asks) {
 	if was == nil {
 		if c.asks == nil {
@@ -268,15 +262,14 @@ func (c *cell) returnAsks(was *asks) {
 	of.awaits, of.cancelled = was.awaits, was.cancelled
 }
 
-// refresh gives every cell another history, so that all steps to come get other
-// keys than before.
+// refresh changes the history of every cell, so that intents of all later steps get new keys.
 func (r *roster) refresh() {
 	root := r.root()
 	mix := func(h receipt.History) receipt.History {
 		return canon.Sum(append(slices.Clone(h[:]), root[:]...))
 	}
 	r.lineage = mix(r.lineage)
-	for _, c := range r.cells.bring(func(c *cell) bool { return c.born }) { // each by itself; the others begin with the lineage
+	for _, c := range r.cells.bring(func(c *cell) bool { return c.born }) { // in any order; cells that are not born begin with the lineage
 		c.history = mix(c.history)
 		r.touch(c)
 	}

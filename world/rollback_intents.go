@@ -11,8 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// findLeft finds the intents of the history that a rollback leaves, and those that
-// come back with the one that it returns to.
+// findLeft finds the intents that a rollback leaves behind, and the intents that come back.
 func (p *past) findLeft(f *effects) {
 	to := journal.Seq(p.to.Record)
 	for _, e := range f.ledger.AskedAfter(uint64(f.common(f.last, to))) {
@@ -26,8 +25,7 @@ func (p *past) findLeft(f *effects) {
 	}
 }
 
-// findUnbegun takes the word of a rollback that was recorded for what its host had
-// not begun.
+// findUnbegun finds, in a recorded rollback, the attempts that its host had not begun.
 func (p *past) findUnbegun(f *effects, b *journal.RolledBack) {
 	for _, x := range b.Abandoned {
 		e := f.ledger.Entry(x.Key)
@@ -37,13 +35,13 @@ func (p *past) findUnbegun(f *effects, b *journal.RolledBack) {
 	}
 }
 
-// answered is what a compensation is computed of.
+// answered is the input of a compensation.
 type answered struct {
 	receipt *receipt.Receipt
 	params  journal.Data
 }
 
-// readAnswers reads what the compensations of a rollback are computed of.
+// readAnswers reads the inputs of a rollback's compensations.
 func (p *past) readAnswers(f *effects, h journal.History) error {
 	for _, e := range p.left {
 		e = f.ledger.doneBy(e)
@@ -71,7 +69,7 @@ func (p *past) readAnswers(f *effects, h journal.History) error {
 	return nil
 }
 
-// sideEffects returns what a rollback leaves behind, and what becomes of each.
+// sideEffects returns the side effects that a rollback leaves behind, with their dispositions.
 func (p *past) sideEffects(f *effects, b *journal.RolledBack) []journal.SideEffect {
 	out := []journal.SideEffect{}
 	listed := make(map[*receipt.Entry]bool)
@@ -90,7 +88,7 @@ func (p *past) sideEffects(f *effects, b *journal.RolledBack) []journal.SideEffe
 			}
 		case p.unbegun[e]:
 			list(e, journal.Cancelled)
-		case !f.askedIn(e, f.last): // it was left behind before
+		case !f.askedIn(e, f.last): // an earlier rollback left it
 		case e.Untouched():
 			list(e, journal.Cancelled)
 		case !done.MayHaveHappened() || done != e && f.askedIn(done, journal.Seq(p.to.Record)):
@@ -108,7 +106,7 @@ func (p *past) sideEffects(f *effects, b *journal.RolledBack) []journal.SideEffe
 	return out
 }
 
-// known is the disposition of what stays as it is.
+// known returns the disposition of an effect that stays as it is.
 func known(b *journal.RolledBack) journal.Disposition {
 	if b.Ack {
 		return journal.Acknowledged
@@ -131,13 +129,13 @@ func operatorsCell(name string) bool {
 	return reducerOf(name) == reducer.Operator
 }
 
-// reducerOf returns the name of the reducer of a cell with a name that has been parsed before.
+// reducerOf returns the reducer in a cell's name, which is valid.
 func reducerOf(name string) string {
 	of, _, _ := strings.Cut(name, "/")
 	return of
 }
 
-// undoing returns the intent that makes up for one that is left behind, or nil.
+// undoing returns the intent that compensates an intent left behind, or nil.
 func (p *past) undoing(f *effects, e *receipt.Entry) *receipt.Intent {
 	a := p.answers[e.Intent.Key]
 	if a == nil {
@@ -152,9 +150,8 @@ func (p *past) undoing(f *effects, e *receipt.Entry) *receipt.Intent {
 	return in
 }
 
-// abandon does what becomes of the intents that are left behind: those of which
-// nothing was attempted are cancelled, the others go on to their end, which waits
-// in the ledger for whoever asks again.
+// abandon carries out the dispositions of the intents left behind. An intent without an attempt is cancelled. Any
+// other goes on to its end, which waits in the ledger until a step asks for the intent again.
 func (p *past) abandon(f *effects, b *journal.RolledBack, id journal.Seq) {
 	for _, x := range b.Abandoned {
 		switch e := f.ledger.Entry(x.Key); {
@@ -178,7 +175,7 @@ func (p *past) abandon(f *effects, b *journal.RolledBack, id journal.Seq) {
 	p.settleHistory(f)
 }
 
-// makeUpFor has the compensation of what is left behind asked for.
+// makeUpFor asks for the compensation of an intent left behind.
 func (p *past) makeUpFor(f *effects, e *receipt.Entry, id journal.Seq) {
 	in := p.undoing(f, e)
 	f.ledger.Abandon(e)
@@ -189,8 +186,7 @@ func (p *past) makeUpFor(f *effects, e *receipt.Entry, id journal.Seq) {
 	f.judge(asker, *in, id, e)
 }
 
-// settleHistory notes of the intents that a rollback concerns which of them the
-// history that goes on has asked for: what comes back is abandoned no more.
+// settleHistory notes in the ledger which of the intents that a rollback concerns belong to the history that goes on.
 func (p *past) settleHistory(f *effects) {
 	for _, e := range f.ledger.AskedAfter(uint64(p.settled)) {
 		switch {
@@ -203,8 +199,7 @@ func (p *past) settleHistory(f *effects) {
 	}
 }
 
-// repeatAnswers has cells hear what became, since the snapshot, of the intents that
-// they waited for.
+// repeatAnswers tells cells the ends, since the snapshot, of the intents that they waited for.
 func (p *past) repeatAnswers(f *effects, id journal.Seq) {
 	f.recalls = slices.DeleteFunc(f.recalls, func(r recall) bool {
 		c := f.cells.named(f.ledger.Entry(r.Key).Intent.Cell)
@@ -214,7 +209,7 @@ func (p *past) repeatAnswers(f *effects, id journal.Seq) {
 	for _, c := range p.changed {
 		for _, key := range c.asked().awaits {
 			e := f.ledger.Entry(key)
-			if !f.askedIn(e, f.last) { // it was cancelled here, and decided anew elsewhere
+			if !f.askedIn(e, f.last) { // it was cancelled in this history, and decided anew in another
 				f.ledger.Claim(e, uint64(id))
 			}
 			f.ledger.Return(e)
@@ -229,8 +224,7 @@ func (p *past) repeatAnswers(f *effects, id journal.Seq) {
 	}
 }
 
-// paramsOf reads the params of an intent from the record that let it through, or that asked
-// a person about it last.
+// paramsOf reads the params of an intent from the record that allowed it, or that last asked a person about it.
 func paramsOf(h journal.History, e *receipt.Entry) (journal.Data, error) {
 	body, err := journal.ReadBody(h, journal.Seq(e.Emitted))
 	if err != nil {

@@ -102,7 +102,7 @@ func (r *roster) deliver(c *cell, x mail) {
 func (r *roster) deliverAll(to []*cell, x mail) {
 	for _, c := range to {
 		if r.rules.guard.ended() != nil {
-			return // all is thrown away
+			return // the unit is thrown away
 		}
 		if !isEveryone(c.name) {
 			r.deliver(c, x)

@@ -9,13 +9,12 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// scheduler keeps the order in which cells handle events. That order is a fact
-// of the journal: cells take turns in the order in which they became ready,
-// one event each a round.
+// scheduler keeps the order in which cells handle events. Cells take turns in the order in which they became
+// ready, each handles one event a round, and so the order follows from the journal.
 type scheduler struct {
 	queue []*cell // ready cells; the first of them take part in the round
 	first int
-	left  int // how many have a turn left in this round; 0: at a barrier
+	left  int // number of cells with a turn left in this round; 0: at a barrier
 }
 
 func (s *scheduler) ready() int { return len(s.queue) - s.first }
@@ -25,7 +24,7 @@ func (s *scheduler) push(c *cell) {
 	s.queue = append(s.queue, c)
 }
 
-// next takes the cell whose turn it is.
+// next removes and returns the cell whose turn it is.
 func (s *scheduler) next() *cell {
 	c := s.queue[s.first]
 	s.queue[s.first] = nil
@@ -42,7 +41,7 @@ func (s *scheduler) next() *cell {
 	return c
 }
 
-// remove takes out a cell whose events were taken away.
+// remove removes a cell whose mailbox was emptied.
 func (s *scheduler) remove(c *cell) {
 	at := slices.Index(s.queue[s.first:], c)
 	s.queue = slices.Delete(s.queue, s.first+at, s.first+at+1)
@@ -52,14 +51,13 @@ func (s *scheduler) remove(c *cell) {
 	c.queued = false
 }
 
-// alarm is something that happens at a tick: a timer fires, or a submitted
-// event falls due.
+// alarm is a timer, or a submitted event, that falls due at a tick.
 type alarm struct {
 	at     manifest.Tick
 	record journal.Seq // timer.set or event.submitted
 	to     []*cell
 	name   string
-	tag    string // of a timer; empty: it has none
+	tag    string // of a timer; "": none
 	data   journal.Data
 	place  int // in the heap
 }
@@ -98,7 +96,7 @@ func (a *alarms) Pop() any {
 
 func (a *alarms) add(x alarm) { heap.Push(a, &x) }
 
-// due takes the alarms that are due at a tick, one after the other.
+// due removes and yields the alarms that are due at a tick, in their order.
 func (a *alarms) due(now manifest.Tick) iter.Seq[*alarm] {
 	return func(yield func(*alarm) bool) {
 		for more := true; more && len(*a) > 0 && (*a)[0].at <= now; {
@@ -107,7 +105,7 @@ func (a *alarms) due(now manifest.Tick) iter.Seq[*alarm] {
 	}
 }
 
-// remove takes out the alarm that a record has set, and returns it; nil: there is none.
+// remove removes and returns the alarm that a record has set, or nil.
 func (a *alarms) remove(record journal.Seq) *alarm {
 	for i, x := range *a {
 		if x.record == record {

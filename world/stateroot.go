@@ -11,17 +11,15 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
-// stateTree is what the state root is computed of, as it was when that was last
-// asked for.
+// stateTree has the leaves of the state root as of its last computation.
 type stateTree struct {
 	cells     snapshot.Tree
 	mailboxes snapshot.Tree
-	stale     []*cell // changed since
+	stale     []*cell // changed since then
 }
 
-// stateRoot returns the root of all that a rollback would return: cells,
-// mailboxes, timers and scheduled events. docs/journal-format.md has the leaves.
-// It costs what changed since it was last asked for, and what is scheduled.
+// stateRoot returns the root over cells, mailboxes, timers and scheduled events, which is what a rollback returns.
+// docs/journal-format.md has the leaves. The cost is that of the cells changed since the last call, and of all alarms.
 func (a *calendar) stateRoot() journal.Hash {
 	alarms := snapshot.Root(alarmLeaves(a.scheduled, a.timers, a.now))
 	if a.tree == nil && a.cells.shelved > 0 {
@@ -31,12 +29,11 @@ func (a *calendar) stateRoot() journal.Hash {
 	return snapshot.StateRoot(a.tree.cells.Root(), a.tree.mailboxes.Root(), alarms)
 }
 
-// leavesAtOnce is how many leaves of cells are in memory where there is no tree of them.
+// leavesAtOnce bounds the leaves in memory if there is no tree.
 const leavesAtOnce = 1 << 20
 
-// rootWithoutTree is the state root of a world that is larger than memory, in which each
-// cell is another, nil for none, and has some code. It reads all cells, once for so many of
-// them as fit into memory.
+// rootWithoutTree computes the state root of a world that is larger than memory. as replaces each cell by another
+// (nil: no cell) and its code. It reads all cells once for each part of them that fits into memory.
 func (r *roster) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, journal.Hash)) journal.Hash {
 	depth := bits.Len(uint(r.cells.len() / leavesAtOnce))
 	var mailboxes []snapshot.Leaf
@@ -82,8 +79,7 @@ func (r *roster) setLeaves(c *cell) {
 	r.setLeavesUnder(r.codeOf(c), c)
 }
 
-// codeOf returns the hash of the code that handles a cell's events, zero where its
-// reducer is gone.
+// codeOf returns the hash of the code that handles a cell's events; zero: its reducer is gone.
 func (r *roster) codeOf(c *cell) journal.Hash {
 	if rule := r.rules.reducers[c.id().Reducer]; rule != nil {
 		return rule.hash
@@ -91,7 +87,7 @@ func (r *roster) codeOf(c *cell) journal.Hash {
 	return journal.Hash{}
 }
 
-// setLeavesUnder puts a cell into the tree whose reducer has some code.
+// setLeavesUnder puts a cell into the tree as if its reducer had this code.
 func (r *roster) setLeavesUnder(code journal.Hash, c *cell) {
 	key := cellLeafKey(c.name)
 	if !c.born {
@@ -111,11 +107,11 @@ func (r *roster) setLeavesUnder(code journal.Hash, c *cell) {
 
 func cellLeafKey(name string) journal.Hash { return canon.Sum([]byte(name)) }
 
-// CellLeaf is what the state root says of a cell.
+// CellLeaf is the leaf of a cell in the state root.
 type CellLeaf struct {
 	N       uint64       `json:"n"`            // steps taken
-	History journal.Hash `json:"history"`      // of the events that it has handled
-	State   journal.Hash `json:"state_hash"`   // zero: it has none
+	History journal.Hash `json:"history"`      // over the events that it has handled
+	State   journal.Hash `json:"state_hash"`   // zero: no state
 	Reducer journal.Hash `json:"reducer_hash"` // of the code that handles its events
 	Halted  bool         `json:"halted"`
 }
@@ -132,7 +128,7 @@ func (l CellLeaf) append(b []byte) []byte {
 	return canon.AppendBool(b, l.Halted)
 }
 
-// leaf returns a cell's leaf, under a reducer with some code.
+// leaf returns a cell's leaf, as if its reducer had this code.
 func (c *cell) leaf(code journal.Hash) CellLeaf {
 	l := CellLeaf{N: c.n, History: c.history, Reducer: code, Halted: c.halted}
 	if len(c.state) > 0 {
@@ -152,9 +148,8 @@ func appendMailLeaf(b []byte, c *cell) []byte {
 	return b
 }
 
-// alarmLeaves returns a leaf for every timer and scheduled event. They come in
-// the order in which they will happen, are keyed by their place in it, and
-// count in remaining ticks: see appendAlarm.
+// alarmLeaves returns a leaf for each timer and scheduled event. The key is its place in the order in which they
+// fall due, the value has the remaining ticks: see appendAlarm.
 func alarmLeaves(scheduled, timers alarms, now manifest.Tick) []snapshot.Leaf {
 	var leaves []snapshot.Leaf
 	for i, h := range []alarms{scheduled, timers} {
@@ -165,8 +160,7 @@ func alarmLeaves(scheduled, timers alarms, now manifest.Tick) []snapshot.Leaf {
 	return leaves
 }
 
-// appendAlarm appends [remaining, [cell, …], name, data], and the tag behind it of a
-// timer that has one.
+// appendAlarm appends [remaining, [cell, …], name, data], with the tag as a fifth item if there is one.
 func appendAlarm(b []byte, remaining manifest.Tick, to []string, name string, data journal.Data, tag string) []byte {
 	items := 4
 	if tag != "" {
@@ -183,8 +177,7 @@ func appendAlarm(b []byte, remaining manifest.Tick, to []string, name string, da
 	return b
 }
 
-// alarmLeaf returns the leaf of one, which is what appendAlarm appends: kind is 0 for
-// scheduled events, 1 for timers.
+// alarmLeaf returns the leaf of an alarm that appendAlarm has encoded. kind is 0 for scheduled events, 1 for timers.
 func alarmLeaf(kind, place int, b []byte) snapshot.Leaf {
 	key := binary.BigEndian.AppendUint64([]byte{byte(kind)}, uint64(place))
 	return snapshot.Leaf{Key: canon.Sum(key), Value: canon.Sum(b)}
