@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -30,19 +31,43 @@ const (
 
 // TestKilledAgentsPayNothingTwice runs the real Claude Code of CLAUDE, which asks a model for one command after another, and
 // kills it, worldctl or both at random moments, STRIKES times. Each time the session is resumed, until it has come to its end.
-// A call that is paid twice was under way when worldctl died: the ledger says so of each. With CONTROL=1 the
+// The provider is at fault, too: it refuses, resets, cuts its answers off, and is slow.
+// A call that is paid twice was under way when worldctl died, or had no whole answer: the ledger says so of each. With CONTROL=1 the
 // program is one that finds nothing on record, and something has to be paid twice. make agents runs it.
 func TestKilledAgentsPayNothingTwice(t *testing.T) {
-	claude := os.Getenv("CLAUDE")
-	if claude == "" {
-		t.Skip("CLAUDE names no program: make agents fetches it")
+	all := strikeAgents(t, &agentKind{
+		variable: "CLAUDE", args: []string{"-p", "append to the ledger", "--dangerously-skip-permissions"}, answer: (*agentSession).answerMessages,
+	})
+	if os.Getenv("CONTROL") == "" {
+		require.Zero(t, all.ranTwice, "tools")
+		require.LessOrEqual(t, all.lost, all.toolDoubts, "a tool that has not run is in doubt")
+	}
+}
+
+// TestKilledCodexPaysNothingTwice is the same with the real Codex of CODEX. It has no hooks: its tools are judged in the answers, and run again.
+func TestKilledCodexPaysNothingTwice(t *testing.T) {
+	all := strikeAgents(t, &agentKind{
+		variable: "CODEX", args: []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "-m", "gpt-5", "append to the ledger"}, answer: (*agentSession).answerResponses,
+	})
+	require.Zero(t, all.lost, "tools")
+}
+
+// agentKind is a program that is struck.
+type agentKind struct {
+	variable string // of the environment: where it is
+	args     []string
+	answer   func(s *agentSession, w http.ResponseWriter, body []byte)
+}
+
+func strikeAgents(t *testing.T, kind *agentKind) (all tally) {
+	if os.Getenv(kind.variable) == "" {
+		t.Skip(kind.variable + " names no program: make agents fetches it")
 	}
 	program, strikes := program(t), environ(t, "STRIKES", fewStrikes)
 	seed := uint64(environ(t, "SEED", 1))
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var all tally
 	for n := 0; all.strikes < strikes; n++ {
-		s := newAgentSession(t, program, claude, n, rng)
+		s := newAgentSession(t, program, kind, n, rng)
 		s.live(strikes - all.strikes)
 		all.add(s.judge())
 		if t.Failed() {
@@ -52,60 +77,125 @@ func TestKilledAgentsPayNothingTwice(t *testing.T) {
 	t.Logf("%+v", all)
 	if os.Getenv("CONTROL") != "" {
 		require.Greater(t, all.twice, all.doubts, "what nothing is found in pays twice")
-		return
+		return all
 	}
 	require.LessOrEqual(t, all.twice, all.doubts)
-	require.Zero(t, all.ranTwice, "tools")
-	require.LessOrEqual(t, all.lost, all.toolDoubts, "a tool that has not run is in doubt")
 	require.Positive(t, all.served, "something was answered from the record")
+	return all
 }
 
 // tally is what sessions came to.
 type tally struct {
-	sessions, strikes, paid, twice, doubts, served int
+	sessions, strikes, faults, paid, twice, doubts, served int
 
 	ran, ranTwice, lost, toolDoubts int // of the tools
 }
 
 func (a *tally) add(b tally) {
 	a.sessions, a.strikes, a.paid, a.twice, a.doubts, a.served = a.sessions+1, a.strikes+b.strikes, a.paid+b.paid, a.twice+b.twice, a.doubts+b.doubts, a.served+b.served
+	a.faults += b.faults
 	a.ran, a.ranTwice, a.lost, a.toolDoubts = a.ran+b.ran, a.ranTwice+b.ranTwice, a.lost+b.lost, a.toolDoubts+b.toolDoubts
 }
 
 // agentSession is one session of an agent, and its provider.
 type agentSession struct {
-	t               *testing.T
-	program, claude string
-	rng             *rand.Rand
-	dir             string
-	provider        *httptest.Server
-	strikes         int
+	t        *testing.T
+	program  string
+	kind     *agentKind
+	rng      *rand.Rand
+	dir      string
+	provider *httptest.Server
+	strikes  int
 
-	mu   sync.Mutex
-	paid map[string]int // by turn: how often it was asked for
-	came chan struct{}  // a call has come
+	mu      sync.Mutex
+	paid    map[string]int // by turn: how often it was asked for
+	faults  int            // of the provider
+	refused int            // of them those that cost nothing
+	storm   int            // how many more it refuses
+	came    chan struct{}  // a call has come
 }
 
-func newAgentSession(t *testing.T, program, claude string, n int, rng *rand.Rand) *agentSession {
+func newAgentSession(t *testing.T, program string, kind *agentKind, n int, rng *rand.Rand) *agentSession {
 	s := &agentSession{
-		t: t, program: program, claude: claude, rng: rng, dir: filepath.Join(t.TempDir(), strconv.Itoa(n)), paid: make(map[string]int), came: make(chan struct{}, 1),
+		t: t, program: program, kind: kind, rng: rng, dir: filepath.Join(t.TempDir(), strconv.Itoa(n)), paid: make(map[string]int), came: make(chan struct{}, 1),
 	}
 	for _, of := range []string{"home", "ws"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(s.dir, of), 0o700))
 	}
-	s.provider = httptest.NewServer(http.HandlerFunc(s.answer))
+	s.provider = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil && r.Method == http.MethodPost {
+			kind.answer(s, w, body)
+		}
+	}))
 	t.Cleanup(s.provider.Close)
 	return s
 }
 
-// answer is the model: it asks for one command after another, under an id that is never the same.
-func (s *agentSession) answer(w http.ResponseWriter, r *http.Request) {
+// model is what the provider does about a call, which it has made: it says one frame after another.
+type model struct {
+	id  string // never the same
+	say func(kind, format string, args ...any)
+}
+
+// begin makes a call of a turn, unless the provider refuses it. What is said may be cut off.
+func (s *agentSession) begin(w http.ResponseWriter, turn string) *model {
+	s.mu.Lock()
+	fault := s.rng.IntN(20)
+	if fault == 0 && s.storm == 0 {
+		s.storm = 1 + s.rng.IntN(3)
+	}
+	refuses := s.storm > 0
+	if refuses {
+		s.storm--
+		s.refused++
+	} else {
+		s.paid[turn]++
+	}
+	if refuses || fault < 4 {
+		s.faults++
+	}
+	m := &model{id: fmt.Sprintf("toolu_%d", s.rng.Uint64())}
+	pause, frames := time.Duration(s.rng.IntN(200))*time.Millisecond, s.rng.IntN(8)
+	status := []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable, 529}[s.rng.IntN(4)]
+	s.mu.Unlock()
+	select {
+	case s.came <- struct{}{}:
+	default:
+	}
+	switch {
+	case refuses:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"type":"error","error":{"type":"overloaded_error","message":"later"}}`)
+		return nil
+	case fault == 1:
+		panic(http.ErrAbortHandler) // the connection is reset
+	case fault == 2:
+		pause *= 10
+	}
+	said := 0
+	m.say = func(kind, format string, args ...any) {
+		if said == 0 {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		if said++; fault == 3 && said > frames {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, fmt.Sprintf(format, args...))
+		w.(http.Flusher).Flush()
+		<-time.After(pause / 4) // may be late: a model takes its time
+	}
+	return m
+}
+
+// answerMessages is the model of Claude Code: it asks for one command after another.
+func (s *agentSession) answerMessages(w http.ResponseWriter, body []byte) {
 	var asked struct {
 		Messages []struct{ Role string }
 		Tools    []json.RawMessage
 		Stream   bool
 	}
-	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil {
+	if json.Unmarshal(body, &asked) != nil {
 		return
 	}
 	turn := 0
@@ -114,14 +204,9 @@ func (s *agentSession) answer(w http.ResponseWriter, r *http.Request) {
 			turn++
 		}
 	}
-	s.mu.Lock()
-	s.paid[fmt.Sprintf("%d %t", turn, len(asked.Tools) > 0)]++
-	id := fmt.Sprintf("toolu_%d", s.rng.Uint64())
-	pause := time.Duration(s.rng.IntN(200)) * time.Millisecond
-	s.mu.Unlock()
-	select {
-	case s.came <- struct{}{}:
-	default:
+	m := s.begin(w, fmt.Sprintf("%d %t", turn, len(asked.Tools) > 0))
+	if m == nil {
+		return
 	}
 	const usage = `"usage":{"input_tokens":10,"output_tokens":2}`
 	if !asked.Stream {
@@ -129,30 +214,51 @@ func (s *agentSession) answer(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn",%s}`, usage)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	say := func(kind, format string, args ...any) {
-		_, _ = fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, fmt.Sprintf(format, args...))
-		w.(http.Flusher).Flush()
-		<-time.After(pause / 4) // may be late: a model takes its time
-	}
-	say("message_start", `,"message":{"id":"msg_%s","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,%s}`, id, usage)
-	say("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`)
-	say("content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":"turn %d"}`, turn)
-	say("content_block_stop", `,"index":0`)
+	m.say("message_start", `,"message":{"id":"msg_%s","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,%s}`, m.id, usage)
+	m.say("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`)
+	m.say("content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":"turn %d"}`, turn)
+	m.say("content_block_stop", `,"index":0`)
 	reason := "end_turn"
 	if len(asked.Tools) > 0 && turn < agentTurns {
 		reason = "tool_use"
-		say("content_block_start", `,"index":1,"content_block":{"type":"tool_use","id":%q,"name":"Bash","input":{}}`, id)
-		say("content_block_delta", `,"index":1,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"echo %d >> ledger\"}"}`, turn)
-		say("content_block_stop", `,"index":1`)
+		m.say("content_block_start", `,"index":1,"content_block":{"type":"tool_use","id":%q,"name":"Bash","input":{}}`, m.id)
+		m.say("content_block_delta", `,"index":1,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"echo %d >> ledger\"}"}`, turn)
+		m.say("content_block_stop", `,"index":1`)
 	}
-	say("message_delta", `,"delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":7}`, reason)
-	say("message_stop", "")
+	m.say("message_delta", `,"delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":7}`, reason)
+	m.say("message_stop", "")
+}
+
+// answerResponses is the model of Codex.
+func (s *agentSession) answerResponses(w http.ResponseWriter, body []byte) {
+	var asked struct{ Input []struct{ Type string } }
+	if json.Unmarshal(body, &asked) != nil {
+		return
+	}
+	turn := 0
+	for _, item := range asked.Input {
+		if item.Type == "function_call" {
+			turn++
+		}
+	}
+	m := s.begin(w, strconv.Itoa(turn))
+	if m == nil {
+		return
+	}
+	m.say("response.created", `,"response":{"id":"resp_%s"}`, m.id)
+	item := fmt.Sprintf(`{"type":"message","id":"msg_%s","role":"assistant","content":[{"type":"output_text","text":"turn %d"}]}`, m.id, turn)
+	if turn < agentTurns {
+		item = fmt.Sprintf(`{"type":"function_call","id":"fc_%s","call_id":%q,"name":"exec_command","arguments":"{\"cmd\":\"echo %d >> ledger\"}"}`, m.id, m.id, turn)
+	}
+	m.say("response.output_item.added", `,"output_index":0,"item":%s`, item)
+	m.say("response.output_item.done", `,"output_index":0,"item":%s`, item)
+	m.say("response.completed", `,"response":{"id":"resp_%s","usage":{"input_tokens":10,"output_tokens":7,"total_tokens":17}}`, m.id)
 }
 
 // live starts the agent, strikes, and resumes it, until it ends well.
 func (s *agentSession) live(strikes int) {
-	args := []string{"agent", "run", "--name", "a", "--", s.claude, "-p", "append to the ledger", "--dangerously-skip-permissions"}
+	first := append([]string{"agent", "run", "--name", "a", "--", os.Getenv(s.kind.variable)}, s.kind.args...)
+	args := first
 	for range maxStarts {
 		cmd := s.command(args...)
 		var out bytes.Buffer
@@ -170,7 +276,7 @@ func (s *agentSession) live(strikes int) {
 		s.t.Logf("%v: %s", err, bytes.TrimSpace(out.Bytes()))
 		args = []string{"agent", "resume", "a"}
 		if !s.begun() { // it died before it was known
-			args = []string{"agent", "run", "--name", "a", "--", s.claude, "-p", "append to the ledger", "--dangerously-skip-permissions"}
+			args = first
 		}
 	}
 	s.t.Errorf("the session has not ended after %d starts", maxStarts)
@@ -179,7 +285,8 @@ func (s *agentSession) live(strikes int) {
 func (s *agentSession) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(s.program, args...)
 	cmd.Dir = filepath.Join(s.dir, "ws")
-	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(s.dir, "home"), "ANTHROPIC_BASE_URL="+s.provider.URL, "ANTHROPIC_API_KEY=k", "IS_SANDBOX=1")
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(s.dir, "home"), "ANTHROPIC_BASE_URL="+s.provider.URL, "ANTHROPIC_API_KEY=k", "IS_SANDBOX=1",
+		"OPENAI_BASE_URL="+s.provider.URL+"/v1", "OPENAI_API_KEY=k")
 	return cmd
 }
 
@@ -218,7 +325,7 @@ func (s *agentSession) strike(cmd *exec.Cmd, ended chan error) {
 
 // judge holds what the provider was asked against what the ledger says.
 func (s *agentSession) judge() (sum tally) {
-	sum.strikes = s.strikes
+	sum.strikes, sum.faults, sum.doubts = s.strikes, s.faults, -s.refused // of which the ledger has one each
 	for _, n := range s.paid {
 		sum.paid += n
 		sum.twice += n - 1
