@@ -58,6 +58,7 @@ func newAgentListCommand(c *cli) *cobra.Command {
 
 // agentCall is a model call of a session, as a list has it.
 type agentCall struct {
+	Call   int            `json:"call"` // from 1, as agent fork --at has it
 	Key    receipt.Key    `json:"key"`
 	State  receipt.State  `json:"state"`
 	Model  string         `json:"model"`
@@ -81,22 +82,19 @@ func newAgentCallsCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			j := recordsOf(lw)
-			var calls []receipt.Entry
-			for _, e := range j.Ledger() {
-				if e.Intent.Kind == recorder.Call && e.Intent.Cell == recorder.Name+"/"+s.Name {
-					calls = append(calls, e)
-				}
-			}
-			return list(c, "agent-calls", "calls", each(calls, func(e receipt.Entry) (agentCall, error) { return callOf(j, &e) }), columns[agentCall]{
-				header: table.Row{"key", "state", "model", "tokens", "micros", "asked", "answered"},
+			j, n := recordsOf(lw), 0
+			return list(c, "agent-calls", "calls", each(modelCalls(j, s.Name), func(e receipt.Entry) (agentCall, error) {
+				n++
+				return callOf(j, n, &e)
+			}), columns[agentCall]{
+				header: table.Row{"call", "key", "state", "model", "tokens", "micros", "asked", "answered"},
 				row: func(a agentCall) table.Row {
 					said := a.Answer
 					if len(a.Tools) > 0 {
 						said = strings.TrimSpace(said + " → " + strings.Join(a.Tools, ", "))
 					}
 					return table.Row{
-						view.Short(a.Key), a.State, a.Model, strconv.FormatUint(a.Usage.Tokens(), 10), a.Cost.Micros,
+						a.Call, view.Short(a.Key), a.State, a.Model, strconv.FormatUint(a.Usage.Tokens(), 10), a.Cost.Micros,
 						short(a.Prompt), short(said + a.Reason),
 					}
 				},
@@ -115,12 +113,22 @@ func short(text string) string {
 	return text
 }
 
-func callOf(j view.Journal, e *receipt.Entry) (a agentCall, err error) {
+// modelCalls returns the intents of a session's model calls, in order.
+func modelCalls(j view.Journal, session string) (calls []receipt.Entry) {
+	for _, e := range j.Ledger() {
+		if e.Intent.Kind == recorder.Call && e.Intent.Cell == recorder.Name+"/"+session {
+			calls = append(calls, e)
+		}
+	}
+	return calls
+}
+
+func callOf(j view.Journal, n int, e *receipt.Entry) (a agentCall, err error) {
 	in, err := j.Intent(e)
 	if err != nil {
 		return a, err
 	}
-	a = agentCall{Key: in.Key, State: in.State, Cost: in.Cost, Reason: in.Reason}
+	a = agentCall{Call: n, Key: in.Key, State: in.State, Cost: in.Cost, Reason: in.Reason}
 	var asked recorder.Request
 	if err := canon.UnmarshalTrusted(in.Params, &asked); err == nil {
 		a.Model, a.Prompt = asked.Model, asked.Prompt

@@ -32,9 +32,10 @@ type agentRun struct {
 	Offline  bool
 	Diverge  bool
 	Command  []string
-	Here     string // where it was typed
-	Again    bool   // the session is to be there
-	Joins    bool   // the session may be there: a server of tools, which somebody else has started
+	Here     string          // where it was typed
+	Again    bool            // the session is to be there
+	Branch   *gateway.Branch // of the session, in a fork
+	Joins    bool            // the session may be there: a server of tools, which somebody else has started
 
 	serve func(context.Context, *attached) (code int, err error) // in the place of the agent; nil: it is started
 	sums  bool                                                   // what came of it is said though it is served
@@ -164,7 +165,9 @@ func (c *cli) runBeside(ctx context.Context, x *agentRun) error {
 		return err
 	}
 	err := c.own(ctx, func(lw *local.World) error {
-		c.noteEdited(lw)
+		if x.Branch == nil { // else it is said what is other
+			c.noteEdited(lw)
+		}
 		return c.runOwned(ctx, lw, x)
 	})
 	if errors.As(err, new(*store.LockedError)) {
@@ -218,7 +221,10 @@ func (c *cli) runTo(ctx context.Context, x *agentRun, g *attached, end func(code
 	if x.serve != nil && !x.sums {
 		return endedWith(code)
 	}
-	return c.showAgentRun(g.Name, code, &summary)
+	if err = c.showAgentRun(g.Name, code, &summary); err == nil && x.Branch != nil && !summary.Branched {
+		err = hinted(errors.New("the agent has not made the call again, so nothing is other in the fork"), "worldctl agent show %s", shellWord(g.Name))
+	}
+	return err
 }
 
 // startAgent runs the agent to its end, and returns its exit code.

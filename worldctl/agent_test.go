@@ -18,15 +18,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// askerEnv has this program be an agent: it asks a model for each of the texts, and writes the last answer to
-// the file.
+// askerEnv has this program be an agent: it asks a model for each of the texts, or its hook about a tool, and writes
+// the last answer to the file.
 const askerEnv = "WORLDKERNEL_TEST_ASKER"
 
 func asker(texts, file string) int {
 	var answer []byte
 	for text := range strings.SplitSeq(texts, ",") {
-		resp, err := http.Post(os.Getenv("OPENAI_BASE_URL")+"/chat/completions", "application/json",
-			strings.NewReader(fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%q}]}`, text)))
+		url, body := os.Getenv("OPENAI_BASE_URL")+"/chat/completions", fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%q}]}`, text)
+		if text == "offers" {
+			body = strings.Replace(body, "{", `{"tools":[{"type":"function","function":{"name":"Bash"}}],`, 1)
+		} else if tool, is := strings.CutPrefix(text, "hook:"); is {
+			url, body = os.Getenv(hookVariable), fmt.Sprintf(`{"hook_event_name":"PreToolUse","tool_use_id":"u","tool_name":%q,"tool_input":{}}`, tool)
+		}
+		resp, err := http.Post(url, "application/json", strings.NewReader(body))
 		if err != nil {
 			return 7
 		}

@@ -22,6 +22,7 @@ type conversation struct {
 	number  int       // of the request in its incarnation
 	begun   time.Time // when it came
 	again   []*asking // what the gateway has asked for it since tools were denied
+	instead []byte    // what answers it; nil: the provider does
 }
 
 // asking is what the gateway knows of a request of this incarnation. Gateway.mu guards it.
@@ -90,7 +91,9 @@ func (c *conversation) begin(ctx context.Context, out *reply) (*asking, *refusal
 	var err error
 	switch is {
 	case fresh:
-		err = c.submitRequest(ctx, a, out)
+		if err = c.branch(); err == nil {
+			err = c.submitRequest(ctx, a, out)
+		}
 	case recorded:
 		err = c.g.submitServed(ctx, a)
 	case waiting:
@@ -216,9 +219,29 @@ func (c *conversation) submitRequest(ctx context.Context, a *asking, out *reply)
 	return err
 }
 
+// branch has a request ask or be answered otherwise than the agent expects, in a fork: from the call on that it is about.
+func (c *conversation) branch() error {
+	g := c.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := g.cfg.Branch
+	c.instead = nil // it may be what a denial made of the call that was answered
+	switch {
+	case b == nil:
+		return nil
+	case c.asked.Key == b.Lineage && !g.summary.Branched:
+		g.summary.Branched, g.cfg.Diverge = true, true
+		c.instead = b.Answer
+	}
+	if b.Model == "" || c.asked.Model != b.Of {
+		return nil
+	}
+	return c.asked.SetModel(b.Model)
+}
+
 // put hands the request in, for whoever has the permit.
 func (c *conversation) put(a *asking, out *reply) {
-	c.g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.beginReply, Flow: out.flow})
+	c.g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.beginReply, Flow: out.flow, Instead: c.instead})
 }
 
 // await waits until the request has come to its end, and returns what it came to. It ends when the agent goes: then

@@ -74,6 +74,15 @@ type Config struct {
 	Again    bool                  // the agent was started again: calls of tools that the record has are not made
 	Answers  bool                  // the agent's own tools are judged in the answers that ask for them
 	Hooked   bool                  // but for those of Claude Code, which asks by its hooks
+	Branch   *Branch               // the world is a fork, and something is other in it than in its parent; nil: nothing is
+}
+
+// Branch says what is other in a fork of a session, from one of its calls on.
+type Branch struct {
+	Lineage string // of the call
+	Answer  []byte // to it, in the place of the provider's: see relay.Asked.Given; nil: the provider is asked
+	Of      string // the model that is asked for
+	Model   string // the model that is asked in its place; empty: none is
 }
 
 // Gateway serves one incarnation of a session. It is safe for concurrent use.
@@ -121,6 +130,7 @@ type Summary struct {
 	Tokens       uint64      // of the calls
 	Tools        int         // that the answers asked for
 	Divergence   *Divergence // the first; nil: there was none
+	Branched     bool        // the call of Config.Branch was made
 }
 
 // Divergence is a request that no earlier incarnation has made.
@@ -151,6 +161,9 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	}
 	if err := errors.Join(g.recallTools(), g.recallUses()); err != nil {
 		return nil, err
+	}
+	if cfg.Branch != nil {
+		g.ever[cfg.Branch.Lineage] = true
 	}
 	after := cfg.World.Head().ID
 	g.read = after

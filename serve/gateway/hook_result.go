@@ -21,10 +21,12 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// runsAgain reports whether a tool only looks, so that it may run again.
-func runsAgain(name string) bool {
-	return slices.Contains([]string{"Read", "Glob", "Grep", "LS", "TodoWrite", "ToolSearch", "WebSearch", "WebFetch"}, name)
+// ReadOnly returns the agents' own tools that only look, and so may run again.
+func ReadOnly() []string {
+	return []string{"Read", "Glob", "Grep", "LS", "TodoWrite", "ToolSearch", "WebSearch", "WebFetch"}
 }
+
+func runsAgain(name string) bool { return slices.Contains(ReadOnly(), name) }
 
 // writes reports whether all that a tool does is to write one file, so that the file shows whether it has run.
 func writes(name string) bool { return name == "Write" || name == "Edit" || name == "NotebookEdit" }
