@@ -14,17 +14,16 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Outcome is what an apply has come to.
+// Outcome is the outcome of an apply.
 type Outcome struct {
 	Migrated int // cells whose states the candidate's code took over
 	Open     Opened
 }
 
-// Apply puts the candidate of a proposal in force and returns its record. It is durable on return, and a new host
-// performs what comes; attempts in flight are for it what they are for one after a
-// crash: see Hold and Landed. Where it is refused nothing has changed: the errors
-// are governance's, and an *InputError of ErrUnderWay or ErrMigration. The candidate is
-// bounded by its own limits, and by ctx until its record is written.
+// Apply puts the candidate of a proposal in force and returns its record, durable. A new host performs later effects;
+// it treats attempts in flight as after a crash: see Hold and Landed. If Apply refuses, nothing has changed: the
+// errors are governance's, and an *InputError of ErrUnderWay or ErrMigration. The candidate is bounded by its own
+// limits, and by ctx until its record is written.
 func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, done Outcome, err error) {
 	if err := w.atNow(ctx); err != nil {
 		return 0, Outcome{}, err
@@ -47,9 +46,8 @@ func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id jo
 	return id, done, w.recover()
 }
 
-// WouldApply returns why Apply would refuse a proposal now, and how many cells the
-// candidate's code takes over if it does not. It runs that code, as Apply does; who only
-// looks at a proposal calls PreviewApply.
+// WouldApply returns why Apply would refuse a proposal now, or the number of cells that the candidate's code would take
+// over. It runs that code, as Apply does. To look at a proposal call PreviewApply.
 func (m *Moment) WouldApply(ctx context.Context, proposal uint64) (migrated int, err error) {
 	next, err := m.ready(proposal, newGuard(ctx, Bounds{}))
 	if err != nil {
@@ -59,7 +57,7 @@ func (m *Moment) WouldApply(ctx context.Context, proposal uint64) (migrated int,
 	return len(all), err
 }
 
-// Ready returns what a proposal lacks before it can be applied: the errors are governance's.
+// Ready returns what a proposal lacks for an apply, as an error of governance.
 func (m *Moment) Ready(proposal uint64) error {
 	if _, err := m.k.proposals.Ready(proposal, m.k.inForce()); err != nil {
 		return fmt.Errorf("world: %w", err)
@@ -93,8 +91,7 @@ func (m *Moment) canPerform(candidate *rules, content func(manifest.Hash) ([]byt
 	return cmp.Or(g.ended(), err)
 }
 
-// fits refuses rules without a kind of which effects are under way, and those that count
-// the time of a real clock in another way.
+// fits refuses rules that lack the kind of an effect under way, and rules with another tick or epoch of a real clock.
 func (k *kernel) fits(next *rules) error {
 	for _, kind := range slices.Sorted(maps.Keys(k.rules.effects)) {
 		if next.effects[kind] != nil {
@@ -107,8 +104,8 @@ func (k *kernel) fits(next *rules) error {
 	return checkClock(k.rules.manifest.Clock, next.manifest.Clock, k.now)
 }
 
-// apply writes a manifest.applied: next is in force from here on, nothing bounds it but its
-// own limits, and it takes over the states of the cells whose code changes.
+// apply writes a manifest.applied. From here on next is in force, within its own limits alone, and its code takes over
+// the states of the cells whose code changes.
 func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, Outcome, error) {
 	p, err := k.proposals.Ready(b.Proposal, k.inForce())
 	if err != nil {
@@ -135,14 +132,14 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, Outcome, er
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
 		return 0, Outcome{}, fmt.Errorf("world: %w", err)
 	}
-	next.release(k.rules.guard) // what follows of the record does not end with whoever applies it
+	next.release(k.rules.guard) // consequences of the record do not end with the caller's context
 	k.govern(next, all, id)
 	done := Outcome{len(all), k.judgeOpen(id)}
 	k.since = k.last
 	return id, done, nil
 }
 
-// govern puts rules in force, by a record.
+// govern puts rules in force; record is the record that does so.
 func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 	k.inTick = false
 	k.rules = next
@@ -155,8 +152,8 @@ func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 	k.since = k.last
 }
 
-// dismissVerifiers ends the wait for verifiers that the rules do not declare: a
-// person decides about what is in doubt, and recorded results are told as they are.
+// dismissVerifiers ends the wait for verifiers that the rules lack: a person decides about intents in doubt, and
+// recorded results are told unconfirmed.
 func (f *effects) dismissVerifiers(record journal.Seq) {
 	verified := func(e *receipt.Entry) bool {
 		rule := f.rules.effects[e.Intent.Kind]
@@ -175,7 +172,7 @@ func (f *effects) dismissVerifiers(record journal.Seq) {
 	}
 }
 
-// otherCode returns the cells whose reducer has other code under other rules.
+// otherCode returns the cells whose reducer has other code under the given rules.
 func (r *roster) otherCode(next *rules) []*cell {
 	return r.cells.bring(func(c *cell) bool { // migrate sorts
 		was, is := r.rules.reducers[c.id().Reducer], next.reducers[c.id().Reducer]

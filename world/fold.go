@@ -18,14 +18,13 @@ type folding struct {
 
 	h       journal.History
 	cfg     ReplayConfig
-	base    *journal.Image  // that it began with; nil: it began with record 1, or the image was put aside
-	images  *journal.Images // for rollbacks to the snapshots that it came by; nil: there was none yet, or they were put aside
-	left    journal.Seq     // head of the last that was left; 0: there was none yet
-	weighed uint64          // see spill: volume before which nobody need look
+	base    *journal.Image  // the image that it began with; nil: it began with record 1, or the image was put aside
+	images  *journal.Images // of the snapshots passed so far, for rollbacks; nil: none yet, or they were put aside
+	left    journal.Seq     // head of the last image given to leave; 0: none yet
+	weighed uint64          // volume below which spill need not weigh the kernel
 }
 
-// fold applies the inputs after a head and compares all records. It leaves
-// nothing to be taken from the kernel.
+// fold applies the inputs after a head and compares all records. The kernel's output is compared and dropped.
 func (k *folding) fold(from journal.Head) error {
 	h, cfg := k.h, k.cfg
 	k.replaying, k.late = true, true
@@ -33,7 +32,7 @@ func (k *folding) fold(from journal.Head) error {
 		k.root()
 		k.replaying, k.late = false, false
 	}()
-	compared := 0 // of k.records
+	compared := 0 // number of k.records compared so far
 	for s, err := range scan(h, from) {
 		if err != nil {
 			return err
@@ -74,8 +73,7 @@ func (k *folding) fold(from journal.Head) error {
 	return k.deliverRecalled(h)
 }
 
-// unit makes the kernel write the records that begin with the one in s, all before it having
-// been compared.
+// unit has the kernel write the unit of records that begins with s. All records before were compared.
 func (k *folding) unit(s journal.Scanned) error {
 	err := k.leaveImage()
 	if err == nil {
@@ -98,8 +96,8 @@ func scan(h journal.History, from journal.Head) iter.Seq2[journal.Scanned, error
 	return h.Scan(from.ID)
 }
 
-// follow makes the kernel write the records that begin with the one in s: by
-// applying it if it is an input, by doing the next unit if not.
+// follow has the kernel write the unit of records that begins with s: it applies s if that is an input, else it does
+// the kernel's next unit.
 func (k *folding) follow(s journal.Scanned) error {
 	h := k.h
 	if s.Err != nil {
@@ -126,7 +124,7 @@ func (k *folding) follow(s journal.Scanned) error {
 			return fmt.Errorf("world: record #%d: payload of %s: %w", s.ID, rec.Kind, err)
 		}
 	}
-	if err := k.apply(&rec); errors.Is(err, journal.ErrNotFound) || isMissing(err) { // what cannot be known differs from nothing
+	if err := k.apply(&rec); errors.Is(err, journal.ErrNotFound) || isMissing(err) { // without the payload no difference can be told
 		return fmt.Errorf("world: record #%d: %w", s.ID, err)
 	} else if err != nil {
 		return diverged(h, s, nil, err)
@@ -151,7 +149,7 @@ func (k *folding) apply(rec *journal.Record) error {
 	switch rec.Kind {
 	case journal.KindSubmitted:
 		return k.applySubmitted(r, true)
-	case journal.KindFinished, journal.KindLate: // which of the two is the ledger's to say
+	case journal.KindFinished, journal.KindLate: // the ledger says which of the two it is
 		r.ArrayOf(2)
 		r.Uint() // the version
 		data := r.Raw()
@@ -202,7 +200,7 @@ func (k *folding) applyBody(rec *journal.Record) error {
 	return k.applyHistory(rec.Kind, body)
 }
 
-// applyHistory gives the kernel an input that is about the world as a whole.
+// applyHistory gives the kernel an input about the whole world.
 func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 	switch b := body.(type) {
 	case *journal.SnapshotCreated:
@@ -236,8 +234,8 @@ func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 	return k.followChange(kind, body)
 }
 
-// part is History.Part for a rollback of the fold: images that it has made itself come first.
-// Of one that it began with that has not all cells, the others are on the shelf.
+// part is History.Part for a rollback in a fold. It looks first in the images that the fold has made. If the initial
+// image holds only some cells, the rest are read from the image store.
 func (k *folding) part(at journal.Seq, cells []string) (*journal.Image, error) {
 	if k.shelf.spill != nil {
 		part, err := k.shelf.spill.Part(at, cells)
@@ -274,7 +272,7 @@ func (k *folding) part(at journal.Seq, cells []string) (*journal.Image, error) {
 	return part, nil
 }
 
-// pass comes by a snapshot and keeps its image: a rollback may return to it.
+// pass keeps the image of a snapshot that the fold passes, because a later rollback may return to it.
 func (k *folding) pass(b journal.SnapshotCreated) error {
 	if err := k.snapshot(b); err != nil {
 		return err
@@ -282,7 +280,7 @@ func (k *folding) pass(b journal.SnapshotCreated) error {
 	return k.keepImage()
 }
 
-// keepImage keeps the image of now.
+// keepImage keeps an image of the present.
 func (k *folding) keepImage() error {
 	img, err := k.addImage()
 	if err == nil && k.cfg.passed != nil {
@@ -291,7 +289,7 @@ func (k *folding) keepImage() error {
 	return err
 }
 
-// leaveImage leaves the image of now to who wants it, if that is due.
+// leaveImage gives an image of the present to leave, if one is due.
 func (k *folding) leaveImage() error {
 	if k.cfg.leave == nil {
 		return nil
@@ -306,8 +304,7 @@ func (k *folding) leaveImage() error {
 	return err
 }
 
-// addImage makes the image of now, and adds it to those that rollbacks may ask for: the next
-// one has only what changes from here on.
+// addImage makes an image of the present, and adds it to those for rollbacks. The next image has only later changes.
 func (k *folding) addImage() (*journal.Image, error) {
 	img, err := k.image()
 	if err != nil {
@@ -335,8 +332,8 @@ func (k *folding) addImage() (*journal.Image, error) {
 	return img, nil
 }
 
-// applySubmitted submits the event of an event.submitted. Where it has a key, it has to be the
-// next under that, unless others before it may have been refused.
+// applySubmitted submits the event of an event.submitted. An event with a key has to be the next under that key,
+// unless earlier events under it may have been refused.
 func (k *kernel) applySubmitted(r *canon.Reader, next bool) error {
 	r.ArrayOf(7)
 	r.Uint() // the version
@@ -347,7 +344,7 @@ func (k *kernel) applySubmitted(r *canon.Reader, next bool) error {
 	for n := r.Array(); n > 0 && r.Err() == nil; n-- {
 		to := r.TextBytes()
 		if !named || direct != nil {
-			continue // the routes will say the same again
+			continue // the routes give the same cells again
 		}
 		cell, err := reducer.ParseCell(string(to))
 		if err != nil {

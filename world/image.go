@@ -46,11 +46,11 @@ type imageCore struct {
 	Since     journal.Seq          `cbor:"since"`
 	Ticked    journal.Seq          `cbor:"ticked,omitempty"`
 
-	Cells  uint64   `cbor:"cells,omitempty"`  // how many the image has
-	Unborn uint64   `cbor:"unborn,omitempty"` // of those
-	Halted []string `cbor:"halted,omitempty"` // with those of Ready, all that have mail
+	Cells  uint64   `cbor:"cells,omitempty"`  // number of cells in the image
+	Unborn uint64   `cbor:"unborn,omitempty"` // of Cells
+	Halted []string `cbor:"halted,omitempty"` // Halted and Ready are all cells with mail
 
-	Counts uint64 `cbor:"counts,omitempty"` // how many the image has
+	Counts uint64 `cbor:"counts,omitempty"` // number of counts in the image
 
 	// Of the ledger, where entries of it had left memory.
 	Ledger *receipt.Standing `cbor:"ledger,omitempty"`
@@ -70,7 +70,7 @@ type imageAlarm struct {
 // imageCell is CellVersion.Bytes.
 type imageCell struct {
 	Version   uint64        `cbor:"version"`
-	State     journal.Data  `cbor:"state"` // null where the cell has none
+	State     journal.Data  `cbor:"state"` // null: no state
 	N         uint64        `cbor:"n"`
 	History   journal.Hash  `cbor:"history"`
 	Halted    bool          `cbor:"halted"`
@@ -92,8 +92,8 @@ type imageMail struct {
 // imageVersion is the version of an image's core, and of each cell in it.
 const imageVersion = 1
 
-// image returns the kernel as it is, with the cells, lists of alarms, intents and counts that
-// changed since the last image. Everything written must have been taken.
+// image returns an image of the kernel, with the cells, lists of alarms, intents and counts that changed since the
+// last image. The caller has taken everything written: see takeReady.
 func (k *kernel) image() (*journal.Image, error) {
 	core := imageCore{
 		Version: imageVersion, World: k.id, Seed: k.seed, Lineage: k.lineage, Manifest: k.rules.hash,
@@ -199,9 +199,8 @@ func appendKeys(b []byte, keys []receipt.Key) []byte {
 	return b
 }
 
-// restore fills an empty kernel from an image that holds all cells, intents and counts, but
-// for those on the shelf.
-// It returns the hash of the manifest in force.
+// restore fills an empty kernel from an image that holds all cells, intents and counts which are not in the image
+// store. It returns the hash of the manifest in force.
 func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	parts, err := partsOf(img)
 	if err != nil {

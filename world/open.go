@@ -14,8 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// KernelVersion is recorded in world.created: a journal means what the kernel
-// of its version makes of it.
+// KernelVersion is recorded in world.created, because the meaning of a journal depends on the kernel's version.
 const KernelVersion = "kernel/1"
 
 // Defaults of a Config.
@@ -25,43 +24,39 @@ const (
 	DefaultMemory            = 1 << 30 // of package local, in bytes
 )
 
-// Config is what a World works with. Journal, History and NewHost are needed, but for a
-// World of which nothing is kept: without a Journal, Create makes one that computes the same
-// states and the same execution hash, for an experiment that wants nothing else. Its records
-// have numbers, but neither bytes nor roots, so it cannot be forked, rolled back or given
-// other rules: ErrNotKept.
+// Config has the parts that a World works with. Journal, History and NewHost are required, with one exception:
+// without a Journal, Create makes a World that keeps nothing, for experiments. It computes the same states and the
+// same execution hash. Its records have numbers, but neither bytes nor roots, so it cannot be forked, rolled back or
+// given other rules: ErrNotKept.
 type Config struct {
 	Journal  journal.Journal
-	History  journal.History // what Journal holds
+	History  journal.History // reads the records of Journal
 	NewHost  func(world string, m *manifest.Manifest) (Host, error)
 	Performs Performs         // of candidates that are proposed and applied; nil: any effects
 	Keys     *receipt.Keyring // verifies receipts
 	Registry reducer.Registry // Go reducers; nil: none
 	Paranoid bool             // run every reduction twice and compare
 	Bounds   Bounds           // of candidates, until they are in force; zero: DefaultBounds
-	Now      func() int64     // the wall clock, in nanoseconds since 1970-01-01 UTC; nil: time jumps, also where the clock is to be real
+	Now      func() int64     // the wall clock, in nanoseconds since 1970-01-01 UTC; nil: time jumps, even if the manifest has a real clock
 
-	// Life ends what a world in memory does, while it is opened and amid a step, too, which is thrown
-	// away with it: open it again. Nil: it ends with the step that is under way.
+	// When Life ends, the World stops at once, while it is opened or amid a step, too. That step is thrown away:
+	// open the world again. Nil: a step always runs to its end.
 	Life context.Context
 
-	// Images, if set, are those that Journal has. Once cells and intents in memory take more
-	// than about Memory bytes, those that nobody uses are left to the last image, and read
-	// from there when somebody asks for them. 0: all stay in memory.
+	// Images, if set, reads the images of Journal. Once cells and intents take more than about Memory bytes,
+	// unused ones are dropped from memory, and read from the last image on demand. 0: all stay in memory.
 	Images journal.Versions
 	Memory int
 
-	// BatchRecords is how many records a batch gathers before it is appended
-	// while the next is computed. 0: DefaultBatchRecords.
+	// BatchRecords is the number of records after which a batch is appended, while the next one is computed.
+	// 0: DefaultBatchRecords.
 	BatchRecords int
-	// CheckpointRecords is how many records may follow a checkpoint before the
-	// next one is made. 0: DefaultCheckpointRecords.
+	// CheckpointRecords is the number of records between checkpoints. 0: DefaultCheckpointRecords.
 	CheckpointRecords journal.Seq
 }
 
-// Performs returns why the effects of a manifest, of which content reads what it names,
-// cannot be performed; nil: they can. Where that takes running code of the manifest's, all
-// of it together runs within bounds; nil: its own limits are all.
+// Performs returns why the effects of a manifest cannot be performed, or nil. content reads the contents that the
+// manifest names. Code of the manifest that has to run for the answer runs within bounds; nil: within its own limits.
 type Performs func(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error), within *reducer.Bounds) error
 
 // withDefaults returns cfg with its zero sizes filled in.
@@ -78,7 +73,7 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Genesis is what a new world is made of.
+// Genesis has the parts of a new world.
 type Genesis struct {
 	ID       string // unique; keys and receipts are bound to it
 	Seed     uint64
@@ -123,8 +118,8 @@ func Create(cfg Config, g Genesis) (*World, error) {
 	return w, w.start()
 }
 
-// Open loads the last checkpoint of a world and replays the records after it. Where the
-// program lacks Go reducers the world can only be read: see World.Lacks.
+// Open loads the last checkpoint of a world and replays the records after it. If the program lacks Go reducers, the
+// world can only be read: see World.Lacks.
 func Open(cfg Config) (*World, error) {
 	w, err := open(cfg)
 	if err != nil {
@@ -136,9 +131,8 @@ func Open(cfg Config) (*World, error) {
 	return w, w.recover()
 }
 
-// Try opens a world as Open does, for rules that nobody has put in force: they run within
-// cfg.Bounds. Where they need more, every change of the world ends with a *BoundError from
-// then on, and the world is to be thrown away.
+// Try opens a world as Open does, for rules that nobody has put in force: they run within cfg.Bounds. If they need
+// more, every later change of the world returns a *BoundError, and the caller throws the world away.
 func Try(cfg Config) (*World, error) {
 	g := newGuard(cfg.life(), cfg.withDefaults().Bounds)
 	w, err := openWithin(cfg, g)
@@ -152,9 +146,8 @@ func Try(cfg Config) (*World, error) {
 	return w, w.recover()
 }
 
-// Adopt folds a journal that others have written, within bounds, and stores an image of
-// the world: Open then begins with that. Where it cannot be folded the error is that of
-// Replay.
+// Adopt folds a journal from elsewhere, within bounds, and stores an image of the world, with which Open begins. The
+// errors are those of Replay.
 func Adopt(ctx context.Context, cfg Config, b Bounds) error {
 	w, err := openWithin(cfg, newGuard(ctx, b))
 	if err != nil {
@@ -166,7 +159,7 @@ func Adopt(ctx context.Context, cfg Config, b Bounds) error {
 // open opens a world without a host.
 func open(cfg Config) (*World, error) { return openWithin(cfg, newGuard(cfg.life(), Bounds{})) }
 
-// life returns what the world ends with.
+// life returns the context with which the world ends.
 func (cfg *Config) life() context.Context {
 	if cfg.Life == nil {
 		return context.Background()
@@ -182,7 +175,7 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lost []*journal.Image // in a crash
+	var lost []*journal.Image // images that a crash has lost
 	k, err := load(cfg.History, img, ReplayConfig{
 		Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g, shelf: cfg.Images,
 		passed: func(img *journal.Image) { lost = append(lost, img) },
@@ -211,8 +204,8 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	return w, nil
 }
 
-// lastImage returns the image that a world is opened with. Of one that is larger than memory
-// it has those cells alone with which something is under way: the others are on the shelf.
+// lastImage returns the image that a world is opened with. If the image is larger than memory, it has only the cells
+// that are active; the others stay in the image store.
 func lastImage(cfg Config) (*journal.Image, error) {
 	if cfg.Images == nil || cfg.Memory == 0 {
 		return cfg.History.Image(journal.Last)
@@ -228,13 +221,12 @@ func lastImage(cfg Config) (*journal.Image, error) {
 	return liveImage(cfg.Images, img, parts)
 }
 
-// exceeds reports whether an image is not to be in memory, where that is so large.
+// exceeds reports whether an image is larger than this memory.
 func (c *imageCore) exceeds(memory int) bool {
 	return c.Ledger != nil || int(c.Cells)*cellBytes+int(c.Counts)*countBytes > memory
 }
 
-// liveImage adds to the core of an image the cells with which something is under way, what
-// falls due, and the intents that may not leave memory.
+// liveImage adds to the core of an image the active cells, the alarms, and the intents that must stay in memory.
 func liveImage(images journal.Versions, img *journal.Image, parts *imageParts) (_ *journal.Image, err error) {
 	at := img.Head.ID
 	for _, name := range slices.Concat(parts.core.Ready, parts.core.Halted) {
@@ -266,8 +258,8 @@ func liveImage(images journal.Versions, img *journal.Image, parts *imageParts) (
 	return img, err
 }
 
-// lastIntents returns the intents that a world is opened with whose cells are not all in
-// memory: where some of the intents had not been either, those alone that have not ended for good.
+// lastIntents returns the intents of a world whose cells are not all loaded: all of them, or, if some intents had
+// left memory, only the intents that have not ended for good.
 func lastIntents(images journal.Versions, core *imageCore, at journal.Seq) (out []journal.IntentVersion, err error) {
 	if core.Ledger == nil {
 		for v, err := range images.IntentVersions(at) {

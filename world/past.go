@@ -18,10 +18,10 @@ type turning struct {
 	To     journal.Seq
 }
 
-// histories are those that rollbacks have led through, and the snapshots that they may return to.
+// histories has the rollbacks so far, which part the journal into histories, and the snapshots.
 type histories struct {
 	rollbacks []turning
-	fresh     []journal.Seq // those with fresh effects
+	fresh     []journal.Seq // records of rollbacks with fresh effects
 	catalog   snapshot.Catalog
 }
 
@@ -39,8 +39,7 @@ func (h *histories) inHistory(record, of journal.Seq) bool {
 	return record <= of
 }
 
-// common returns the last record that is in the history of now and in the one
-// that led to another record.
+// common returns the last record that the histories of two records share.
 func (h *histories) common(now, of journal.Seq) journal.Seq {
 	if h.inHistory(of, now) {
 		return of
@@ -54,22 +53,21 @@ func (h *histories) common(now, of journal.Seq) journal.Seq {
 	return last
 }
 
-// past is what a rollback needs to know of what was.
+// past is the state at a snapshot, as far as a rollback needs it.
 type past struct {
 	to snapshot.Snapshot
 	*imageParts
-	cells   map[reducer.Cell]*cell  // those that changed since, as they were; others were not there
-	changed []*cell                 // as they are, by name
-	left    []*receipt.Entry        // asked for in a history that is left, and not in the one that is returned to
-	back    []*receipt.Entry        // asked for in the history that is returned to, and not in the one of now
-	unbegun map[*receipt.Entry]bool // of left: in flight, and the host has taken them back
-	settled journal.Seq             // of what was asked for up to here it is noted whether the history of now did
+	cells   map[reducer.Cell]*cell  // cells that changed since, as they were; cells made since are missing
+	changed []*cell                 // cells that changed since, as they are, by name
+	left    []*receipt.Entry        // intents of a history that is left, and not of the returning one
+	back    []*receipt.Entry        // intents of the returning history, and not of the present one
+	unbegun map[*receipt.Entry]bool // of left: in flight, and taken back by the host
+	settled journal.Seq             // up to here the ledger knows which intents belong to the present history
 	answers map[receipt.Key]*answered
-	codes   map[string]journal.Hash // of the reducers that then had other code than now
+	codes   map[string]journal.Hash // code at the snapshot, of reducers with other code now
 }
 
-// readPast reads what a rollback needs. part is History.Part, or one that asks a replay's own
-// images first.
+// readPast reads the past of a rollback. part is History.Part, or that of a fold.
 func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(journal.Seq, []string) (*journal.Image, error)) (*past, error) {
 	s, err := k.catalog.Find(b.Snapshot)
 	if err != nil {
@@ -112,8 +110,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	return p, err
 }
 
-// codesThen returns the code that reducers had under another manifest, of those
-// that have other code now.
+// codesThen returns the code of reducers under an earlier manifest, if they have other code now.
 func (k *kernel) codesThen(blobs journal.Blobs, then journal.Hash) (map[string]journal.Hash, error) {
 	if then == k.rules.hash {
 		return nil, nil
@@ -136,8 +133,7 @@ func (k *kernel) codesThen(blobs journal.Blobs, then journal.Hash) (map[string]j
 	return codes, nil
 }
 
-// ofOtherCode returns the cells that return and that other code than today's has
-// left, as they were.
+// ofOtherCode returns the returning cells, as they were, whose states were made by other code than today's.
 func (p *past) ofOtherCode() []*cell {
 	var out []*cell
 	for _, c := range p.cells { // order cannot show: migrate sorts

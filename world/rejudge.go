@@ -9,22 +9,22 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// Every attempt is judged by the rules in force, and in the tick, in which it starts: what is
-// not begun goes through the gate again where other rules are applied, where a person approves
-// it, and where its attempt starts later than it was judged.
+// Every attempt is judged by the rules in force in the tick in which it starts. An intent that has not begun goes
+// through the gate again when other rules are applied, when a person approves it, and when its attempt starts in a
+// later tick than that in which it was judged.
 
-// Opened is what rules make of the intents that are not begun when they are applied.
+// Opened counts the intents that have not begun when rules are applied, and what the rules decide about them.
 type Opened struct {
-	Open     uint64   `json:"open"`      // that are not begun
+	Open     uint64   `json:"open"`      // intents that have not begun
 	Queued   uint64   `json:"queued"`    // of Open: permitted all the same; they are taken back first. 0 after that
 	UnderWay uint64   `json:"under_way"` // in flight and begun: an apply waits for them. 0 after that
 	Denied   uint64   `json:"denied"`
-	Asked    uint64   `json:"asked"` // of a person, who was not asked, or about something else
-	Groups   []Judged `json:"by"`    // by what decides; at most governance.MaxListed
+	Asked    uint64   `json:"asked"` // intents that a person is asked about, for the first time or anew
+	Groups   []Judged `json:"by"`    // by deciding rule; at most governance.MaxListed
 	First    []Judged `json:"first"` // one by one, in their order; at most governance.MaxListed
 }
 
-// Judged is an intent, or some that are judged alike, and what the gate says.
+// Judged is the gate's decision about an intent, or about several that it decides alike.
 type Judged struct {
 	Key      *receipt.Key    `json:"key,omitempty"` // of one
 	Cell     string          `json:"cell,omitempty"`
@@ -36,7 +36,7 @@ type Judged struct {
 	Reason   string          `json:"reason"` // of one
 }
 
-// add counts an intent; why is why a person is asked, empty: it goes on.
+// add counts an intent. why is the reason why a person is asked; "": nobody is asked.
 func (o *Opened) add(e *receipt.Entry, d *governance.Decision, why string) {
 	o.Open++
 	x := Judged{Kind: e.Intent.Kind, Intents: 1, Decision: governance.RequireApproval.String(), Rules: append([]string{}, d.Rules...)}
@@ -63,8 +63,8 @@ func (o *Opened) add(e *receipt.Entry, d *governance.Decision, why string) {
 	}
 }
 
-// judgeOpen puts all that is not begun before the gate again: other rules are in force since a
-// record. What is in flight or in doubt stays; its next attempt is judged when it starts.
+// judgeOpen puts all intents that have not begun before the gate again, because a record put other rules in force.
+// Intents in flight or in doubt stay; their next attempt is judged when it starts.
 func (f *effects) judgeOpen(cause journal.Seq) (o Opened) {
 	for _, e := range f.ledger.Unfinished() {
 		if !e.NotBegun() {
@@ -81,11 +81,11 @@ func (f *effects) judgeOpen(cause journal.Seq) (o Opened) {
 	return o
 }
 
-// foreseeOpen says what rules would make of what is not begun, and changes nothing. To a policy
-// that looks at budgets these are as they are now.
+// foreseeOpen returns what rules would decide about the intents that have not begun, and changes nothing. Policies see
+// the present budgets.
 func (f *effects) foreseeOpen(next *rules, queued receipt.Queued) (o Opened) {
 	was, unguarded := f.rules, *next
-	unguarded.guard = nil // it counts what the kernel holds, which is not the candidate's
+	unguarded.guard = nil // it counts the kernel's memory, which is not the candidate's
 	f.rules = &unguarded
 	defer func() { f.rules = was }()
 	for _, e := range f.ledger.Unfinished() {
@@ -107,8 +107,8 @@ func (f *effects) foreseeOpen(next *rules, queued receipt.Queued) (o Opened) {
 	return o
 }
 
-// wouldEnd returns what the rules in force say about an intent that is not begun, and why a
-// person has to be asked about it, or asked again; empty: it goes on as it stands.
+// wouldEnd returns the decision of the rules in force about an intent that has not begun, and the reason why a person
+// has to be asked, or asked again; "": nobody has to be asked.
 func (g *gate) wouldEnd(e *receipt.Entry) (governance.Decision, string) {
 	d := g.decideAgain(e, true)
 	if e.State == receipt.StateAwaitingAnswer { // its next attempt is judged when there is an answer
@@ -117,8 +117,7 @@ func (g *gate) wouldEnd(e *receipt.Entry) (governance.Decision, string) {
 	return d, g.mustAsk(e, &d)
 }
 
-// decideAgain asks the gate about an intent that it has judged before, as it was asked for.
-// later says that its budgets do not matter now.
+// decideAgain asks the gate again about an intent. later: budgets do not matter now.
 func (g *gate) decideAgain(e *receipt.Entry, later bool) governance.Decision {
 	asker, _ := reducer.ParseCell(e.Intent.Cell) // names in the ledger have been parsed before
 	req := governance.Request{Cap: e.Intent.Cap, Approved: e.Seen != nil, Waits: later}
@@ -126,8 +125,8 @@ func (g *gate) decideAgain(e *receipt.Entry, later bool) governance.Decision {
 	return g.decideOn(asker, &e.Intent, req)
 }
 
-// mustAsk returns why a person has to be asked about what the gate allows; empty: nobody has.
-// What was approved was approved as it was then.
+// mustAsk returns the reason why a person has to be asked about an intent that the gate allows; "": none. An earlier
+// approval holds for the intent as it was then.
 func (g *gate) mustAsk(e *receipt.Entry, d *governance.Decision) string {
 	if why := g.restsFor(d.Cap, askedAt(e)); why != "" {
 		return why
@@ -148,7 +147,7 @@ func (g *gate) mustAsk(e *receipt.Entry, d *governance.Decision) string {
 	return ""
 }
 
-// askedAt returns the record by which an intent awaits approval, 0 of one that is not.
+// askedAt returns the record since which an intent awaits approval; 0: it does not.
 func askedAt(e *receipt.Entry) uint64 {
 	if e.State != receipt.StateAwaitingApproval {
 		return 0
@@ -156,7 +155,7 @@ func askedAt(e *receipt.Entry) uint64 {
 	return e.Emitted
 }
 
-// askAgainFor asks a person about an intent that is not begun, or once more, and says why.
+// askAgainFor has an intent that has not begun await approval, for the first time or anew, for a reason.
 func (f *effects) askAgainFor(e *receipt.Entry, d *governance.Decision, why string, cause journal.Seq) {
 	deadline := f.approvalDeadline(e.Intent.Kind)
 	if e.State == receipt.StateAwaitingApproval {
@@ -168,8 +167,8 @@ func (f *effects) askAgainFor(e *receipt.Entry, d *governance.Decision, why stri
 	e.Seen = seen
 }
 
-// mayStart reports whether the attempt of an open intent can start now: the gate is asked again
-// where the rules or the tick are not those by which it judged the intent last.
+// mayStart reports whether the attempt of an open intent can start now. It asks the gate again if the rules or the
+// tick are not those of the last judgement.
 func (l *line) mayStart(e *receipt.Entry) bool {
 	if e.Accepted() != "" || max(e.Emitted, e.Started) > uint64(max(l.since, l.ticked, l.rests[e.Intent.Cap])) {
 		return true
@@ -186,8 +185,8 @@ func (l *line) mayStart(e *receipt.Entry) bool {
 	return true
 }
 
-// approve puts an intent that awaits approval before the gate again, which now asks for no
-// approval, unless a person was asked about something else. A slot is granted with the next tick.
+// approve puts an intent that awaits approval before the gate again. The gate now asks for no approval, unless the
+// person was asked about something else. A slot is granted with the next tick.
 func (f *effects) approve(e *receipt.Entry, cause journal.Seq) {
 	d := f.decideAgain(e, false)
 	if d.Verdict == governance.Deny {
@@ -205,8 +204,8 @@ func (f *effects) approve(e *receipt.Entry, cause journal.Seq) {
 	e.Seen = &seen
 }
 
-// deny ends an intent that is open or awaits approval. Its cell is told that nothing happened only
-// where nothing was attempted.
+// deny ends an intent that is open or awaits approval. Its cell is told that nothing happened only if there was no
+// attempt.
 func (f *effects) deny(e *receipt.Entry, cause journal.Seq, d *governance.Decision) {
 	if e.Attempt == e.Unused {
 		id := f.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)

@@ -6,22 +6,21 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Wait is why an open intent is not attempted. One that is only behind others that wait
-// for a slot has none.
+// Wait is the reason why an open intent is not attempted. An intent that only waits for a slot has none.
 type Wait struct {
-	Until manifest.Tick         // when the rate of its kind lets it start; 0: that is not why
-	Short []governance.Shortage // only what is set aside for others leaves no room
-	Ahead []Ahead               // older intents wait, and will need of the same what leaves no room
+	Until manifest.Tick         // when the rate of its kind lets it start; 0: the rate is not the reason
+	Short []governance.Shortage // budgets that have no room because of reservations of others
+	Ahead []Ahead               // older intents that wait, whose needs leave no room in the same budget
 }
 
-// Ahead is the oldest of those that an intent waits behind: all want the same of a budget.
+// Ahead is the oldest of the intents that an intent waits behind, which all draw on the same budget.
 type Ahead struct {
 	Of   governance.Budgeted
 	Unit governance.Unit
 	Key  receipt.Key
 }
 
-// For reports whether a budget is what an intent waits for.
+// For reports whether an intent waits for a budget.
 func (w *Wait) For(of governance.Budgeted) bool {
 	for i := range w.Short {
 		if w.Short[i].Of == of {
