@@ -48,13 +48,7 @@ func ReadSaid(a *Asked, answer *recorder.Answer) (*Said, error) {
 	case answer.Header["content-encoding"] != "" && answer.Header["content-encoding"] != "identity":
 		return nil, errUnreadable // what has flowed of it was not read
 	default:
-		r := newReading(a, true)
-		if _, err := r.add(text); err != nil {
-			return nil, err
-		}
-		if s.Flows = r.hold; r.hold < 0 {
-			s.Flows = r.past
-		}
+		s.Flows = Flows(a, answer)
 		if err := s.readStream(a.form, text); err != nil {
 			return nil, err
 		}
@@ -66,6 +60,15 @@ func ReadSaid(a *Asked, answer *recorder.Answer) (*Said, error) {
 		return nil, fmt.Errorf("%w: they are more than %d", errUnreadable, maxCalls)
 	}
 	return s, nil
+}
+
+// Flows returns how many bytes of a recorded answer to a request the agent may have before the whole is on record; 0: it is no stream.
+func Flows(a *Asked, answer *recorder.Answer) int {
+	if answer.Status != http.StatusOK || !strings.HasPrefix(answer.Header["content-type"], "text/event-stream") {
+		return 0
+	}
+	flows, _ := newReading(a, true).add(answer.Body)
+	return flows
 }
 
 type fields map[string]json.RawMessage

@@ -70,6 +70,9 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 	if no != nil {
 		out.refuse(c, *no)
 		delivered, failed = !no.joins, !no.joins
+	} else if answer.Cut && a.served {
+		out.catchUp(answer, relay.Flows(c.asked, answer))
+		delivered = true
 	} else {
 		delivered, failed = out.finish(answer), e.State != receipt.StateCommitted
 	}
@@ -78,6 +81,7 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 	}
 	c.leave(a, delivered, failed)
 	if no == nil && answer.Cut {
+		<-time.After(cutTime)       // a reset would take what the agent has not read yet
 		panic(http.ErrAbortHandler) // it ends as it came: the connection is reset
 	}
 }

@@ -53,6 +53,7 @@ const (
 	holdTime  = 240 * time.Second      // how long a request waits for a person: below what clients allow
 	pingTime  = 5 * time.Second        // between two signs of life of a stream that is held
 	twinTime  = 2 * time.Second        // how long a request waits for the client of an equal one to go: then it is a retry
+	cutTime   = 200 * time.Millisecond // how long an answer that was cut off stays open
 	lookAgain = 100 * time.Millisecond // where no record tells
 	lateTime  = 5 * time.Second        // how long what nobody has asked waits for recorded answers to be taken
 )

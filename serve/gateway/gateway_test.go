@@ -389,6 +389,37 @@ func TestACutAnswerEndsUncleanly(t *testing.T) {
 	require.Positive(t, summary.Tokens)
 }
 
+// An agent may go on from what it had of an answer that was cut off, so after a restart it gets that again, cut off.
+func TestACutAnswerIsGivenAgain(t *testing.T) {
+	s := newStage(t)
+	text, _, _ := strings.Cut(messagesStream, "event: content_block_start")
+	s.answersBy(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, text)
+		w.(http.Flusher).Flush()
+		if s.paid.Load() == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
+	})
+	const first = `{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}`
+	for _, change := range []func(*gateway.Config){judging, judging, offline} {
+		r := s.start(change)
+		resp, err := http.Post(r.url(relay.Anthropic, messagesPath), "application/json", strings.NewReader(first))
+		require.NoError(t, err)
+		got, err := io.ReadAll(resp.Body)
+		require.Error(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, text, string(got))
+		status, _ := r.post(relay.Anthropic, messagesPath, first)
+		require.Equal(t, http.StatusOK, status)
+		status, _ = r.post(relay.Anthropic, messagesPath, strings.Replace(first, `}]`, `},{"role":"assistant","content":"I look"}]`, 1))
+		require.Equal(t, http.StatusOK, status)
+		require.Zero(t, r.stop().Left)
+		require.EqualValues(t, 3, s.paid.Load())
+	}
+}
+
 // A budget is never exceeded, however many ask at once, and its refusal is final.
 func TestABudgetHoldsForAllThatAskAtOnce(t *testing.T) {
 	s := newStage(t, "# budget: {tokens: 2000000, micros: 5000000}", "budget: {tokens: 5000}")

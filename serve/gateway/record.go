@@ -97,21 +97,23 @@ func (g *Gateway) recall() error {
 			}
 		}
 		for _, e := range m.Intents() {
-			if e.Intent.Cell != g.cell.String() || e.Intent.Kind != recorder.Call {
-				continue
-			}
-			key := lineage(e.Intent.Tag)
-			g.ever[key] = true
-			if e.State == receipt.StateCommitted && !e.Abandoned {
-				g.past[key] = append(g.past[key], asked{e.Intent.Tag, e.Intent.Key})
-				g.left++
-			} else if !over(&e) {
-				g.waits[key] = append(g.waits[key], asked{e.Intent.Tag, e.Intent.Key})
-			} else if e.State == receipt.StateDenied {
-				denied[key] = append(denied[key], asked{e.Intent.Tag, e.Intent.Key})
+			if e.Intent.Cell == g.cell.String() && e.Intent.Kind == recorder.Call {
+				g.ever[lineage(e.Intent.Tag)] = true
 			}
 		}
 	})
+	for _, e := range g.intentsOf(recorder.Call, 0) {
+		key := lineage(e.Intent.Tag)
+		switch {
+		case g.given(&e):
+			g.past[key] = append(g.past[key], asked{e.Intent.Tag, e.Intent.Key})
+			g.left++
+		case !over(&e):
+			g.waits[key] = append(g.waits[key], asked{e.Intent.Tag, e.Intent.Key})
+		case e.State == receipt.StateDenied:
+			denied[key] = append(denied[key], asked{e.Intent.Tag, e.Intent.Key})
+		}
+	}
 	for key, of := range denied { // order cannot show: each by itself
 		if g.cfg.Offline && len(g.past[key]) == 0 { // the record has only the denial
 			g.past[key] = of
@@ -120,6 +122,16 @@ func (g *Gateway) recall() error {
 	}
 	g.incarnation++
 	return failed
+}
+
+// given reports whether the agent gets what a call came to again. It does not get failures, after which it asks again, but for
+// answers that were cut off: Claude Code goes on from what it had of one.
+func (g *Gateway) given(e *receipt.Entry) bool {
+	if e.State == receipt.StateFailed && !e.Uncertain {
+		answer, _, err := g.answerOf(e)
+		return err == nil && answer != nil && answer.Cut
+	}
+	return e.State == receipt.StateCommitted
 }
 
 // readIntents notes the intents of records after one, and returns the last of them.

@@ -191,19 +191,13 @@ func (s *agentSession) begin(w http.ResponseWriter, turn string) *model {
 // answerMessages is the model of Claude Code: it asks for one command after another.
 func (s *agentSession) answerMessages(w http.ResponseWriter, body []byte) {
 	var asked struct {
-		Messages []struct{ Role string }
-		Tools    []json.RawMessage
-		Stream   bool
+		Tools  []json.RawMessage
+		Stream bool
 	}
 	if json.Unmarshal(body, &asked) != nil {
 		return
 	}
-	turn := 0
-	for _, m := range asked.Messages {
-		if m.Role == "assistant" {
-			turn++
-		}
-	}
+	turn := bytes.Count(body, []byte(`"tool_use_id":`)) // it goes on from an answer without a tool that was cut off
 	m := s.begin(w, fmt.Sprintf("%d %t", turn, len(asked.Tools) > 0))
 	if m == nil {
 		return
