@@ -43,8 +43,8 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "  bin/worldctl -w $(DEMO_DIR) replay                  compute it all again, without I/O"
 	@echo "  bin/worldctl ui $(DEMO_DIR)                         look at it in a browser"
 
-# What tests build is built alike, so by GOFLAGS.
-UNRACED := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test
+# What tests build is built alike, so by GOFLAGS. make check vets all.
+UNRACED := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test -vet=off
 CHANGED  = $(shell { git diff --name-only HEAD; git diff --name-only @{upstream}...; git ls-files -o --exclude-standard; } 2>/dev/null | grep '[.]go$$' | grep -v '^tools/' | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 
 quick: ## look over what was changed, in a minute: vet, the house rules, the tests of these packages
@@ -56,7 +56,7 @@ quick: ## look over what was changed, in a minute: vet, the house rules, the tes
 # nothing in the others: tools/raced finds them.
 test: ## run all tests in random order, and with the race detector those that do things side by side
 	$(UNRACED) -p 4 -parallel 4 -shuffle=on -timeout 90m ./worldctl ./...
-	$(GO) run -C tools ./raced -p 4 -parallel 4 -shuffle=on -timeout 90m
+	$(GO) run -C tools ./raced -vet=off -p 4 -parallel 4 -shuffle=on -timeout 90m
 	$(GO) test -C tools/bench -shuffle=on -vet=all ./...
 	$(GO) test -C tools/browser -shuffle=on -vet=all ./...
 	@test -d ../shared/data || echo "SKIPPED: tests that need the recordings of ../shared/data, which are not here"
