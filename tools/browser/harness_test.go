@@ -55,6 +55,13 @@ var built = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if os.Getenv(agentEnv) != "" {
+		if err := beAgent(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := m.Run()
 	if program, err := built(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(program))

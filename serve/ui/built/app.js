@@ -2294,6 +2294,8 @@ function leftBehind(all2, head) {
 var known2 = [{ who: "role", text: "content" }, { who: "from", text: "words" }];
 function messageOf(data, view) {
   if (data === null || typeof data !== "object" || Array.isArray(data)) return null;
+  const of = sessionOf(data);
+  if (of) return of;
   for (const shape2 of view ? [view] : known2) {
     const text3 = wordsOf(own(data, shape2.text));
     const who = shape2.who === void 0 ? "" : own(data, shape2.who);
@@ -2302,6 +2304,27 @@ function messageOf(data, view) {
     return { who, text: text3, rest: rest.length > 0 ? Object.fromEntries(rest) : void 0 };
   }
   return null;
+}
+function sessionOf(data) {
+  const { prompt, model, text: text3, usage, result, body, header, ...rest } = data;
+  if (isAsked(data)) return { who: "user", text: prompt, rest: { model, ...rest } };
+  if (typeof text3 !== "string") return null;
+  if (usage !== void 0 && Array.isArray(data.calls)) return { who: "assistant", text: text3, rest: data.calls.length > 0 ? { calls: data.calls } : void 0 };
+  return typeof result === "string" && typeof data.late === "boolean" ? { who: "tool", text: text3 || spoken(result) || spoken(String(data.error ?? "")), rest: void 0 } : null;
+}
+var isAsked = (data) => isObject(data) && ["ask", "prompt", "model", "dialect"].every((name) => typeof own(data, name) === "string") && data.model !== "";
+function calledOf(params) {
+  if (isAsked(params)) return params.model + ": " + params.prompt;
+  if (!isObject(params) || !["ask", "tool", "server"].every((name) => typeof own(params, name) === "string")) return null;
+  return (params.server && params.server + "/") + params.tool + " " + text2(own(params, "arguments"));
+}
+var readable = (params) => isAsked(params) && typeof params.body === "string" ? { ...params, body: spoken(params.body) || params.body } : params;
+function spoken(base64) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(atob(base64), (c4) => c4.charCodeAt(0)));
+  } catch {
+    return "";
+  }
 }
 var own = (data, name) => Object.hasOwn(data, name) ? data[name] : void 0;
 var isEmpty = (v5) => v5 === null || v5 === "" || Array.isArray(v5) && v5.length === 0;
@@ -2491,6 +2514,7 @@ function Talk({ world, cell: cell2 }) {
 }
 function itemsOf(turns, is, views2) {
   const items = [];
+  let prompt = "";
   for (const turn of turns) {
     const event = is.get(turn.event);
     const step2 = turn.step;
@@ -2500,7 +2524,10 @@ function itemsOf(turns, is, views2) {
       if (before?.of === "call" && before.record.id === call.id) before.answer = event;
       else items.push({ of: "answer", record: event, call, step: step2 });
     } else if (event) {
-      items.push({ of: event.kind === "timer.fired" ? "timer" : "event", record: event, said: messageOf(event.payload?.data, views2.get(event.name)), step: step2 });
+      const data = event.payload?.data;
+      const again = isAsked(data) && data.prompt === prompt;
+      if (isAsked(data)) prompt = data.prompt;
+      if (!again) items.push({ of: event.kind === "timer.fired" ? "timer" : "event", record: event, said: messageOf(data, views2.get(event.name)), step: step2 });
     }
     for (const out of turn.out) {
       const record2 = is.get(out.id);
@@ -2545,12 +2572,13 @@ function Call({ item }) {
   const end = ends.find((e4) => e4.test.test(became)) ?? { sign: "◇", how: "open" };
   const params = record2.payload?.params;
   const grown2 = useMemo(() => before ? context(before.payload?.params, params) : null, [before, record2]);
-  const about2 = grown2 ? "context: " + grown2.map((g5) => `${spelled(g5.name)} ${g5.note}`).join(", ") : line(params ?? null, 160);
+  const called = calledOf(params);
+  const about2 = called ? line(called, 160) : grown2 ? "context: " + grown2.map((g5) => `${spelled(g5.name)} ${g5.note}`).join(", ") : line(params ?? null, 160);
   return html`<div class=${"bubble " + end.how}>
     <header><button type="button" class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${end.how} aria-hidden="true">${end.sign}</span> <b>${line(record2.name, 60)}</b> <code>${about2}</code></button><${When} of=${record2} /></header>
     ${open && html`<div class="opened">
       ${grown2?.map((g5) => html`<${Grown} key=${g5.name} of=${g5} since=${before.id} />`)}
-      <h2 class="sub">params</h2><${Whole} of=${params ?? null} />
+      <h2 class="sub">params</h2><${Whole} of=${readable(params) ?? null} />
       <dl class="facts">
         ${record2.payload?.rules?.length > 0 && html`<${Fact} name="decided by">${record2.payload.rules.map((r4) => line(r4, 200)).join(", ")}<//>`}
         ${record2.payload?.reason && html`<${Fact} name="reason">${line(record2.payload.reason, 400)}<//>`}

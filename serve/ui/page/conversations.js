@@ -7,7 +7,7 @@ import { at, recordAt } from './moment.js';
 import { amend, here, place, there } from './place.js';
 import { Command, Fact, Head, List, Trouble, word } from './parts.js';
 import { leftBehind, useRollbacks } from './past.js';
-import { context, messageOf, useViews } from './message.js';
+import { calledOf, context, isAsked, messageOf, readable, useViews } from './message.js';
 import { useRecords } from './told.js';
 import { tone } from './story.js';
 import { number, line, short, spelled, Value, Whole, Words } from './text.js';
@@ -93,12 +93,14 @@ function Talk({ world, cell }) {
 
 /**
  * itemsOf are what is shown of turns, one after the other. An answer that a cell handled right
- * after it had asked is shown with what it asked.
+ * after it had asked is shown with what it asked. An agent sends what the user has said with
+ * each request: it is shown once.
  * @param {import('./turns.js').Turn[]} turns @param {Map<number, any>} is @param {Map<string, any>} views @returns {Item[]}
  */
 function itemsOf(turns, is, views) {
   /** @type {Item[]} */
   const items = [];
+  let prompt = '';
   for (const turn of turns) {
     const event = is.get(turn.event);
     const step = turn.step;
@@ -108,7 +110,10 @@ function itemsOf(turns, is, views) {
       if (before?.of === 'call' && before.record.id === call.id) before.answer = event;
       else items.push({ of: 'answer', record: event, call, step });
     } else if (event) {
-      items.push({ of: event.kind === 'timer.fired' ? 'timer' : 'event', record: event, said: messageOf(event.payload?.data, views.get(event.name)), step });
+      const data = event.payload?.data;
+      const again = isAsked(data) && data.prompt === prompt;
+      if (isAsked(data)) prompt = data.prompt;
+      if (!again) items.push({ of: event.kind === 'timer.fired' ? 'timer' : 'event', record: event, said: messageOf(data, views.get(event.name)), step });
     }
     for (const out of turn.out) {
       const record = is.get(out.id);
@@ -169,12 +174,13 @@ function Call({ item }) {
   const end = ends.find((e) => e.test.test(became)) ?? { sign: '◇', how: 'open' };
   const params = record.payload?.params;
   const grown = useMemo(() => (before ? context(before.payload?.params, params) : null), [before, record]);
-  const about = grown ? 'context: ' + grown.map((g) => `${spelled(g.name)} ${g.note}`).join(', ') : line(params ?? null, 160);
+  const called = calledOf(params);
+  const about = called ? line(called, 160) : grown ? 'context: ' + grown.map((g) => `${spelled(g.name)} ${g.note}`).join(', ') : line(params ?? null, 160);
   return html`<div class=${'bubble ' + end.how}>
     <header><button type="button" class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${end.how} aria-hidden="true">${end.sign}</span> <b>${line(record.name, 60)}</b> <code>${about}</code></button><${When} of=${record} /></header>
     ${open && html`<div class="opened">
       ${grown?.map((g) => html`<${Grown} key=${g.name} of=${g} since=${before.id} />`)}
-      <h2 class="sub">params</h2><${Whole} of=${params ?? null} />
+      <h2 class="sub">params</h2><${Whole} of=${readable(params) ?? null} />
       <dl class="facts">
         ${record.payload?.rules?.length > 0 && html`<${Fact} name="decided by">${record.payload.rules.map((/** @type {string} */ r) => line(r, 200)).join(', ')}<//>`}
         ${record.payload?.reason && html`<${Fact} name="reason">${line(record.payload.reason, 400)}<//>`}

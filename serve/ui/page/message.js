@@ -15,6 +15,8 @@ const known = [{ who: 'role', text: 'content' }, { who: 'from', text: 'words' }]
  */
 export function messageOf(data, view) {
   if (data === null || typeof data !== 'object' || Array.isArray(data)) return null;
+  const of = sessionOf(data);
+  if (of) return of;
   for (const shape of view ? [view] : known) {
     const text = wordsOf(own(data, shape.text));
     const who = shape.who === undefined ? '' : own(data, shape.who);
@@ -23,6 +25,40 @@ export function messageOf(data, view) {
     return { who, text, rest: rest.length > 0 ? Object.fromEntries(rest) : undefined };
   }
   return null;
+}
+
+/**
+ * sessionOf is what a request to a model, its answer, or that of a tool says in a session of an agent (docs/gateway.md); null: it is none of them.
+ * @param {any} data @returns {Message | null}
+ */
+function sessionOf(data) {
+  const { prompt, model, text, usage, result, body, header, ...rest } = data;
+  if (isAsked(data)) return { who: 'user', text: prompt, rest: { model, ...rest } };
+  if (typeof text !== 'string') return null;
+  if (usage !== undefined && Array.isArray(data.calls)) return { who: 'assistant', text, rest: data.calls.length > 0 ? { calls: data.calls } : undefined };
+  return typeof result === 'string' && typeof data.late === 'boolean' ? { who: 'tool', text: text || spoken(result) || spoken(String(data.error ?? '')), rest: undefined } : null;
+}
+
+/** isAsked reports whether data is a request of an agent to a model. @param {any} data */
+export const isAsked = (data) => isObject(data) && ['ask', 'prompt', 'model', 'dialect'].every((name) => typeof own(data, name) === 'string') && data.model !== '';
+
+/** calledOf is on one line what a session asks a model or a tool; null: it is no session's call. @param {any} params */
+export function calledOf(params) {
+  if (isAsked(params)) return params.model + ': ' + params.prompt;
+  if (!isObject(params) || !['ask', 'tool', 'server'].every((name) => typeof own(params, name) === 'string')) return null;
+  return (params.server && params.server + '/') + params.tool + ' ' + text(own(params, 'arguments'));
+}
+
+/** readable has the body of a request as text, where it is. @param {any} params */
+export const readable = (params) => (isAsked(params) && typeof params.body === 'string' ? { ...params, body: spoken(params.body) || params.body } : params);
+
+/** spoken is the text that base64 holds; empty: it holds none. @param {string} base64 */
+function spoken(base64) {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+  } catch {
+    return '';
+  }
 }
 
 /** own is a property that the data has itself. @param {any} data @param {string} name */
