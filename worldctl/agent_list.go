@@ -98,7 +98,7 @@ func newAgentCallsCommand(c *cli) *cobra.Command {
 						short(a.Prompt), short(said + a.Reason),
 					}
 				},
-				none: "the session has made no call yet",
+				none: "the session has made no model call yet",
 			})
 		}),
 	}

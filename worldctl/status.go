@@ -127,6 +127,8 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 	case c.owned != nil || lw.Lacks() != nil: // whoever owns it runs it, or another program
 	case asked > 0:
 		c.hintNext("worldctl run, which asks the verifiers of %d in doubt", asked)
+	case !s.Idle && s.Halted == 0 && isGateway(lw):
+		c.hintNext("worldctl agent list tells which agents have not ended, and worldctl agent resume NAME starts one again")
 	case !s.Idle && s.Halted == 0:
 		c.hintNext("worldctl run")
 	}
