@@ -96,7 +96,15 @@ func (c *conversation) judgeCalls(ctx context.Context, a *asking, out *reply, ca
 	judging, stop := context.WithCancel(ctx)
 	defer stop()
 	came := make(chan verdict, len(calls))
+	before := false // one was denied before the restart: then none is asked for anew
 	for i := range calls {
+		before = before || c.g.wasDenied(useID(a, i))
+	}
+	for i := range calls {
+		if before && !c.g.wasDenied(useID(a, i)) {
+			came <- verdict{call: i}
+			continue
+		}
 		go func() { came <- c.judgeCall(judging, useID(a, i), i, &calls[i]) }()
 	}
 	pings := time.NewTicker(pingTime)
@@ -132,6 +140,14 @@ func (c *conversation) judgeCalls(ctx context.Context, a *asking, out *reply, ca
 		}
 	}
 	return told, nil
+}
+
+// wasDenied reports whether a call was denied in an earlier incarnation.
+func (g *Gateway) wasDenied(id string) bool {
+	g.mu.Lock()
+	of, known := g.hooks.past[id]
+	g.mu.Unlock()
+	return known && g.entry(of.key).State == receipt.StateDenied
 }
 
 // useID returns the gateway's id of a call in an answer: providers may use one of theirs again.

@@ -279,6 +279,7 @@ func TestADeniedToolInAnAnswerIsPutToTheModel(t *testing.T) {
 				_, body := r.post(p.dialect, p.path, p.request())
 				require.Equal(t, got, body)
 				r.post(p.dialect, p.path, p.request(p.result("c3", "a b")))
+				require.Len(t, r.uses(), 3, "none is asked for anew")
 				summary := r.stop()
 				require.Zero(t, summary.Left)
 				require.Nil(t, summary.Divergence)
