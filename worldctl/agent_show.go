@@ -104,14 +104,12 @@ func turnsOf(j view.Journal, e *receipt.Entry, last *string) (out []agentTurn, e
 		if canon.UnmarshalTrusted(in.Params, &asked) != nil {
 			return nil, nil // another program's
 		}
-		t.Who = strings.TrimPrefix(asked.Server+"/"+asked.Tool, "/")
+		t.Who = asked.Name()
 		text, err := canon.ToJSON(asked.Arguments)
 		t.Says = string(text)
 		var answer recorder.ToolAnswer
 		if canon.UnmarshalTrusted(payload, &answer) == nil {
-			if t.Result = answer.Text; t.Result == "" {
-				t.Result = string(answer.Result) + string(answer.Error)
-			}
+			t.Result = answer.Says()
 		}
 		return []agentTurn{t}, err
 	}

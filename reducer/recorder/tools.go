@@ -3,6 +3,7 @@ package recorder
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -33,6 +34,9 @@ type ToolRequest struct {
 	Before      string       `cbor:"before"`       // SHA-256 of the file that a tool of the agent's own is about to write; empty: it writes none, or there is none yet
 }
 
+// Name returns the tool's name: SERVER/TOOL of a server's.
+func (r *ToolRequest) Name() string { return strings.TrimPrefix(r.Server+"/"+r.Tool, "/") }
+
 // ToolAnswer is the payload of a receipt of MCPCall or OwnTool.
 type ToolAnswer struct {
 	Result  []byte `cbor:"result"`   // JSON as the server wrote it; empty: it has answered with an error
@@ -40,6 +44,14 @@ type ToolAnswer struct {
 	IsError bool   `cbor:"is_error"` // the tool says that it failed
 	Text    string `cbor:"text"`     // what people read of it, shortened
 	Late    bool   `cbor:"late"`     // no hook has told it: it is what the agent has told the model
+}
+
+// Says returns what people read of the answer: its text, else what the server wrote.
+func (a *ToolAnswer) Says() string {
+	if a.Text != "" {
+		return a.Text
+	}
+	return string(a.Result) + string(a.Error)
 }
 
 // Listing is the data of Listed: a description that a server gives of itself, new in this session.

@@ -24,8 +24,11 @@ type Describer struct {
 	Full bool   // data is not shortened
 }
 
-// Data returns data as JSON, shortened to what fits into a line if it is to be.
+// Data returns data as JSON, shortened to what fits into a line if it is to be: then that of an agent's session as people speak.
 func (t Describer) Data(d canon.Raw) string {
+	if said := spoken(d); said != "" && !t.Full {
+		return Brief(Visible(strings.Join(strings.Fields(said), " "), ""))
+	}
 	text, err := d.MarshalJSON()
 	switch {
 	case err != nil:
