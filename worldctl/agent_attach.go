@@ -60,12 +60,13 @@ type attached struct {
 	OpenAI      string // where it finds a dialect
 	Anthropic   string
 	Tools       string // where servers of tools come in; empty: the world has no rules for them
+	Offline     bool   // only the record answers
 	Hook        string // where its hooks ask; empty: the world has no rules for its tools
 }
 
 // attach serves a gateway for an agent, until end is called with the agent's exit code.
 func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *attached, end func(code int) (gateway.Summary, error), err error) {
-	a = &attached{Name: x.Name, Command: x.Command, Dir: x.Here}
+	a = &attached{Name: x.Name, Command: x.Command, Dir: x.Here, Offline: x.Offline}
 	if err := c.nameSession(a, lw, x); err != nil {
 		return nil, nil, err
 	}

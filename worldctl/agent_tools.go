@@ -2,10 +2,8 @@ package worldctl
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -16,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/worldkernel/worldkernel/serve/gateway"
 )
@@ -27,11 +26,11 @@ import (
 type toolServers struct {
 	before map[string]map[string]any // by name: those that come behind the gateway, as the client has them
 	unseen []string                  // those that do not
-	at     string                    // where servers of tools come in
+	g      *attached
 }
 
-func newToolServers(at string) *toolServers {
-	return &toolServers{before: make(map[string]map[string]any), at: at}
+func newToolServers(g *attached) *toolServers {
+	return &toolServers{before: make(map[string]map[string]any), g: g}
 }
 
 // add adds servers, of which the last of one name counts.
@@ -55,8 +54,8 @@ func anyServer(string) bool { return true }
 // webKinds are what clients call servers over HTTP. Those of the protocol before, sse, have no single address.
 var webKinds = []string{"http", "streamable-http", "streamable_http"} //nolint:gochecknoglobals // a table
 
-// addresses tells the gateway where servers over HTTP are, and returns their addresses behind it, by name. Header returns the
-// headers that the client sends a server.
+// addresses returns the addresses of servers over HTTP behind the gateway, by name. Header returns the headers that the client
+// sends a server. A server that wants a login stays at its own address, for which the login is.
 func (t *toolServers) addresses(header func(server map[string]any) http.Header) map[string]string {
 	out := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(t.before)) {
@@ -64,15 +63,31 @@ func (t *toolServers) addresses(header func(server map[string]any) http.Header) 
 		if command, _ := t.before[name]["command"].(string); command != "" {
 			continue
 		}
-		address, err := gateway.Register(context.Background(), t.at, name, withVariables(where), header(t.before[name]))
-		if err != nil {
-			t.unseen = append(t.unseen, fmt.Sprintf("%s (%s)", name, err))
+		if where = withVariables(where); !t.g.Offline && wantsLogin(where, header(t.before[name])) {
+			t.unseen = append(t.unseen, name+" (it asks for a login)")
 			delete(t.before, name)
 			continue
 		}
-		out[name] = address
+		out[name] = gateway.WebURL(t.g.Tools, name, where)
 	}
 	return out
+}
+
+// wantsLogin asks a server whether it wants a login. One that is not there does not.
+func wantsLogin(where string, header http.Header) bool {
+	req, err := http.NewRequest(http.MethodPost, where, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))
+	if err != nil {
+		return false
+	}
+	req.Header = header
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "application/json, text/event-stream")
+	resp, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close() //nolint:errcheck // nobody reads it
+	return resp.StatusCode == http.StatusUnauthorized
 }
 
 // variable is a variable of the environment in a list of Claude Code: ${NAME} or ${NAME:-DEFAULT}.
@@ -105,12 +120,12 @@ func (c *cli) withTools(argv []string, g *attached) (out []string, clean func())
 		return out, clean
 	}
 	self, err := os.Executable()
-	servers := newToolServers(g.Tools)
+	servers := newToolServers(g)
 	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {
 	case "claude":
-		out, clean, err = servers.ofClaude(argv, g, self)
+		out, clean, err = servers.ofClaude(argv, self)
 	case "codex":
-		out, err = servers.ofCodex(argv, g, self)
+		out, err = servers.ofCodex(argv, self)
 	}
 	if err != nil {
 		clean()
@@ -134,8 +149,8 @@ func behindGateway(name, command string, args []string) []string {
 }
 
 // ofClaude adds a list of servers to a command line of Claude Code, which beats all others that it has.
-func (t *toolServers) ofClaude(argv []string, g *attached, self string) ([]string, func(), error) {
-	if err := t.readClaude(argv, g.Dir); err != nil {
+func (t *toolServers) ofClaude(argv []string, self string) ([]string, func(), error) {
+	if err := t.readClaude(argv, t.g.Dir); err != nil {
 		return argv, func() {}, err
 	}
 	if len(t.before) == 0 {
@@ -156,7 +171,7 @@ func (t *toolServers) ofClaude(argv []string, g *attached, self string) ([]strin
 		if env == nil {
 			env = make(map[string]any)
 		}
-		env[toolsEnv] = g.Tools
+		env[toolsEnv] = t.g.Tools
 		s["command"], s["args"], s["env"] = self, behindGateway(name, command, texts(s["args"])), env
 		list[name] = s
 	}
@@ -289,7 +304,7 @@ func texts(v any) (out []string) {
 }
 
 // ofCodex sets the servers of Codex on its command line. Codex itself says which there are.
-func (t *toolServers) ofCodex(argv []string, g *attached, self string) ([]string, error) {
+func (t *toolServers) ofCodex(argv []string, self string) ([]string, error) {
 	ask := []string{"mcp", "list", "--json"}
 	for i := 1; i+1 < len(argv); i++ {
 		if argv[i] == "-c" || argv[i] == "--config" || argv[i] == "--profile" || argv[i] == "-p" {
@@ -297,7 +312,7 @@ func (t *toolServers) ofCodex(argv []string, g *attached, self string) ([]string
 		}
 	}
 	cmd := exec.Command(argv[0], ask...)
-	cmd.Dir = g.Dir
+	cmd.Dir = t.g.Dir
 	text, err := cmd.Output()
 	if err != nil {
 		return argv, err

@@ -11,31 +11,31 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/serve/gateway"
 )
 
-// behind is a gateway that takes all servers over HTTP but one, of which it notes address and login.
-func behind(t *testing.T) (at string, taken *[]string) {
+const toolsAt = "http://127.0.0.1:1/a/secret/mcp"
+
+// asksForKey is a server over HTTP that wants a login, or the key k1.
+func asksForKey(t *testing.T) *httptest.Server {
 	t.Helper()
-	taken = new([]string)
-	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*taken = append(*taken, r.Header.Get("Mcp-Server")+" "+r.Header.Get("Authorization")+r.Header.Get("X-Key"))
-		if strings.HasSuffix(r.URL.Path, "/login") {
-			http.Error(w, "it asks for a login", http.StatusConflict)
-			return
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer k1" && r.Header.Get("X-Key") != "k1" {
+			w.WriteHeader(http.StatusUnauthorized)
 		}
-		w.WriteHeader(http.StatusNoContent)
 	}))
-	t.Cleanup(gateway.Close)
-	return gateway.URL + "/a/secret/mcp", taken
+	t.Cleanup(server.Close)
+	return server
 }
 
 // rewritten returns the command line that an agent gets, the servers in the list that Claude Code reads last, and what was
 // said.
-func rewritten(t *testing.T, at, dir string, argv ...string) (out []string, servers map[string]map[string]any, said string) {
+func rewritten(t *testing.T, dir string, argv ...string) (out []string, servers map[string]map[string]any, said string) {
 	t.Helper()
 	var stderr bytes.Buffer
 	c := &cli{stderr: &stderr, rawErr: &stderr}
-	out, clean := c.withTools(argv, &attached{Dir: dir, Tools: at})
+	out, clean := c.withTools(argv, &attached{Dir: dir, Tools: toolsAt})
 	for _, arg := range out {
 		file, is := strings.CutPrefix(arg, "--mcp-config=")
 		if !is {
@@ -71,7 +71,7 @@ func write(t *testing.T, file, text string) {
 // looks, and nothing of the user's is other than before.
 func TestServersOfClaudeCodeComeBehindTheGateway(t *testing.T) {
 	home := t.TempDir()
-	at, taken := behind(t)
+	web := asksForKey(t)
 	t.Setenv("CLAUDE_CONFIG_DIR", home)
 	t.Setenv("WK_KEY", "k1")
 	project := filepath.Join(home, "work", "project")
@@ -79,44 +79,43 @@ func TestServersOfClaudeCodeComeBehindTheGateway(t *testing.T) {
 		quoteJSON(project)+`:{"mcpServers":{"l":{"type":"stdio","command":"local"}},"enabledMcpjsonServers":["yes"],"disabledMcpjsonServers":["off"]}}}`)
 	mine := filepath.Join(project, ".mcp.json")
 	write(t, mine, `{"mcpServers":{"s":{"command":"shared","args":["a b"]},"yes":{"command":"yes"},"off":{"command":"off"},"old":{"type":"sse","url":"http://h"},`+
-		`"login":{"type":"http","url":"http://l"},"web":{"type":"http","url":"http://${WK_HOST:-h}/mcp","headers":{"Authorization":"Bearer ${WK_KEY}"}}}}`)
+		`"login":{"type":"http","url":"`+web.URL+`"},"web":{"type":"http","url":"${WK_URL:-`+web.URL+`}/mcp","headers":{"Authorization":"Bearer ${WK_KEY}"}}}}`)
 	before, err := os.ReadFile(mine)
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
 
-	out, servers, said := rewritten(t, at, project, "claude", "-p", "do it", "--", "x")
+	out, servers, said := rewritten(t, project, "claude", "-p", "do it", "--", "x")
 	require.Equal(t, []string{"claude", "-p", "do it"}, out[:3])
 	require.True(t, strings.HasPrefix(out[3], "--mcp-config="), "%s", out)
 	require.Equal(t, []string{"--", "x"}, out[4:])
 	require.Len(t, servers, 5)
-	require.Equal(t, map[string]any{"type": "http", "url": at + "/web", "headers": map[string]any{"Authorization": "Bearer ${WK_KEY}"}}, servers["web"])
-	require.Equal(t, []string{"http://l ", "http://h/mcp Bearer k1"}, *taken)
+	require.Equal(t, map[string]any{"type": "http", "url": gateway.WebURL(toolsAt, "web", web.URL+"/mcp"), "headers": map[string]any{"Authorization": "Bearer ${WK_KEY}"}}, servers["web"])
 	require.Equal(t, map[string]any{
-		"command": self, "args": []any{"mcp", "--name", "s", "--", "shared", "a b"}, "env": map[string]any{toolsEnv: at},
+		"command": self, "args": []any{"mcp", "--name", "s", "--", "shared", "a b"}, "env": map[string]any{toolsEnv: toolsAt},
 	}, servers["s"])
 	require.Equal(t, "b", servers["u"]["env"].(map[string]any)["A"])
 	require.NotNil(t, servers["l"])
 	require.Contains(t, said, "behind the gateway: l, s, u, web, yes")
 	require.Contains(t, said, "not seen by the gateway: tools of login (it asks for a login), off, old")
 
-	_, servers, said = rewritten(t, at, project, "claude")
+	_, servers, said = rewritten(t, project, "claude")
 	require.Len(t, servers, 3, "at a terminal it asks about what nobody has enabled")
 	require.Contains(t, said, "not seen by the gateway: tools of login, off, old, s, web")
 
 	write(t, filepath.Join(project, "other.json"), `{"mcpServers":{"o":{"command":"other"}}}`)
-	_, servers, _ = rewritten(t, at, project, "claude", "--strict-mcp-config", "--mcp-config", "other.json", `{"mcpServers":{"j":{"command":"json"}}}`, "-p", "x")
+	_, servers, _ = rewritten(t, project, "claude", "--strict-mcp-config", "--mcp-config", "other.json", `{"mcpServers":{"j":{"command":"json"}}}`, "-p", "x")
 	require.Len(t, servers, 2)
 	require.Equal(t, []any{"mcp", "--name", "j", "--", "json"}, servers["j"]["args"])
 
 	write(t, mine, `{"mcpServers":`)
-	out, servers, said = rewritten(t, at, project, "claude", "-p", "x")
+	out, servers, said = rewritten(t, project, "claude", "-p", "x")
 	require.Equal(t, []string{"claude", "-p", "x"}, out)
 	require.Nil(t, servers)
 	require.Contains(t, said, "not seen by the gateway: tools of MCP servers")
 	write(t, mine, string(before))
 
-	out, _, said = rewritten(t, at, project, "python", "agent.py")
+	out, _, said = rewritten(t, project, "python", "agent.py")
 	require.Equal(t, []string{"python", "agent.py"}, out)
 	require.Empty(t, said)
 }
@@ -132,7 +131,7 @@ func quoteJSON(text string) string {
 // Codex says itself which servers it has; its command line sets them anew.
 func TestServersOfCodexComeBehindTheGateway(t *testing.T) {
 	dir := t.TempDir()
-	at, taken := behind(t)
+	web := asksForKey(t)
 	t.Setenv("WK_KEY", "k1")
 	program := filepath.Join(dir, "codex")
 	write(t, program, `#!/bin/sh
@@ -141,19 +140,20 @@ cat <<'END'
 [{"name":"files","enabled":true,"transport":{"type":"stdio","command":"npx","args":["-y","a \"b"],"env":{"S":"t"},"env_vars":["O"]}},
  {"name":"off","enabled":false,"transport":{"type":"stdio","command":"x"}},
  {"name":"a.b","enabled":true,"transport":{"type":"stdio","command":"x"}},
- {"name":"web","enabled":true,"transport":{"type":"streamable_http","url":"http://h","bearer_token_env_var":"WK_KEY","http_headers":null,"env_http_headers":{"X-Key":"WK_KEY"}}}]
+ {"name":"web","enabled":true,"transport":{"type":"streamable_http","url":"`+web.URL+`","bearer_token_env_var":"WK_KEY"}},
+ {"name":"login","enabled":true,"transport":{"type":"streamable_http","url":"`+web.URL+`","http_headers":{"X-Key":"k2"}}},
+ {"name":"env","enabled":true,"transport":{"type":"streamable_http","url":"`+web.URL+`","http_headers":null,"env_http_headers":{"X-Key":"WK_KEY"}}}]
 END
 `)
 	require.NoError(t, os.Chmod(program, 0o700))
-	out, _, said := rewritten(t, at, dir, program, "exec", "-c", "k=v", "do it")
+	out, _, said := rewritten(t, dir, program, "exec", "-c", "k=v", "do it")
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		program, "-c", "mcp_servers.files.command=" + quoteJSON(self), "-c", `mcp_servers.files.args=["mcp","--name","files","--","npx","-y","a \"b"]`,
-		"-c", `mcp_servers.files.env_vars=["O","` + toolsEnv + `"]`, "-c", "mcp_servers.web.url=" + quoteJSON(at+"/web"), "exec", "-c", "k=v", "do it",
+		"-c", `mcp_servers.files.env_vars=["O","` + toolsEnv + `"]`, "-c", "mcp_servers.web.url=" + quoteJSON(gateway.WebURL(toolsAt, "web", web.URL)), "-c", "mcp_servers.env.url=" + quoteJSON(gateway.WebURL(toolsAt, "env", web.URL)), "exec", "-c", "k=v", "do it",
 	}, out)
-	require.Contains(t, said, "not seen by the gateway: tools of a.b")
-	require.Equal(t, []string{"http://h Bearer k1k1"}, *taken)
+	require.Contains(t, said, "not seen by the gateway: tools of a.b, login (it asks for a login)")
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
 	require.NoError(t, err)
 	require.Equal(t, "mcp list --json -c k=v\n", string(asked))

@@ -79,15 +79,11 @@ func (g *Gateway) serves(name string) {
 
 // serveMCP serves the connection of a client to a server.
 func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, name string) {
-	switch upgrade := r.Header.Get("Upgrade"); {
-	case name == "" || len(name) > maxName || upgrade != "" && upgrade != mcpProtocol:
-		http.Error(w, "worldctl mcp --name NAME -- COMMAND comes in here, and clients of servers over HTTP", http.StatusBadRequest)
-		return
-	case upgrade == "" && r.Method == http.MethodPut:
-		g.register(w, r, name)
-		return
-	case upgrade == "":
+	if upgrade := r.Header.Get("Upgrade"); upgrade == "" {
 		g.serveWeb(w, r, name)
+		return
+	} else if upgrade != mcpProtocol || name == "" || len(name) > maxName {
+		http.Error(w, "worldctl mcp --name NAME -- COMMAND comes in here, and clients of servers over HTTP", http.StatusBadRequest)
 		return
 	}
 	hold, err := time.ParseDuration(r.URL.Query().Get("hold"))

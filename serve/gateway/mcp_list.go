@@ -40,7 +40,7 @@ type tools struct {
 	left    int                          // answers of past that were not given yet
 	listed  map[string][]byte            // offline: by server, method and cursor: what it said
 
-	web map[string]*webServer // by name
+	web map[string]*webServer // by name and address
 
 	servers atomic.Int64 // connections
 }

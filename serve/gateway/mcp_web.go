@@ -16,26 +16,23 @@ import (
 	"time"
 )
 
-// A server that is reached over HTTP is at /a/TOKEN/mcp/NAME for its client, once its address was told there. What the two
+// A server that is reached over HTTP is at /a/TOKEN/mcp/NAME/ADDRESS for its client. What the two
 // say passes with its headers, and nothing of these is recorded. Each call of a tool is a POST of the gateway's own: it goes on
 // though its client goes, and is read on where its stream broke off.
 
 const (
-	serverHeader  = "Mcp-Server" // where a server is
 	sessionHeader = "Mcp-Session-Id"
 	typeJSON      = "application/json"
 	typeEvents    = "text/event-stream"
 
-	maxWeb       = 256             // requests of a server at once
-	maxRedirects = 5               // within a server
-	maxResumes   = 1000            // of the stream of a call
-	maxRetry     = time.Minute     // before a stream is read on
-	probeTime    = 5 * time.Second // how long a server is asked whether it wants a login
+	maxWeb       = 256         // requests of a server at once
+	maxRedirects = 5           // within a server
+	maxResumes   = 1000        // of the stream of a call
+	maxRetry     = time.Minute // before a stream is read on
 	writeTime    = 30 * time.Second
 )
 
 var (
-	errLogin  = errors.New("it asks for a login")
 	errAstray = errors.New("gateway: the server sends its clients elsewhere")
 	errAnswer = errors.New("gateway: the server has not answered what it was asked")
 )
@@ -49,84 +46,30 @@ type webServer struct {
 	requests atomic.Int64  // under way
 }
 
-// Register tells a gateway where a server over HTTP is, and returns its address for its client, which sends the server a
-// header. At is Gateway.URL of Tools. The error says why the server cannot be behind the gateway.
-func Register(ctx context.Context, at, name, where string, header http.Header) (address string, err error) {
-	address = at + "/" + url.PathEscape(name)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, address, nil)
-	if err != nil {
-		return "", err
+// webServer returns the server with a name at an address.
+func (g *Gateway) webServer(name, where string) (*webServer, error) {
+	at, err := url.Parse(where)
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || name == "" || len(name) > maxName {
+		return nil, errors.New("want the address of a server over HTTP: " + Tools + "/NAME/https://…")
 	}
-	req.Header = header
-	req.Header.Set(serverHeader, where)
-	resp, err := http.DefaultTransport.RoundTrip(req) // whose errors do not name the address, which is a secret
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
-	if why, _ := io.ReadAll(io.LimitReader(resp.Body, maxText)); resp.StatusCode != http.StatusNoContent {
-		return "", errors.New(string(bytes.TrimSpace(why)))
-	}
-	return address, nil
-}
-
-// register takes where a server is. A name is that of one server, whatever the agent says later.
-func (g *Gateway) register(w http.ResponseWriter, r *http.Request, name string) {
-	at, err := url.Parse(r.Header.Get(serverHeader))
-	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		http.Error(w, "want the server's address in the header "+serverHeader, http.StatusBadRequest)
-		return
-	}
-	// A connection that is kept is closed before servers close it: of a request that meets its end nobody could tell whether it was read.
-	s := &webServer{mcpServer: g.newServer(name), at: at, next: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, IdleConnTimeout: 2 * time.Second, MaxResponseHeaderBytes: maxEnvelope,
-	}}
-	if !g.cfg.Offline {
-		err = s.probe(r)
-	} else if g.tools.listed[digest(name, methodInitialize, "")] == nil && g.tools.listed[digest(name, methodDiscover, "")] == nil {
-		err = errors.New("the record has nothing of it")
-	}
+	key := digest(name, where)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if had := g.tools.web[name]; err == nil && had != nil && had.at.String() != at.String() {
-		err = errors.New("the name is that of another server")
-	} else if err == nil && len(g.tools.web) >= maxServers {
-		err = errors.New("too many servers")
-	} else if err == nil && had == nil {
-		g.tools.web[name] = s
+	if g.tools.web[key] == nil && len(g.tools.web) >= maxServers {
+		return nil, errors.New("too many servers")
+	} else if g.tools.web[key] == nil {
+		// A connection that is kept is closed before servers close it: of a request that meets its end nobody could tell whether it was read.
+		g.tools.web[key] = &webServer{mcpServer: g.newServer(name), at: at, next: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, IdleConnTimeout: 2 * time.Second, MaxResponseHeaderBytes: maxEnvelope,
+		}}
 		g.serves(name)
 	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return g.tools.web[key], nil
 }
 
-// probe is what a client without sessions says first.
-const probe = `{"jsonrpc":"2.0","id":0,"method":"` + methodDiscover + `","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-	`"io.modelcontextprotocol/clientInfo":{"name":"worldkernel","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
-
-// probe asks a server whether it wants a login. That is between it and its client, at its own address.
-func (s *webServer) probe(r *http.Request) error {
-	ctx, end := context.WithTimeout(r.Context(), probeTime)
-	defer end()
-	header := r.Header.Clone()
-	header.Del(serverHeader)
-	for name, value := range map[string]string{
-		"Content-Type": typeJSON, "Accept": typeJSON + ", " + typeEvents, "Mcp-Method": methodDiscover, "Mcp-Protocol-Version": "2026-07-28",
-	} {
-		header.Set(name, value)
-	}
-	resp, err := s.do(ctx, http.MethodPost, header, []byte(probe))
-	if err != nil {
-		return nil //nolint:nilerr // it is not there yet, say, and its client will see
-	}
-	defer resp.Body.Close() //nolint:errcheck // nobody reads it
-	if resp.StatusCode == http.StatusUnauthorized {
-		return errLogin
-	}
-	return nil
+// WebURL returns where a client finds a server over HTTP. Tools is Gateway.URL of Tools.
+func WebURL(tools, name, where string) string {
+	return tools + "/" + url.PathEscape(name) + "/" + url.PathEscape(where) // some lose a query
 }
 
 // do makes a request of the server, once, and follows it within the server.
@@ -165,12 +108,14 @@ func ofAllHops(header http.Header) http.Header {
 }
 
 // serveWeb serves a request of a client to a server over HTTP.
-func (g *Gateway) serveWeb(w http.ResponseWriter, r *http.Request, name string) {
-	g.mu.Lock()
-	s := g.tools.web[name]
-	g.mu.Unlock()
-	if s == nil {
-		http.Error(w, "no such server: PUT with the header "+serverHeader+" says where it is", http.StatusNotFound)
+func (g *Gateway) serveWeb(w http.ResponseWriter, r *http.Request, path string) {
+	name, where, _ := strings.Cut(path, "/http")
+	if where = "http" + where; r.URL.RawQuery != "" {
+		where += "?" + r.URL.RawQuery
+	}
+	s, err := g.webServer(name, where)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
 	defer s.requests.Add(-1)
