@@ -28,7 +28,7 @@ const (
 
 func newAgentCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "agent", Short: "Run agents whose model calls go through a world"},
-		newAgentRunCommand(c), newAgentResumeCommand(c), newAgentReplayCommand(c), newAgentForkCommand(c), newAgentEnvCommand(c), newAgentListCommand(c), newAgentShowCommand(c), newAgentCallsCommand(c), newAgentAttachCommand(c))
+		newAgentRunCommand(c), newAgentResumeCommand(c), newAgentReplayCommand(c), newAgentForkCommand(c), newAgentDoctorCommand(c), newAgentEnvCommand(c), newAgentListCommand(c), newAgentShowCommand(c), newAgentCallsCommand(c), newAgentAttachCommand(c))
 }
 
 // agentWorld finds the world of agents: that of -w, the nearest upwards, or the one in gatewayDir

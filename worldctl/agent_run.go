@@ -3,6 +3,7 @@ package worldctl
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -59,12 +60,7 @@ agent; 1 where it ended well and nothing of it reached the gateway.`,
 		Example: `  worldctl agent run -- claude -p "fix the failing test"
   worldctl agent run --name triage -- python agent.py
   worldctl agent run --upstream openai=http://localhost:11434 -- ./agent`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("such as worldctl agent run -- claude -p \"fix the failing test\"", "agent run needs the command of an agent, after --")
-			}
-			return nil
-		},
+		Args: needsAgent,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.Command = args
 			return c.runAgent(cmd.Context(), &x)
@@ -73,6 +69,13 @@ agent; 1 where it ended well and nothing of it reached the gateway.`,
 	cmd.Flags().StringVar(&x.Name, "name", "", "the session's `NAME`; that of the program if not given")
 	x.bind(cmd)
 	return cmd
+}
+
+func needsAgent(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("such as worldctl agent run -- claude -p \"fix the failing test\"", "agent %s needs the command of an agent, after --", cmd.Name())
+	}
+	return nil
 }
 
 func (x *agentRun) bind(cmd *cobra.Command) {
@@ -229,6 +232,10 @@ func (c *cli) runTo(ctx context.Context, x *agentRun, g *attached, end func(code
 
 // startAgent runs the agent to its end, and returns its exit code.
 func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error) {
+	return c.startAgentTo(ctx, g, os.Stdout, os.Stderr)
+}
+
+func (c *cli) startAgentTo(ctx context.Context, g *attached, stdout, stderr io.Writer) (code int, err error) {
 	argv := pointed(g.Command, g.OpenAI)
 	if g.Hook != "" {
 		program, err := os.Executable()
@@ -242,7 +249,7 @@ func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error)
 	argv, clean := c.withTools(argv, g)
 	defer clean()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = g.Dir, c.stdin, os.Stdout, os.Stderr
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = g.Dir, c.stdin, stdout, stderr
 	cmd.Env = agentEnv(os.Environ(), g)
 	cmd.SysProcAttr = dyingWithParent()
 	c.opts.interrupts.leave(os.Interrupt) // a terminal sends it to the agent as well, which may go on

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,26 +26,43 @@ const askerEnv = "WORLDKERNEL_TEST_ASKER"
 func asker(texts, file string) int {
 	var answer []byte
 	for text := range strings.SplitSeq(texts, ",") {
-		url, body := os.Getenv("OPENAI_BASE_URL")+"/chat/completions", fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%q}]}`, text)
-		if text == "offers" {
-			body = strings.Replace(body, "{", `{"tools":[{"type":"function","function":{"name":"Bash"}}],`, 1)
-		} else if tool, is := strings.CutPrefix(text, "hook:"); is {
-			url, body = os.Getenv(hookVariable), fmt.Sprintf(`{"hook_event_name":"PreToolUse","tool_use_id":"u","tool_name":%q,"tool_input":{}}`, tool)
+		var beside sync.WaitGroup
+		if text == "pair" { // asks two things at once
+			beside.Go(func() { _, _ = askFor("another") })
 		}
-		resp, err := http.Post(url, "application/json", strings.NewReader(body))
-		if err != nil {
-			return 7
-		}
-		answer, _ = io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return 8
+		var code int
+		answer, code = askFor(text)
+		beside.Wait()
+		if code != 0 {
+			return code
 		}
 	}
 	if err := os.WriteFile(file, answer, 0o600); err != nil {
 		return 9
 	}
 	return 0
+}
+
+func askFor(text string) (answer []byte, code int) {
+	url, content := os.Getenv("OPENAI_BASE_URL")+"/chat/completions", text
+	if text == "now" {
+		content = time.Now().String()
+	}
+	body := fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":%q}]}`, content)
+	if text == "offers" {
+		body = strings.Replace(body, "{", `{"tools":[{"type":"function","function":{"name":"Bash"}},{"type":"function","function":{"name":"Read"}}],`, 1)
+	} else if tool, is := strings.CutPrefix(text, "hook:"); is {
+		url, body = os.Getenv(hookVariable), fmt.Sprintf(`{"hook_event_name":"PreToolUse","tool_use_id":"u","tool_name":%q,"tool_input":{}}`, tool)
+	}
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return nil, 7
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read
+	if answer, _ = io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		return nil, 8
+	}
+	return answer, 0
 }
 
 // An agent runs as it is: a world is made for it, its calls are recorded, its exit code is that of worldctl. Started again it

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
@@ -34,7 +35,7 @@ func (g *Gateway) nearest(r *relay.Asked, d *Divergence) {
 		body := g.bodyOf(of)
 		if n := common(body, r.Body); n > most {
 			most = n
-			d.Nearest, d.Place = view.Short(of.key), difference(decoded(body), decoded(r.Body), "$")
+			d.Nearest, d.Place = view.Short(of.key), strings.Join(Differences(body, r.Body, 1), "")
 		}
 	}
 }
@@ -57,42 +58,49 @@ func common(a, b []byte) (n int) {
 	return n
 }
 
-func decoded(body []byte) (v any) {
-	_ = json.Unmarshal(body, &v)
-	return v
+// Differences returns the paths of the places at which two JSON texts differ, in order: the first most of them.
+func Differences(a, b []byte, most int) (paths []string) {
+	var was, is any
+	_ = json.Unmarshal(a, &was)
+	_ = json.Unmarshal(b, &is)
+	differ(was, is, "$", func(path string) bool {
+		paths = append(paths, path)
+		return len(paths) < most
+	})
+	return paths
 }
 
-// difference returns the path of the first place at which two values differ; empty: there is none.
-func difference(a, b any, path string) string {
+// differ calls found with the path of each place at which two values differ, until that returns false; then it does, too.
+func differ(a, b any, path string, found func(path string) bool) bool {
 	switch was := a.(type) {
 	case map[string]any:
 		is, ok := b.(map[string]any)
 		if !ok {
-			return path
+			return found(path)
 		}
-		names := slices.Sorted(maps.Keys(was))
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(append(names, slices.Collect(maps.Keys(is))...)))) {
-			if at := difference(was[name], is[name], path+"."+name); at != "" {
-				return at
+		both := maps.Clone(was)
+		maps.Copy(both, is)
+		for _, name := range slices.Sorted(maps.Keys(both)) {
+			if !differ(was[name], is[name], path+"."+name, found) {
+				return false
 			}
 		}
 	case []any:
 		is, ok := b.([]any)
 		if !ok {
-			return path
+			return found(path)
 		}
 		for i := range max(len(was), len(is)) {
+			at := fmt.Sprintf("%s[%d]", path, i)
 			if i >= len(was) || i >= len(is) {
-				return fmt.Sprintf("%s[%d]", path, i)
+				return found(at) // and so does the rest
 			}
-			if at := difference(was[i], is[i], fmt.Sprintf("%s[%d]", path, i)); at != "" {
-				return at
+			if !differ(was[i], is[i], at, found) {
+				return false
 			}
 		}
 	default:
-		if !reflect.DeepEqual(a, b) {
-			return path
-		}
+		return reflect.DeepEqual(a, b) || found(path)
 	}
-	return ""
+	return true
 }
