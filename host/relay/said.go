@@ -212,12 +212,15 @@ func frames(stream []byte) iter.Seq[[]byte] {
 type pieces struct {
 	order []string
 	of    map[string]map[string]any
-	input map[string]string // of blocks: JSON
+	input map[string][]byte // of blocks: JSON
 	calls map[string][]*chatCall
 }
 
 // chatCall is a call in a message of Chat Completions.
-type chatCall struct{ index, id, kind, name, input string }
+type chatCall struct {
+	index, id, kind, name string
+	input                 growing
+}
 
 // MarshalJSON implements json.Marshaler: a call as it is quoted.
 func (c *chatCall) MarshalJSON() ([]byte, error) {
@@ -225,25 +228,35 @@ func (c *chatCall) MarshalJSON() ([]byte, error) {
 	if c.kind == "custom" {
 		input = "input"
 	}
-	return json.Marshal(map[string]any{"id": c.id, "type": c.kind, c.kind: map[string]string{"name": c.name, input: c.input}})
+	return json.Marshal(map[string]any{"id": c.id, "type": c.kind, c.kind: map[string]any{"name": c.name, input: c.input}})
 }
 
 // at returns what has an index.
 func (p *pieces) at(index string, begin func() map[string]any) map[string]any {
 	if p.of[index] == nil {
 		if p.of == nil {
-			p.of, p.input, p.calls = make(map[string]map[string]any), make(map[string]string), make(map[string][]*chatCall)
+			p.of, p.input, p.calls = make(map[string]map[string]any), make(map[string][]byte), make(map[string][]*chatCall)
 		}
 		p.order, p.of[index] = append(p.order, index), begin()
 	}
 	return p.of[index]
 }
 
+// growing is a text that comes in many pieces.
+type growing []byte
+
+// MarshalJSON implements json.Marshaler.
+func (g growing) MarshalJSON() ([]byte, error) { return json.Marshal(string(g)) }
+
 // more adds to a text.
 func more(to map[string]any, name string, text string) {
 	if text != "" {
-		was, _ := to[name].(string)
-		to[name] = was + text
+		was, begun := to[name].(growing)
+		if !begun {
+			begin, _ := to[name].(string)
+			was = growing(begin)
+		}
+		to[name] = append(was, text...)
 	}
 }
 
@@ -266,7 +279,7 @@ func (p *pieces) addBlock(event fields) {
 		citations, _ := b["citations"].([]any)
 		b["citations"] = append(citations, of)
 	}
-	p.input[index] += delta.text("partial_json")
+	p.input[index] = append(p.input[index], delta.text("partial_json")...)
 }
 
 func (p *pieces) addChat(event fields) {
@@ -303,7 +316,10 @@ func (p *pieces) addCall(choice string, i int, piece fields) {
 			c = of
 		}
 	}
-	if c == nil {
+	switch {
+	case len(p.calls[choice]) > maxCalls: // the answer is refused
+		return
+	case c == nil:
 		c = &chatCall{index: index, kind: "function"}
 		p.calls[choice] = append(p.calls[choice], c)
 	}
@@ -313,7 +329,7 @@ func (p *pieces) addCall(choice string, i int, piece fields) {
 	tool := piece.in(c.kind)
 	c.id = cmp.Or(c.id, piece.text("id"))
 	c.name += tool.text("name")
-	c.input += tool.text("arguments") + tool.text("input")
+	c.input = append(c.input, tool.text("arguments")+tool.text("input")...)
 }
 
 // whole returns the blocks or messages.
@@ -323,10 +339,10 @@ func (p *pieces) whole() (out []json.RawMessage) {
 		if calls := p.calls[index]; len(calls) > 0 {
 			of["tool_calls"] = calls
 		}
-		if input := p.input[index]; json.Valid([]byte(input)) {
+		if input := p.input[index]; json.Valid(input) {
 			of["input"] = json.RawMessage(input)
-		} else if input != "" {
-			of["input"] = map[string]string{"input": input}
+		} else if len(input) > 0 {
+			of["input"] = map[string]growing{"input": input}
 		}
 		text, err := json.Marshal(of)
 		if err != nil {
