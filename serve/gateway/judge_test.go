@@ -493,3 +493,35 @@ func TestALastCallIsNotInDoubt(t *testing.T) {
 		r.stop()
 	}
 }
+
+// Agents such as Codex run a call as soon as they have it whole. So an answer that was cut off behind a call ends before the first
+// call, then and after a restart: nobody judged it.
+func TestACutAnswerHasNoCalls(t *testing.T) {
+	for name, p := range speakers() {
+		if !p.stream {
+			continue // no agent reads half of a JSON
+		}
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, noRm()...)
+			whole := p.say("I look", [3]string{"c1", "Bash", rm}, [3]string{"c2", "Bash", ls})
+			s.answersBy(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", p.kind())
+				_, _ = io.WriteString(w, whole[:len(whole)*9/10])
+				w.(http.Flusher).Flush()
+				panic(http.ErrAbortHandler)
+			})
+			for _, change := range []func(*gateway.Config){judging, judging, offline} {
+				r := s.start(change)
+				resp, err := http.Post(r.url(p.dialect, p.path), "application/json", strings.NewReader(p.request()))
+				require.NoError(t, err)
+				got, err := io.ReadAll(resp.Body)
+				require.Error(t, err, "it looks whole")
+				require.NoError(t, resp.Body.Close())
+				require.Contains(t, string(got), "I look")
+				require.NotContains(t, string(got), "Bash")
+				require.NotContains(t, string(got), "c1")
+				r.stop()
+			}
+		})
+	}
+}
