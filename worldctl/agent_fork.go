@@ -42,10 +42,10 @@ func newAgentForkCommand(c *cli) *cobra.Command {
 agent again in the fork, as agent resume does. The calls before that one are answered from the
 record. That one is answered by --answer, or asked of --model, or asked anew; from there on all
 is live, and paid from what the session's budgets had left at that moment. This world does not
-change.
+change. What was under way then is asked for again.
 
 The file of --answer is a text, or an answer of the call's API as JSON. --model takes the place of
-the model of that call, in it and in all that follow.
+the model of that call, in it and in all that follow, but for those of an agent resume of the fork.
 
 The agent runs in the directory in which it ran, in the files that are there now. So tools that do
 more than read are denied in the fork, but for those that --tools names as policies do: Bash, or
