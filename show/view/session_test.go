@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 )
 
@@ -17,7 +16,7 @@ func TestASessionReadsAsItWasSpoken(t *testing.T) {
 	for want, data := range map[string]any{
 		"claude-x: What is in a.txt?":              recorder.Request{Model: "claude-x", Prompt: "What is\n in a.txt?", Body: []byte("{}"), Tools: []string{}, ServerTools: []string{}},
 		`Let me look. → read {"path":"a.txt"}`:     recorder.Answer{Text: "Let me look.", Calls: []recorder.ToolCall{{Name: "read", Input: `{"path":"a.txt"}`}}},
-		`files/read {"path":"a.txt"}`:              recorder.ToolRequest{Server: "files", Tool: "read", Arguments: reducer.Data(arguments)},
+		`files/read {"path":"a.txt"}`:              recorder.ToolRequest{Server: "files", Tool: "read", Arguments: arguments},
 		"hello<U+001B>[2J":                         recorder.ToolAnswer{Text: "hello\x1b[2J", Result: []byte("{}")},
 		`{"content":[]}`:                           recorder.ToolAnswer{Result: []byte(`{"content":[]}`)},
 		`{"is_error":"of somebody else's making"}`: map[string]string{"is_error": "of somebody else's making"},
