@@ -200,7 +200,7 @@ func (w *World) judged(err error) error {
 // readable returns why what the kernel has brought about must not become durable: it could not
 // read what it needed of the last image.
 func (w *World) readable() error {
-	if err := w.k.shelf.err; err != nil && w.broken == nil {
+	if err := w.k.store.err; err != nil && w.broken == nil {
 		return w.fail(err)
 	}
 	return w.broken

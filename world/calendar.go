@@ -158,9 +158,9 @@ func (a *calendar) shifted(p *past, saved []imageAlarm) (alarms, error) {
 	return a.restoreAlarms(saved)
 }
 
-// shelve drops unused cells from memory if cells take more than most bytes. It frees a quarter more than
+// dropUnused drops unused cells from memory if cells take more than most bytes. It frees a quarter more than
 // needed, so that it does not run with every image. Everything must be in an image of the journal before.
-func (a *calendar) shelve(most int) {
+func (a *calendar) dropUnused(most int) {
 	if a.cells.bytes <= most {
 		return
 	}

@@ -30,7 +30,7 @@ type cell struct {
 	dirty   bool        // changed since the last checkpoint
 	stale   bool        // changed since the state root was last computed
 	used    bool        // looked up since the last cells.drop
-	alarmed bool        // a timer or scheduled event is for it: see kernel.shelve
+	alarmed bool        // a timer or scheduled event is for it: see calendar.dropUnused
 	saved   bool        // in some image
 }
 

@@ -34,14 +34,14 @@ func (s *imageStore) fail(err error) {
 
 // cells are the cells of a world.
 type cells struct {
-	here    map[string]*cell // in memory, by name
-	name    []byte           // scratch: the name that is looked up
-	shelved int              // number of cells in the image store only
-	unborn  int              // number of cells, in memory or not, that are not born: see cell.born
-	bytes   int              // approximate memory of the cells here, as of the last image
-	left    *BloomFilter     // has all cells that were ever dropped from memory; nil: not known
-	shelf   *imageStore
-	sorted  map[string]*byName // by reducer; see of
+	here   map[string]*cell // in memory, by name
+	name   []byte           // scratch: the name that is looked up
+	stored int              // number of cells in the image store only
+	unborn int              // number of cells, in memory or not, that are not born: see cell.born
+	bytes  int              // approximate memory of the cells here, as of the last image
+	left   *BloomFilter     // has all cells that were ever dropped from memory; nil: not known
+	store  *imageStore
+	sorted map[string]*byName // by reducer; see of
 }
 
 // get returns a cell, or nil.
@@ -71,11 +71,11 @@ func (x *cells) named(name string) *cell {
 
 // wasLeft reports whether a cell with this hash of its name may be in the image store.
 func (x *cells) wasLeft(hash uint64) bool {
-	return x.shelved > 0 && (x.left == nil || x.left.Has(hash))
+	return x.stored > 0 && (x.left == nil || x.left.Has(hash))
 }
 
 // len returns the number of cells, and born the number of cells that an event has reached.
-func (x *cells) len() int { return len(x.here) + x.shelved }
+func (x *cells) len() int { return len(x.here) + x.stored }
 
 func (x *cells) born() int { return x.len() - x.unborn }
 
@@ -83,31 +83,31 @@ func (x *cells) born() int { return x.len() - x.unborn }
 func (x *cells) fetch(name string) *cell {
 	c := x.peek(name)
 	if c != nil {
-		x.unshelve(c)
+		x.addStored(c)
 	}
 	return c
 }
 
 // peek reads a cell and leaves it in the image store, nil if it is not there.
 func (x *cells) peek(name string) *cell {
-	v, err := x.shelf.images.CellVersion(name, journal.Last)
+	v, err := x.store.images.CellVersion(name, journal.Last)
 	if err != nil || v == nil {
 		if err != nil {
-			x.shelf.fail(err)
+			x.store.fail(err)
 		}
 		return nil
 	}
 	c, err := decodeCell(v)
 	if err != nil {
-		x.shelf.fail(fmt.Errorf("world: cell %s: %w", v.Cell, err))
+		x.store.fail(fmt.Errorf("world: cell %s: %w", v.Cell, err))
 		return nil
 	}
 	return c
 }
 
-// unshelve adds a cell that was in the image store.
-func (x *cells) unshelve(c *cell) {
-	x.shelved--
+// addStored adds a cell that was in the image store.
+func (x *cells) addStored(c *cell) {
+	x.stored--
 	x.enter(c)
 }
 
@@ -163,7 +163,7 @@ func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
 		}
 	}
 	for _, c := range came {
-		x.unshelve(c)
+		x.addStored(c)
 	}
 	return out
 }
@@ -179,17 +179,17 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 				return
 			}
 		}
-		if x.shelved == 0 {
+		if x.stored == 0 {
 			return
 		}
-		for v, err := range x.shelf.images.CellVersions("", journal.Last) {
+		for v, err := range x.store.images.CellVersions("", journal.Last) {
 			var c *cell
 			if err == nil && v.At > after && !isList(v.Cell) {
 				v.Bytes = slices.Clone(v.Bytes)
 				c, err = decodeCell(&v)
 			}
 			if err != nil {
-				x.shelf.fail(err)
+				x.store.fail(err)
 				return
 			}
 			if c != nil && x.here[c.name] == nil && !yield(c) {
@@ -204,7 +204,7 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 func (x *cells) drop(bytes int) {
 	x.sorted = nil
 	for range 2 {
-		for name, c := range x.here { // order cannot show: what is on the shelf does not
+		for name, c := range x.here { // order cannot show: what is in the image store does not
 			switch {
 			case x.bytes <= bytes:
 				return
@@ -212,14 +212,14 @@ func (x *cells) drop(bytes int) {
 				c.used = false
 			case c.rests():
 				delete(x.here, name)
-				if x.left == nil && x.shelved == 0 {
+				if x.left == nil && x.stored == 0 {
 					x.left = new(BloomFilter)
 				}
 				if x.left != nil {
 					x.left.Add(hashOf(c.id()))
 				}
 				x.bytes -= int(c.bytes)
-				x.shelved++
+				x.stored++
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // How often a cell has asked for the same: the occurrence of an intent, by which its answer is
 // found in a cassette. There is a count for each different thing that a cell of the world has
 // ever asked for, so they are no part of their cells, and those that nobody has used in a while
-// lie on the shelf: a version each, under the name of the cell and what it asked for.
+// lie in the image store: a version each, under the name of the cell and what it asked for.
 //
 // A rollback does not touch them. A count says when it was what, and what it is follows from
 // the history that goes on; see inNow.
@@ -24,9 +24,9 @@ type occurrences struct {
 
 	here    map[journal.CountKey]count
 	changed []journal.CountKey // of here: since the last image
-	shelved int                // how many are on the shelf, and not here
-	left    *BloomFilter       // has all that were ever left to the shelf; nil: that is not known
-	shelf   *imageStore
+	stored  int                // how many are in the image store, and not here
+	left    *BloomFilter       // has all that were ever left to the image store; nil: that is not known
+	store   *imageStore
 }
 
 // count is how often something was asked for.
@@ -51,12 +51,12 @@ const countBytes = 96
 func (x *occurrences) bytes() int { return countBytes * len(x.here) }
 
 // len returns how many counts there are.
-func (x *occurrences) len() int { return len(x.here) + x.shelved }
+func (x *occurrences) len() int { return len(x.here) + x.stored }
 
 // get returns a count, the zero one where there is none.
 func (x *occurrences) get(key journal.CountKey) count {
 	c, ok := x.here[key]
-	if !ok && x.shelved > 0 {
+	if !ok && x.stored > 0 {
 		c, ok = x.fetch(key)
 	}
 	if ok && !c.used {
@@ -66,22 +66,22 @@ func (x *occurrences) get(key journal.CountKey) count {
 	return c
 }
 
-// fetch takes a count from the shelf.
+// fetch takes a count from the image store.
 func (x *occurrences) fetch(key journal.CountKey) (c count, ok bool) {
 	if x.left != nil && !x.left.Has(hashOfCount(key)) {
 		return c, false
 	}
-	v, err := x.shelf.images.CountVersion(key, journal.Last)
+	v, err := x.store.images.CountVersion(key, journal.Last)
 	if err == nil && v != nil {
 		c, err = decodeCount(v)
 	}
 	if err != nil {
-		x.shelf.fail(err)
+		x.store.fail(err)
 	}
 	if err != nil || v == nil {
 		return count{}, false
 	}
-	x.shelved--
+	x.stored--
 	x.here[key] = c
 	return c, true
 }
@@ -111,11 +111,11 @@ func (x *occurrences) image() (out []journal.CountVersion) {
 	return out
 }
 
-// drop leaves counts to the shelf until those in memory take about so many bytes: first those
+// drop leaves counts to the image store until those in memory take about so many bytes: first those
 // that nobody has looked at since it last did. All must be in an image that the journal has.
 func (x *occurrences) drop(bytes int) {
 	for range 2 {
-		for key, c := range x.here { // order cannot show: what is on the shelf does not
+		for key, c := range x.here { // order cannot show: what is in the image store does not
 			switch {
 			case x.bytes() <= bytes:
 				return
@@ -123,14 +123,14 @@ func (x *occurrences) drop(bytes int) {
 				c.used = false
 				x.here[key] = c
 			default:
-				if x.left == nil && x.shelved == 0 {
+				if x.left == nil && x.stored == 0 {
 					x.left = new(BloomFilter)
 				}
 				if x.left != nil {
 					x.left.Add(hashOfCount(key))
 				}
 				delete(x.here, key)
-				x.shelved++
+				x.stored++
 			}
 		}
 	}
@@ -145,8 +145,8 @@ func (x *occurrences) restore(img *journal.Image, all uint64) error {
 		}
 		x.here[img.Counts[i].CountKey] = c
 	}
-	x.shelved = int(all) - len(x.here)
-	if x.shelved < 0 || x.shelved > 0 && x.shelf.images == nil {
+	x.stored = int(all) - len(x.here)
+	if x.stored < 0 || x.stored > 0 && x.store.images == nil {
 		return fmt.Errorf("it has %d counts of what cells have asked for, and there are %d", all, len(x.here))
 	}
 	return nil

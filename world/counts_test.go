@@ -34,7 +34,7 @@ func TestCountsAreThoseOfTheHistory(t *testing.T) {
 		c.last = 1
 		c.cell = newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
 		if rapid.Bool().Draw(rt, "larger than memory") {
-			c.shelf.images = &c.images
+			c.store.images = &c.images
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"ask": func(rt *rapid.T) {
@@ -63,7 +63,7 @@ func TestCountsAreThoseOfTheHistory(t *testing.T) {
 					is := c.counts.get(key)
 					require.Equal(rt, c.now[what], c.counts.inNow(&is.counted), "%d", what)
 				}
-				require.NoError(rt, c.shelf.err)
+				require.NoError(rt, c.store.err)
 			},
 		})
 	})
@@ -82,7 +82,7 @@ func (c *counting) makeSnapshot() {
 func (c *counting) imaged() {
 	c.last++
 	c.images.Add(&journal.Image{Head: journal.Head{ID: c.last}, Counts: c.counts.image()})
-	if c.shelf.images != nil {
+	if c.store.images != nil {
 		c.counts.drop(0)
 	}
 }
@@ -99,11 +99,11 @@ func (c *counting) reopen(t require.TestingT) {
 	all := uint64(c.counts.len())
 	img, err := c.images.Image(journal.Last)
 	require.NoError(t, err)
-	if c.shelf.images != nil {
+	if c.store.images != nil {
 		img, err = c.images.Core(journal.Last)
 		require.NoError(t, err)
 	}
-	c.counts = occurrences{ground: &c.ground, here: make(map[journal.CountKey]count), shelf: c.shelf}
+	c.counts = occurrences{ground: &c.ground, here: make(map[journal.CountKey]count), store: c.store}
 	require.NoError(t, c.counts.restore(img, all))
 }
 
@@ -131,7 +131,7 @@ func TestCountsForgetWhatNoRollbackReturnsTo(t *testing.T) {
 func TestCountsThatNeverWereAreNotLookedFor(t *testing.T) {
 	k := newKernel(nil, false)
 	looks := new(looking)
-	k.shelf.images = looks
+	k.store.images = looks
 	c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
 	for n := range 1000 {
 		k.counts.add(c, "e", canon.AppendUint(nil, uint64(n)))
@@ -165,7 +165,7 @@ func (l *looking) CountVersion(key journal.CountKey, at journal.Seq) (*journal.C
 // What is used again and again stays in memory, and what is not goes first.
 func TestCountsThatAreUsedLeaveLast(t *testing.T) {
 	k := newKernel(nil, false)
-	k.shelf.images = new(journal.Images)
+	k.store.images = new(journal.Images)
 	c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{})
 	ask := func(n int) { k.counts.add(c, "e", canon.AppendUint(nil, uint64(n))) }
 	for n := range 100 {

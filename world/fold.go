@@ -237,13 +237,13 @@ func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 // part is History.Part for a rollback in a fold. It looks first in the images that the fold has made. If the initial
 // image holds only some cells, the rest are read from the image store.
 func (k *folding) part(at journal.Seq, cells []string) (*journal.Image, error) {
-	if k.shelf.spill != nil {
-		part, err := k.shelf.spill.Part(at, cells)
+	if k.store.spill != nil {
+		part, err := k.store.spill.Part(at, cells)
 		switch {
 		case errors.Is(err, journal.ErrNotFound):
 			return k.h.Part(at, cells)
 		case err != nil:
-			k.shelf.fail(err)
+			k.store.fail(err)
 		}
 		return part, err
 	}
@@ -254,14 +254,14 @@ func (k *folding) part(at journal.Seq, cells []string) (*journal.Image, error) {
 	if err != nil {
 		return k.h.Part(at, cells)
 	}
-	if k.shelf.images == nil || k.base == nil {
+	if k.store.images == nil || k.base == nil {
 		return part, nil
 	}
 	for _, name := range cells {
 		if versionIn(part, name) != nil {
 			continue
 		}
-		v, err := k.shelf.images.CellVersion(name, k.base.Head.ID)
+		v, err := k.store.images.CellVersion(name, k.base.Head.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -310,10 +310,10 @@ func (k *folding) addImage() (*journal.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.shelf.spill != nil {
-		if err := k.shelf.spill.Checkpoint(img); err != nil {
-			k.shelf.fail(err)
-			return nil, k.shelf.err
+	if k.store.spill != nil {
+		if err := k.store.spill.Checkpoint(img); err != nil {
+			k.store.fail(err)
+			return nil, k.store.err
 		}
 		return img, nil
 	}

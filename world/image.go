@@ -228,8 +228,8 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		k.longest = max(k.longest, c.mail.len())
 		names[c.name] = c
 	}
-	k.cells.shelved, k.cells.unborn = int(core.Cells)-k.cells.len(), int(core.Unborn)
-	if n := k.cells.shelved; n < 0 || n > 0 && k.shelf.images == nil {
+	k.cells.stored, k.cells.unborn = int(core.Cells)-k.cells.len(), int(core.Unborn)
+	if n := k.cells.stored; n < 0 || n > 0 && k.store.images == nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: it has %d cells, and there are %d", img.Head.ID, core.Cells, len(parts.cells))
 	}
 	if err := k.counts.restore(img, core.Counts); err != nil {
@@ -242,7 +242,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	}
 	k.scheduler.left = int(core.Left)
 	k.lists = parts.lists
-	k.lists.partial = k.shelf.images != nil // see liveImage
+	k.lists.partial = k.store.images != nil // see liveImage
 	if k.scheduled, err = k.restoreAlarms(parts.scheduled); err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
@@ -251,11 +251,11 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
 	k.setTimers(timers)
-	if err := k.ledger.Restore(len(img.Intents), entriesOf(img)); err != nil || core.Ledger == nil || k.shelf.images == nil {
+	if err := k.ledger.Restore(len(img.Intents), entriesOf(img)); err != nil || core.Ledger == nil || k.store.images == nil {
 		return core.Manifest, err
 	}
-	k.ledger.Resume(core.Ledger, k.shelf.cold())
-	k.ledger.shelvedAt = img.Head.ID
+	k.ledger.Resume(core.Ledger, k.store.cold())
+	k.ledger.storedAt = img.Head.ID
 	return core.Manifest, nil
 }
 

@@ -85,13 +85,13 @@ func (a *calendar) listsThen(s *snapshot.Snapshot) []string {
 		return names
 	}
 	for _, kind := range a.lists.kinds() {
-		for v, err := range a.shelf.images.CellVersions(kind.prefix, journal.Last) {
+		for v, err := range a.store.images.CellVersions(kind.prefix, journal.Last) {
 			var waits []imageAlarm
 			if err == nil && v.At <= journal.Seq(s.Record) { // it is as it was
 				waits, err = decodeAlarms(&v, manifest.Tick(s.Time))
 			}
 			if err != nil {
-				a.shelf.fail(err)
+				a.store.fail(err)
 				return nil
 			}
 			_, known := kind.cells[strings.TrimPrefix(v.Cell, kind.prefix)]

@@ -38,12 +38,12 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 	k := &kernel{
 		ground: ground{recorder: newRecorder(journal.Head{}, 0), paranoid: paranoid},
 		roster: roster{
-			shelf: s, cells: cells{here: make(map[string]*cell), shelf: s}, halted: make(map[reducer.Cell]*cell),
+			store: s, cells: cells{here: make(map[string]*cell), store: s}, halted: make(map[reducer.Cell]*cell),
 		},
 		calendar: calendar{lists: newAlarmLists()},
 		effects: effects{
-			receipts: receipts{keys: keys}, ledger: ledger{shelf: s},
-			counts: occurrences{here: make(map[journal.CountKey]count), shelf: s},
+			receipts: receipts{keys: keys}, ledger: ledger{store: s},
+			counts: occurrences{here: make(map[journal.CountKey]count), store: s},
 		},
 	}
 	g, r := &k.ground, &k.roster

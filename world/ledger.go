@@ -16,17 +16,17 @@ type ledger struct {
 	receipt.Ledger
 	*ground
 
-	shelf     *imageStore
-	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
+	store    *imageStore
+	storedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
 }
 
-// shelveIntents drops ended intents that were not looked up lately, until those in memory take at most most
+// dropIntents drops ended intents that were not looked up lately, until those in memory take at most most
 // bytes. Everything must be in an image of the journal before.
-func (l *ledger) shelveIntents(most int) {
-	if l.shelvedAt == 0 {
-		l.KeepCold(l.shelf.cold())
+func (l *ledger) dropIntents(most int) {
+	if l.storedAt == 0 {
+		l.KeepCold(l.store.cold())
 	}
-	l.shelvedAt = l.last
+	l.storedAt = l.last
 	l.Evict(most)
 }
 
@@ -78,7 +78,7 @@ func (s *imageStore) eachEntry(skip func(receipt.Key) bool, visit func(*receipt.
 func (l *ledger) known(key receipt.Key) *receipt.Entry {
 	e := l.AtHand(key)
 	if e == nil && l.paranoid && l.Entry(key) != nil {
-		l.shelf.fail(fmt.Errorf("world: intent %s has left memory, and is asked for again", key))
+		l.store.fail(fmt.Errorf("world: intent %s has left memory, and is asked for again", key))
 	}
 	return e
 }
@@ -91,7 +91,7 @@ func (l *ledger) bringAsked(h journal.History, after journal.Seq) error {
 	if err := l.bringRecorded(h, after); err != nil {
 		l.Bring(func(e *receipt.Entry) bool { return e.Asked[len(e.Asked)-1] > uint64(after) })
 	}
-	return l.shelf.err
+	return l.store.err
 }
 
 // errNotRecorded means that records do not name the intents asked for.
@@ -104,7 +104,7 @@ func (l *ledger) bringRecorded(h journal.History, after journal.Seq) error {
 		if err != nil {
 			return err
 		}
-		if s.ID > l.shelvedAt { // whatever was asked for since is in memory
+		if s.ID > l.storedAt { // whatever was asked for since is in memory
 			return nil
 		}
 		after = s.ID
@@ -121,7 +121,7 @@ func (l *ledger) bringRecorded(h journal.History, after journal.Seq) error {
 		}
 		l.Entry(receipt.Key{Hash: key})
 	}
-	if after < l.shelvedAt {
+	if after < l.storedAt {
 		return errNotRecorded // not yet
 	}
 	return nil

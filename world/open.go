@@ -96,7 +96,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		blobs = append(blobs, journal.Blob{Hash: h, Bytes: content})
 	}
 	k := newKernel(cfg.Keys, cfg.Paranoid)
-	k.shelf.images = cfg.Images
+	k.store.images = cfg.Images
 	if cfg.Journal == nil {
 		nothing := nowhere{journal.BlobList(blobs)}
 		cfg.Journal, cfg.History, k.execution = nothing, nothing, journal.NewExecution()
@@ -177,7 +177,7 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	}
 	var lost []*journal.Image // images that a crash has lost
 	k, err := load(cfg.History, img, ReplayConfig{
-		Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g, shelf: cfg.Images,
+		Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g, images: cfg.Images,
 		passed: func(img *journal.Image) { lost = append(lost, img) },
 	})
 	if err != nil && !isMissing(err) {

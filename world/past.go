@@ -81,7 +81,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
 	img, err := part(journal.Seq(s.Record), append(cellNames(p.changed), k.listsThen(&s)...))
 	if err == nil {
-		err = k.shelf.err
+		err = k.store.err
 	}
 	if err == nil {
 		p.imageParts, err = partsOf(img)

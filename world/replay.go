@@ -28,7 +28,7 @@ type ReplayConfig struct {
 	OnPrint func(Printed)
 
 	guard  *guard
-	shelf  journal.Versions     // of the image that it begins with, where that has not all cells
+	images journal.Versions     // of the image that it begins with, where that has not all cells
 	begun  Spill                // the same, where it has been put aside; it is load's
 	passed func(*journal.Image) // gets the images of snapshots in order, each with what had changed since the one before; may be nil
 
@@ -93,7 +93,7 @@ func Replay(ctx context.Context, h journal.History, cfg ReplayConfig) (*Replayed
 		return nil, err
 	}
 	done := &Replayed{Head: k.head(), StateRoot: k.stateRoot()}
-	if err := cmp.Or(k.shelf.err, k.shelf.close()); err != nil {
+	if err := cmp.Or(k.store.err, k.store.close()); err != nil {
 		return nil, err
 	}
 	return done, nil
@@ -180,21 +180,21 @@ func AtLeaving(ctx context.Context, h journal.History, at journal.Seq, registry 
 func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, error) {
 	k := newKernel(cfg.Keys, cfg.Paranoid)
 	k.onPrint = cfg.OnPrint
-	if k.shelf.images = cfg.shelf; cfg.begun != nil {
-		k.shelf.images, k.shelf.spill = cfg.begun, cfg.begun
+	if k.store.images = cfg.images; cfg.begun != nil {
+		k.store.images, k.store.spill = cfg.begun, cfg.begun
 	}
 	f := folding{kernel: k, h: h, cfg: cfg, base: img}
 	from, err := f.loadImage()
 	if err == nil {
 		err = f.fold(from)
 	}
-	if k.shelf.err != nil {
-		err = k.shelf.err // what followed from that differs from the journal
+	if k.store.err != nil {
+		err = k.store.err // what followed from that differs from the journal
 	}
 	if err == nil {
 		return k, nil
 	}
-	if left := k.shelf.close(); left != nil {
+	if left := k.store.close(); left != nil {
 		err = errors.Join(err, left)
 	}
 	return k, err
@@ -223,7 +223,7 @@ func (k *folding) loadImage() (from journal.Head, err error) {
 	if k.base == nil {
 		return from, checkEngines(created.Engines, k.rules.engines)
 	}
-	if k.shelf.spill != nil {
+	if k.store.spill != nil {
 		k.base, k.cfg.leave = nil, nil // it is there, with all of its cells
 	}
 	return from, nil

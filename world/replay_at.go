@@ -63,7 +63,7 @@ func (a *along) stretch() error {
 		return err
 	}
 	err = a.stop(k, cfg.To+1)
-	return errors.Join(err, k.shelf.close())
+	return errors.Join(err, k.store.close())
 }
 
 // until returns how many of the records that are left one stretch looks at.

@@ -141,7 +141,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 // checkRoot checks that the state which a rollback would return has the snapshot's state root.
 func (a *calendar) checkRoot(p *past, scheduled, timers alarms) error {
 	root := a.rootThen(p, snapshot.Root(alarmLeaves(scheduled, timers, a.now)))
-	if err := a.shelf.err; err != nil {
+	if err := a.store.err; err != nil {
 		return err
 	}
 	if root != p.to.State {
@@ -154,7 +154,7 @@ func (a *calendar) checkRoot(p *past, scheduled, timers alarms) error {
 // rootThen returns the root of the state which a rollback would return. If there is a tree, it then has the leaves
 // of that state.
 func (r *roster) rootThen(p *past, alarms journal.Hash) journal.Hash {
-	if r.tree == nil && r.cells.shelved > 0 {
+	if r.tree == nil && r.cells.stored > 0 {
 		return r.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) {
 			code, other := p.codes[c.id().Reducer]
 			if !other {

@@ -15,7 +15,7 @@ import (
 type roster struct {
 	*ground
 
-	shelf     *imageStore
+	store     *imageStore
 	cells     cells
 	queues    queues
 	longest   int // upper bound of the length of a mailbox

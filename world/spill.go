@@ -40,7 +40,7 @@ func (e *SpillError) Error() string {
 // Unwrap returns why.
 func (e *SpillError) Unwrap() error { return e.Err }
 
-// open makes the place, for what leaves memory to a shelf.
+// open makes the place, for what leaves memory to an image store.
 func (s Spilling) open(to *imageStore) error {
 	spill, err := s.Spill()
 	if err != nil {
@@ -95,8 +95,8 @@ func (k *folding) weight() int {
 
 // putAside makes an image of now, and leaves to it what nobody uses.
 func (k *folding) putAside(most int) error {
-	if k.shelf.spill == nil {
-		if err := k.cfg.Spilling.open(k.shelf); err != nil {
+	if k.store.spill == nil {
+		if err := k.cfg.Spilling.open(k.store); err != nil {
 			return err
 		}
 		if err := k.moveImages(); err != nil {
@@ -118,9 +118,9 @@ func (k *folding) moveImages() error {
 	}
 	if k.images != nil {
 		for img := range k.images.Each() {
-			if err := k.shelf.spill.Checkpoint(img); err != nil {
-				k.shelf.fail(err)
-				return k.shelf.err
+			if err := k.store.spill.Checkpoint(img); err != nil {
+				k.store.fail(err)
+				return k.store.err
 			}
 		}
 	}
@@ -133,8 +133,8 @@ func (k *kernel) leaveToImage(most int) {
 	if k.counts.bytes() > most/4 {
 		k.counts.drop(most / 8)
 	}
-	k.shelve(most - k.counts.bytes())
-	k.ledger.shelveIntents(max(most-k.counts.bytes()-k.cells.bytes, most/4))
+	k.dropUnused(most - k.counts.bytes())
+	k.ledger.dropIntents(max(most-k.counts.bytes()-k.cells.bytes, most/4))
 }
 
 // imageBefore returns the last image that is not after a record, nil where there is none. Where it is

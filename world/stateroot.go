@@ -22,7 +22,7 @@ type stateTree struct {
 // docs/journal-format.md has the leaves. The cost is that of the cells changed since the last call, and of all alarms.
 func (a *calendar) stateRoot() journal.Hash {
 	alarms := snapshot.Root(alarmLeaves(a.scheduled, a.timers, a.now))
-	if a.tree == nil && a.cells.shelved > 0 {
+	if a.tree == nil && a.cells.stored > 0 {
 		return a.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) { return c, a.codeOf(c) })
 	}
 	a.refreshTree()

@@ -27,7 +27,7 @@ func (m *Moment) SortedStates() iter.Seq2[string, journal.Data] {
 	return func(yield func(string, journal.Data) bool) {
 		type place struct {
 			name string
-			here *cell // nil: on the shelf
+			here *cell // nil: in the image store
 		}
 		var order []place
 		for c := range m.k.cells.allCells() { // sorted below

@@ -65,7 +65,7 @@ func (m *Moment) Head() journal.Head { return m.k.head() }
 
 // Unread returns why something of the world could not be read that it has left to its last
 // image; nil: everything could. What the methods have returned since is not to be believed.
-func (m *Moment) Unread() error { return m.k.shelf.err }
+func (m *Moment) Unread() error { return m.k.store.err }
 
 // InHistory reports whether a record is part of the history that led to the moment: of no
 // part that a rollback left.
