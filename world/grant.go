@@ -70,7 +70,7 @@ func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Sho
 		if l.waitsAlike(e) {
 			continue
 		}
-		need, gone, waits := l.look(e)
+		need, gone, waits := l.examine(e)
 		if gone != nil || !waits.is() {
 			return e, need, gone
 		}
@@ -78,8 +78,8 @@ func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Sho
 	return nil, receipt.Cost{}, nil
 }
 
-// look finds out whether an intent can be attempted. If it waits, it claims its need.
-func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
+// examine finds out whether an intent can be attempted. If it waits, it claims its need.
+func (l *line) examine(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
 	if e.Accepted() != "" { // it only asks
 		return need, nil, w
 	}
@@ -177,7 +177,7 @@ func (f *effects) wake(renewals bool) (manifest.Tick, bool) {
 		if l.waitsAlike(e) {
 			continue
 		}
-		_, _, w := l.look(e)
+		_, _, w := l.examine(e)
 		if !w.forRoom() {
 			sooner(w.until)
 		}

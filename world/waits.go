@@ -40,7 +40,7 @@ func (m *Moment) Waits() map[receipt.Key]Wait {
 	out := make(map[receipt.Key]Wait)
 	l := line{effects: &m.k.effects}
 	for _, e := range m.k.ledger.Open() {
-		_, gone, w := l.look(e)
+		_, gone, w := l.examine(e)
 		if gone != nil || !w.is() {
 			continue
 		}

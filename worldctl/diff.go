@@ -151,9 +151,9 @@ type openWorlds struct {
 	worlds []*local.World
 }
 
-// look opens the world in a directory to be read, if it is not open yet. What is
+// openReadOnly opens the world in a directory to be read, if it is not open yet. What is
 // open in this process already is not among those that close gives up.
-func (o *openWorlds) look(c *cli, dir string) (*local.World, error) {
+func (o *openWorlds) openReadOnly(c *cli, dir string) (*local.World, error) {
 	if c.owns(c.path(dir)) {
 		return c.owned, nil
 	}
@@ -198,7 +198,7 @@ func (c *cli) side(worlds *openWorlds, name string) (*view.Side, error) {
 	}
 	dir, err := c.dir()
 	if err == nil {
-		if _, err := worlds.look(c, dir); err != nil {
+		if _, err := worlds.openReadOnly(c, dir); err != nil {
 			return nil, err
 		}
 		var s *view.Side
@@ -217,7 +217,7 @@ func (c *cli) side(worlds *openWorlds, name string) (*view.Side, error) {
 
 // sideIn finds a moment of the world in a directory.
 func (c *cli) sideIn(worlds *openWorlds, dir, at string) (*view.Side, error) {
-	lw, err := worlds.look(c, dir)
+	lw, err := worlds.openReadOnly(c, dir)
 	if err != nil {
 		return nil, err
 	}

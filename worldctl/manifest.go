@@ -43,7 +43,7 @@ func (c *cli) edition(worlds *openWorlds, name string) (*view.Edition, error) {
 	if err != nil {
 		return nil, hinted(fmt.Errorf("%q: no such file, and %w", name, err), "%s", manifestForms)
 	}
-	lw, err := worlds.look(c, dir)
+	lw, err := worlds.openReadOnly(c, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (c *cli) editionOf(worlds *openWorlds, file string) (*view.Edition, error) 
 	}
 	m := loaded.Manifest
 	if dir, err := c.dir(); err == nil {
-		if lw, err := worlds.look(c, dir); err == nil {
+		if lw, err := worlds.openReadOnly(c, dir); err == nil {
 			m, _, _ = loaded.Amend(inForce(lw)) // never fails
 		}
 	}

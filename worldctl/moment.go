@@ -50,9 +50,9 @@ func addLimit(cmd *cobra.Command, limit *uint64, of string) {
 	cmd.Flags().Uint64Var(limit, "limit", *limit, "only the first `N` "+of+"; 0: all")
 }
 
-// look lets use look at the world as it was at a moment, or as it is where none
+// useMoment calls use with the world as it was at a moment, or as it is where none
 // is named.
-func look(lw *local.World, at string, use func(*world.Moment) error) (err error) {
+func useMoment(lw *local.World, at string, use func(*world.Moment) error) (err error) {
 	if at == "" {
 		lw.View(func(w *world.Moment) { err = use(w) })
 		return err

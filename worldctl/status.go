@@ -39,7 +39,7 @@ func (c *cli) status(lw *local.World, at string) error {
 	var s world.Status
 	var clock manifest.Clock
 	var head journal.Head // of what is stored
-	err := look(lw, at, func(m *world.Moment) error {
+	err := useMoment(lw, at, func(m *world.Moment) error {
 		s, clock, head = m.Status(), m.Manifest().Clock, lw.Head()
 		return nil
 	})

@@ -360,7 +360,7 @@ func TestAClaimThatComesLateTakesNothing(t *testing.T) {
 	s := testStore(t)
 	require.NoError(t, s.Create(t.Context(), "w", testKey))
 	one, two := s.World("w", Claim{Key: testKey, Take: true}), s.World("w", Claim{Key: testKey, Take: true})
-	v, err := one.look(t.Context())
+	v, err := one.readStand(t.Context())
 	require.NoError(t, err)
 	_, err = one.takeOver(t.Context(), v)
 	require.NoError(t, err)

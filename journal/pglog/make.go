@@ -28,7 +28,7 @@ func (s *Store) Make(ctx context.Context, id string, key []byte, m journal.Makin
 		if !isRefused(err, WorldExists) {
 			return err
 		}
-		v, failed := s.World(id, Claim{Made: true}).look(ctx)
+		v, failed := s.World(id, Claim{Made: true}).readStand(ctx)
 		switch {
 		case isRefused(failed, WorldMoved):
 			if v.left != m.Over {
@@ -107,7 +107,7 @@ func (w *World) Make(ctx context.Context, m journal.Making) error {
 
 // Stands implements journal.Movable.
 func (w *World) Stands(ctx context.Context) (journal.Standing, error) {
-	v, err := w.look(ctx)
+	v, err := w.readStand(ctx)
 	if isRefused(err, NoWorld) || isRefused(err, WorldMade) || isRefused(err, WorldMoved) {
 		err = nil
 	}

@@ -201,7 +201,7 @@ func (s *Store) Crowd(ctx context.Context) (nodes, worlds int, err error) {
 // Give makes a live node the next owner of a world; the present owner hands over after its effects
 // under way have ended.
 func (s *Store) Give(ctx context.Context, id, node string) error {
-	if _, err := s.World(id, Claim{}).look(ctx); err != nil {
+	if _, err := s.World(id, Claim{}).readStand(ctx); err != nil {
 		return err
 	}
 	err := s.insist(ctx, func(ctx context.Context) error { return s.row(ctx, sqlGive, []any{id, node}, new(int64)) })

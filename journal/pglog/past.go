@@ -19,7 +19,7 @@ const (
 
 // End implements journal.Past. Whose claim has a key is refused a head with a wrong seal.
 func (w *World) End(ctx context.Context) (journal.Head, error) {
-	v, err := w.look(ctx)
+	v, err := w.readStand(ctx)
 	if err == nil && len(w.claim.Key) > 0 {
 		err = w.checkSeal(v)
 	}

@@ -137,9 +137,9 @@ type stand struct {
 	copies string
 }
 
-// look reads how the world stands, and remembers its number. A world that is not there, or not
+// readStand reads how the world stands, and remembers its number. A world that is not there, or not
 // to be read, is refused.
-func (w *World) look(ctx context.Context) (stand, error) {
+func (w *World) readStand(ctx context.Context) (stand, error) {
 	var v stand
 	err := w.insist(ctx, func(ctx context.Context) error {
 		return w.store.row(ctx, sqlWorld, []any{w.id}, &v.wid, &v.state, &v.token, &v.head.ID, &fixed{v.head.Root[:]}, &v.sealed, &v.seal, &v.node, &v.alive,
@@ -189,7 +189,7 @@ func (w *World) number(ctx context.Context) (int64, error) {
 	if wid != 0 {
 		return wid, nil
 	}
-	v, err := w.look(ctx)
+	v, err := w.readStand(ctx)
 	return v.wid, err
 }
 
@@ -211,7 +211,7 @@ func (w *World) Own(ctx context.Context) (journal.Owned, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Patience)
 	defer cancel()
 	for pauses := newPauses(); ; {
-		v, err := w.look(ctx)
+		v, err := w.readStand(ctx)
 		if err == nil {
 			err = w.checkSeal(v) // before anybody else loses the world
 		}

@@ -47,7 +47,7 @@ func (s *Store) Checkpoint(img *journal.Image) error {
 func (s *Store) checkImage(head journal.Head) error {
 	last := s.imagedID
 	if s.imaged == nil {
-		v, err := s.look()
+		v, err := s.openView()
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *Store) write(img *imageWriter) error {
 	if err := s.onChain(img.Head); err != nil {
 		return err
 	}
-	before, err := s.look()
+	before, err := s.openView()
 	if err != nil {
 		return err
 	}

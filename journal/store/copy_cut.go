@@ -17,7 +17,7 @@ const cutBytes = 4 << 20
 // were let go since. A note under that image, or a later one, is about a version
 // that was followed after it, and so by one that goes: it is void.
 func (s *Store) cut(at journal.Seq) error {
-	v, err := s.look()
+	v, err := s.openView()
 	if err != nil {
 		return err
 	}

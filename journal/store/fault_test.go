@@ -199,7 +199,7 @@ func (a *actors) requireImages(t *testing.T) {
 // these do not need.
 func (a *actors) requireNoOthers(t *testing.T) {
 	t.Helper()
-	v, err := a.testJournal.look()
+	v, err := a.testJournal.openView()
 	require.NoError(t, err)
 	defer v.close()
 	heads, err := v.heads()

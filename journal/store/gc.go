@@ -141,7 +141,7 @@ func (c *collector) mark(data []byte) {
 // collectVersions deletes the versions that are in no image, and notes about
 // versions that are gone.
 func (c *collector) collectVersions() error {
-	v, err := c.store.look()
+	v, err := c.store.openView()
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (s *Store) version(name []byte, at journal.Seq) (written journal.Seq, body 
 	s.newest.mu.Lock()
 	defer s.newest.mu.Unlock()
 	if s.newest.versions == nil {
-		v, err := s.look()
+		v, err := s.openView()
 		if err != nil {
 			return 0, nil, err
 		}
@@ -195,7 +195,8 @@ type view struct {
 	of       *reading
 }
 
-func (s *Store) look() (*view, error) {
+// openView returns a view of this moment, which the caller closes.
+func (s *Store) openView() (*view, error) {
 	if err := s.reading.beginRead(); err != nil {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ func (v *view) close() {
 // settled lets read look at all that was asked for.
 func (s *Store) settled(read func(*view) error) error {
 	s.settleImages()
-	v, err := s.look()
+	v, err := s.openView()
 	if err != nil {
 		return err
 	}

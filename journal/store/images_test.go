@@ -320,7 +320,7 @@ func TestAnImageIsReadWholeWhileItIsLetGo(t *testing.T) {
 	appendAll(t, h.s, h.batch("a"))
 	h.checkpoint(t, &journal.Image{Head: h.head, Cells: []journal.CellVersion{{Cell: "a/1", Bytes: []byte("old")}}})
 	h.s.settleImages()
-	v, err := h.s.look()
+	v, err := h.s.openView()
 	require.NoError(t, err)
 	img, err := v.image(journal.Last)
 	require.NoError(t, err)

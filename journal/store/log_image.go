@@ -61,7 +61,7 @@ func (s *Store) putImage() error {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
 	s.unkept.Store(false)
-	v, err := s.look()
+	v, err := s.openView()
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *Store) putImage() error {
 // Kept calls use with the last image as a log keeps it, whose parts are to be read before use
 // returns; nil: there is none.
 func (s *Store) Kept(use func(*journal.KeptImage) error) error {
-	v, err := s.look()
+	v, err := s.openView()
 	if err != nil {
 		return err
 	}

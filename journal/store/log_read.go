@@ -195,7 +195,7 @@ func (s *Store) indexAfter(after journal.Seq) error {
 			return err
 		}
 		from := to - min(to, indexRecords)
-		v, err := s.look()
+		v, err := s.openView()
 		if err != nil {
 			return err
 		}

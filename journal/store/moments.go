@@ -77,7 +77,7 @@ func (v *view) marked() (heads []journal.Seq, err error) {
 
 // dropMoments lets go of the images that are kept for looks back.
 func (s *Store) dropMoments() error {
-	v, err := s.look()
+	v, err := s.openView()
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (s *Store) KeepPast(img *journal.Image) error {
 	}
 	w := &imageWriter{Image: img, past: true, done: make(chan struct{})}
 	if s.imaged == nil {
-		v, err := s.look()
+		v, err := s.openView()
 		if err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func (x *Spill) wrapError(err error) error {
 }
 
 func (x *Spill) write(img *journal.Image) error {
-	before, err := x.images.look()
+	before, err := x.images.openView()
 	if err != nil {
 		return err
 	}

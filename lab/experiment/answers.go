@@ -89,7 +89,7 @@ func (a *answers) open(dir, name string) (err error) {
 	case err != nil:
 		return err
 	case !live:
-		return a.look()
+		return a.readWritten()
 	}
 	if err := file.SyncDir(dir); err != nil { // before an attempt is begun, so is the name
 		return err
@@ -132,9 +132,9 @@ func answersWritten(f *os.File) (bool, error) {
 	return written, err
 }
 
-// look reads the file for who only reads it. Attempts without an end are in doubt, but where
+// readWritten reads the file for who only reads it. Attempts without an end are in doubt, but where
 // somebody writes it, who may make them now: those are under way.
-func (a *answers) look() error {
+func (a *answers) readWritten() error {
 	for {
 		before, err := a.file.Stat()
 		if err != nil {

@@ -240,7 +240,7 @@ type asked struct {
 	denied           bool
 }
 
-func (p *play) look() (*seen, error) {
+func (p *play) seenNow() (*seen, error) {
 	x := new(seen)
 	at := make(map[receipt.Key]int)
 	add := func(a asked) {
@@ -277,7 +277,7 @@ func (p *play) look() (*seen, error) {
 
 // compare compares what came of it with what is expected.
 func (p *play) compare() error {
-	x, err := p.look()
+	x, err := p.seenNow()
 	if err != nil {
 		return err
 	}

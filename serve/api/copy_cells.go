@@ -84,7 +84,7 @@ func (c *Copy) cells(ctx context.Context, named map[string][]journal.Seq, add fu
 			}
 		}
 		for _, x := range which {
-			if err := c.look(x, at, m); err != nil {
+			if err := c.addMoment(x, at, m); err != nil {
 				return err
 			}
 		}
@@ -134,8 +134,8 @@ func (c *Copy) units() (*units, error) {
 	return u, nil
 }
 
-// look adds how a cell stands, if that is new.
-func (c *Copy) look(x *cellCourse, at journal.Seq, m *world.Moment) error {
+// addMoment adds how a cell stands, if that is new.
+func (c *Copy) addMoment(x *cellCourse, at journal.Seq, m *world.Moment) error {
 	text := ""
 	x.due = 0
 	if v, ok := m.Cell(x.cell); ok {

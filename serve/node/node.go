@@ -76,7 +76,7 @@ func (n *Node) Keep(ctx context.Context) {
 	defer tick.Stop()
 	lost := false // the store cannot be asked
 	for looks := 0; ; looks++ {
-		err := n.look(ctx, looks%shareEvery == 0)
+		err := n.tendWorlds(ctx, looks%shareEvery == 0)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -97,8 +97,8 @@ func (n *Node) Keep(ctx context.Context) {
 	}
 }
 
-// look does once what there is to do. What it begins goes on after it.
-func (n *Node) look(ctx context.Context, share bool) error {
+// tendWorlds does once what there is to do for the worlds of the store. What it begins goes on after it.
+func (n *Node) tendWorlds(ctx context.Context, share bool) error {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	if err := n.Store.Enter(ctx); err != nil {

@@ -33,7 +33,7 @@ func Follow(w *local.World, begin string, tell func(line string)) (on func(conte
 			if going = w.Await(ctx, f.at) == nil; going {
 				sleep(ctx, lookEvery)
 			}
-			f.look(tell)
+			f.tellNews(tell)
 		}
 	}
 }
@@ -47,8 +47,8 @@ type follower struct {
 	refused int             // intents that were denied until then
 }
 
-// look tells what is new.
-func (f *follower) look(tell func(string)) {
+// tellNews tells what is new.
+func (f *follower) tellNews(tell func(string)) {
 	s := f.Local.Status()
 	lines, rest := f.waits(maxLines)
 	denied, more := f.denied(maxLines-len(lines), s.Head.ID, s.Intents[receipt.StateDenied])

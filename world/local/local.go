@@ -184,8 +184,8 @@ func own(dir string, opts Options) (*World, error) {
 	return lw, err
 }
 
-// look is own for who only reads: where the journal lies in a log nothing is owned.
-func look(dir string, opts Options) (*World, error) {
+// ownReadOnly is own for who only reads: where the journal lies in a log nothing is owned.
+func ownReadOnly(dir string, opts Options) (*World, error) {
 	opts = opts.tested(filepath.Join(dir, hiddenDir), false)
 	if opts.Log == nil {
 		return own(dir, opts)
@@ -430,7 +430,7 @@ func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 // recordings answer its effects. Its keys sign proofs, bundles and checkpoints for others, which it
 // does not keep.
 func OpenReadOnly(dir string, opts Options) (*World, error) {
-	lw, err := look(dir, opts)
+	lw, err := ownReadOnly(dir, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type Verification struct {
 // owns it. The error says that it could not be done;
 // what is wrong with the world is in the report.
 func Verify(ctx context.Context, dir string, opts Options, v Verification) (*verify.Report, error) {
-	lw, err := look(dir, opts)
+	lw, err := ownReadOnly(dir, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ func (a *arrivals) come(x *arrival, turns uint64) bool {
 
 // next is a world.AnswerOrder.
 func (a *arrivals) next(now manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry {
-	a.look(now, flight)
+	a.noteStarted(now, flight)
 	a.turn = a.first(now, turns)
 	return a.turn
 }
@@ -204,8 +204,8 @@ func (a *arrivals) nextOutside() *receipt.Entry {
 	return slices.MinFunc(a.outside, func(x, y *receipt.Entry) int { return cmp.Compare(a.told[x.Intent.Key], a.told[y.Intent.Key]) })
 }
 
-// look takes up what was permitted since it did so last.
-func (a *arrivals) look(now manifest.Tick, flight []*receipt.Entry) {
+// noteStarted takes up the attempts that were permitted since its last call.
+func (a *arrivals) noteStarted(now manifest.Tick, flight []*receipt.Entry) {
 	first := len(flight)
 	for first > 0 && flight[first-1].Started > a.seen {
 		first--

@@ -182,7 +182,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 		return nil, err
 	}
 	defer v.heads.stop()
-	below := v.look()
+	below := v.lookForDamage()
 	v.startPart()
 	var replayed <-chan played
 	if v.part() {
@@ -266,9 +266,9 @@ type damage struct {
 	more  uint64
 }
 
-// look looks below the journal while that is read. What comes of it is received when it has
+// lookForDamage looks below the journal while that is read. What comes of it is received when it has
 // been: it is reported before the faults of the journal.
-func (v *verifier) look() <-chan damage {
+func (v *verifier) lookForDamage() <-chan damage {
 	done := make(chan damage, 1)
 	go func() {
 		var d damage
