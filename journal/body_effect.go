@@ -97,18 +97,18 @@ type KeysRotated struct {
 // approve.
 type IntentAwaitingApproval struct {
 	Version
-	Key        receipt.Key    `json:"key"`
-	Step       receipt.StepID `json:"step_id"`
-	Cell       string         `json:"cell"`
-	Kind       string         `json:"kind"`
-	Tag        string         `json:"tag"`
-	Cap        string         `json:"cap"`
-	Occurrence uint64         `json:"occurrence"`
-	Rules      []string       `json:"rules"`
-	Deadline   uint64         `json:"deadline"` // the tick at which it is denied
-	Params     Data           `json:"params"`
-	Reason     string         `json:"reason"` // why it asks though it was let through, or asked, before; empty: it asks for the first time
-	Seen       receipt.Seen   `json:"seen"`   // what an approval is bound to
+	Key        receipt.Key           `json:"key"`
+	Step       receipt.StepID        `json:"step_id"`
+	Cell       string                `json:"cell"`
+	Kind       string                `json:"kind"`
+	Tag        string                `json:"tag"`
+	Cap        string                `json:"cap"`
+	Occurrence uint64                `json:"occurrence"`
+	Rules      []string              `json:"rules"`
+	Deadline   uint64                `json:"deadline"` // the tick at which it is denied
+	Params     Data                  `json:"params"`
+	Reason     string                `json:"reason"` // why it asks though it was let through, or asked, before; empty: it asks for the first time
+	Seen       receipt.ApprovalBasis `json:"seen"`   // what an approval is bound to
 }
 
 // InDoubt is the payload of intent.in_doubt.

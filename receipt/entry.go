@@ -60,12 +60,12 @@ type Entry struct {
 	// in the place of which a person had it asked for. One in each history.
 	Apart []uint64
 
-	Seen *Seen // what a person is asked about, has approved, or has answered; nil: nobody was asked, or it has ended
+	Seen *ApprovalBasis // what a person is asked about, has approved, or has answered; nil: nobody was asked, or it has ended
 }
 
-// Seen is what an approval is bound to besides the intent, by digests of what the manifest
+// ApprovalBasis is what an approval is bound to besides the intent, by digests of what the manifest
 // says. A zero digest binds to nothing.
-type Seen struct {
+type ApprovalBasis struct {
 	_ struct{} `cbor:",toarray"`
 
 	Effect Hash `json:"effect"` // its declaration, with the adapter and its config
@@ -73,7 +73,7 @@ type Seen struct {
 	Rules  Hash `json:"rules"`  // the policies that decided
 }
 
-func (s *Seen) appendTo(b []byte) []byte {
+func (s *ApprovalBasis) appendTo(b []byte) []byte {
 	if s == nil {
 		return append(b, canon.Null...)
 	}

@@ -562,7 +562,7 @@ func TestWhatAShortEntryCannotSayIsLong(t *testing.T) {
 		},
 		"polling": func(e *receipt.Entry) { e.Polling = new(receipt.Polling) },
 		"apart":   func(e *receipt.Entry) { e.Apart = []uint64{1} },
-		"seen":    func(e *receipt.Entry) { e.Seen = new(receipt.Seen) },
+		"seen":    func(e *receipt.Entry) { e.Seen = new(receipt.ApprovalBasis) },
 	} {
 		e := ended()
 		change(e)
@@ -585,7 +585,7 @@ func TestEntryIsEncodedAsTheLibraryDoes(t *testing.T) {
 		Uncertain: true, Undone: 10, Former: 1,
 		Inputs:  []receipt.Input{{Question: receipt.Data("\xa0"), Answer: receipt.Data("\x01")}, {Question: receipt.Data("\xa0")}},
 		Polling: &receipt.Polling{ID: "t-1", Polls: 11, Until: -12}, Apart: []uint64{13},
-		Seen: &receipt.Seen{Effect: receipt.Hash{14}, Cap: receipt.Hash{15}, Rules: receipt.Hash{16}},
+		Seen: &receipt.ApprovalBasis{Effect: receipt.Hash{14}, Cap: receipt.Hash{15}, Rules: receipt.Hash{16}},
 	}
 	fields := reflect.ValueOf(full)
 	for i := range fields.NumField() {

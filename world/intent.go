@@ -92,11 +92,11 @@ func (f *effects) askApproval(in receipt.Intent, rules []string, why string, cau
 
 // writeAwaitingApproval writes intent.awaiting_approval, with the reasons in b, and returns the digests that an approval is bound
 // to.
-func (g *ground) writeAwaitingApproval(in *receipt.Intent, b journal.IntentAwaitingApproval, cause journal.Seq) (journal.Seq, *receipt.Seen) {
+func (g *ground) writeAwaitingApproval(in *receipt.Intent, b journal.IntentAwaitingApproval, cause journal.Seq) (journal.Seq, *receipt.ApprovalBasis) {
 	b.Version = journal.V(journal.BodyVersion)
 	b.Key, b.Step, b.Cell, b.Kind, b.Tag = in.Key, in.Step, in.Cell, in.Kind, in.Tag
 	b.Occurrence, b.Params = in.Occurrence, in.Params
-	b.Seen = governance.Seen(g.rules.manifest, b.Kind, b.Cap, b.Rules)
+	b.Seen = governance.ApprovalBasis(g.rules.manifest, b.Kind, b.Cap, b.Rules)
 	return g.writeRecord(journal.KindAwaitingApproval, cause, &b), &b.Seen
 }
 

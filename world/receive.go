@@ -175,7 +175,7 @@ func (f *effects) bindAnswer(e *receipt.Entry) {
 	if e.Seen != nil {
 		return
 	}
-	seen := governance.Seen(f.rules.manifest, e.Intent.Kind, e.Intent.Cap, nil)
+	seen := governance.ApprovalBasis(f.rules.manifest, e.Intent.Kind, e.Intent.Cap, nil)
 	seen.Rules = canon.Sum(nil)
 	if e.Started < uint64(f.since) { // the question was asked under earlier rules
 		seen.Effect = seen.Rules

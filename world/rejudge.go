@@ -134,7 +134,7 @@ func (g *gate) mustAsk(e *receipt.Entry, d *governance.Decision) string {
 	if e.Seen == nil {
 		return d.Reason
 	}
-	now := governance.Seen(g.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
+	now := governance.ApprovalBasis(g.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
 	differs := func(seen, now receipt.Hash) bool { return seen != receipt.Hash{} && seen != now }
 	switch {
 	case differs(e.Seen.Effect, now.Effect):
@@ -198,7 +198,7 @@ func (f *effects) approve(e *receipt.Entry, cause journal.Seq) {
 		return
 	}
 	delete(f.rests, d.Cap) // it was looked at
-	seen := governance.Seen(f.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
+	seen := governance.ApprovalBasis(f.rules.manifest, e.Intent.Kind, d.Cap, d.Rules)
 	id := f.writeEmitted(&e.Intent, &d, "approved", cause)
 	f.ledger.Approve(e, d.Cap, uint64(id))
 	e.Seen = &seen

@@ -376,7 +376,7 @@ func TestAwaitingApprovalRecordSaysWhatWasSeen(t *testing.T) {
 	p := live(t, approvals)
 	p.ask()
 	seen := worldtest.Bodies[*journal.IntentAwaitingApproval](t, p.Journal)[0].Seen
-	require.Equal(t, governance.Seen(p.Manifest(), "tool.a", "tools", []string{"a person"}), seen)
+	require.Equal(t, governance.ApprovalBasis(p.Manifest(), "tool.a", "tools", []string{"a person"}), seen)
 	require.NotContains(t, []receipt.Hash{seen.Cap, seen.Rules}, seen.Effect)
 	require.NotZero(t, seen.Effect)
 }

@@ -178,7 +178,7 @@ func (c *cli) placeAll(v *api.Service, s *serving, named []string) error {
 		return notOfStores(err)
 	}
 	c.nodes = n
-	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, n.Metrics()
+	v.Keep, v.Stores, v.Health, v.Metrics = n.Keep, n, n.Health, n.Metrics()
 	return nil
 }
 

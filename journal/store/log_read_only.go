@@ -65,7 +65,7 @@ func (s *Store) looks() bool {
 	return looks
 }
 
-// Overtaken reports whether a payload was asked for that was redacted after Look: what was
+// Overtaken reports whether a payload was asked for that was redacted after OpenReadOnly: what was
 // computed without it is nothing that the world ever was.
 func (s *Store) Overtaken() bool {
 	l, looks := s.opts.Log.(*asOf)

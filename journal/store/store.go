@@ -115,7 +115,7 @@
 // machine was started since: then from the image, and what comes before that is read from
 // the log, and kept, when somebody asks for it. So is what is damaged. The anchor, not synced
 // either, finds a log that lacks what it has acknowledged: then nothing is touched. Who only reads
-// has a copy of its own, of the log as it was in one moment, and owns nothing: see Look.
+// has a copy of its own, of the log as it was in one moment, and owns nothing: see OpenReadOnly.
 package store
 
 import (

@@ -40,7 +40,7 @@ type Config struct {
 	Page         http.Handler   // what they look at, below /ui/; nil: there is none
 	Forks        string         // the directory in which forks are made; empty: none are
 	Limits       Limits
-	Elsewhere    Stores // who serves the worlds that this server does not; nil: nobody
+	Stores       Stores // who serves the worlds that this server does not; nil: nobody
 
 	// Health returns why the server as a whole is not well, or what keeps some of its worlds from going on, for
 	// anybody to read; nil: it is well.

@@ -81,7 +81,7 @@ func (c *Copy) Whole() journal.Seq {
 
 // Each hands over all answers by the paths that are asked for them, in an order that is
 // always the same: lists whole, records without their stored bytes, and below /cell how a
-// cell stood whenever that changed, in the form of cellMoments.
+// cell stood whenever that changed, in the form of cellMoment.
 func (c *Copy) Each(ctx context.Context, add func(path string, answer []byte) error) error {
 	lists, err := c.lists(ctx, add)
 	if err != nil {

@@ -112,7 +112,7 @@ const throughEnv = "WORLDKERNEL_TEST_THROUGH"
 func (s *served) through() *served {
 	front := *s
 	cfg := s.cfg
-	cfg.Worlds, cfg.Elsewhere = nil, elsewhere{s.http.URL, s.cfg.Worlds}
+	cfg.Worlds, cfg.Stores = nil, elsewhere{s.http.URL, s.cfg.Worlds}
 	front.start(cfg)
 	front.api = s.api // what tests look at is the owner's
 	return &front

@@ -78,7 +78,7 @@ func (c *call) missOwner(ctx context.Context, cancel func(), id, owner string) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if now, err := c.server.cfg.Elsewhere.Owner(ctx, id); err == nil && now != owner {
+			if now, err := c.server.cfg.Stores.Owner(ctx, id); err == nil && now != owner {
 				cancel()
 				return
 			}

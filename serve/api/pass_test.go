@@ -127,7 +127,7 @@ func front(t *testing.T, back *served, e api.Stores, l api.Limits) *served {
 	t.Helper()
 	f := *back
 	cfg := back.cfg
-	cfg.Worlds, cfg.Elsewhere, cfg.Limits = nil, e, l
+	cfg.Worlds, cfg.Stores, cfg.Limits = nil, e, l
 	cfg.Limits.Strangers.All = 1e6
 	f.start(cfg)
 	return &f

@@ -57,7 +57,7 @@ func listWorlds(c *call) error {
 func (c *call) worldLines(after string, most int) (lines []WorldLine, away int, err error) {
 	lines = []WorldLine{}
 	wait := newList(c.Context())
-	if c.server.cfg.Elsewhere == nil {
+	if c.server.cfg.Stores == nil {
 		for _, h := range c.server.worlds.sorted() {
 			if c.token.sees(h.id) && h.id > after && len(lines) < most && !h.leaving.Load() {
 				lines = append(lines, h.line(wait))
@@ -65,7 +65,7 @@ func (c *call) worldLines(after string, most int) (lines []WorldLine, away int, 
 		}
 		return lines, 0, nil
 	}
-	stored, away, err := c.server.cfg.Elsewhere.Worlds(c.Context(), after, c.token.worlds, most)
+	stored, away, err := c.server.cfg.Stores.Worlds(c.Context(), after, c.token.worlds, most)
 	if err != nil {
 		return nil, 0, notNow(err)
 	}
@@ -117,7 +117,7 @@ func health(c *call) error {
 	}
 	switch {
 	case ended == 0:
-	case ended == worlds && c.server.cfg.Elsewhere == nil:
+	case ended == worlds && c.server.cfg.Stores == nil:
 		return failed(http.StatusServiceUnavailable, "ended", "no world goes on in this process")
 	default:
 		out.Waiting = append(out.Waiting, fmt.Sprintf("%d of the worlds cannot go on in this process: who asks for them is told why", ended))

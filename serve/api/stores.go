@@ -61,7 +61,7 @@ func (c *call) find() error {
 	}
 	err := c.enterWorld(id)
 	switch {
-	case err == nil || c.server.cfg.Elsewhere == nil:
+	case err == nil || c.server.cfg.Stores == nil:
 		return err
 	case c.Header.Get(passedHeader) != "":
 		f := errMoving() // another process is its owner by now, and is found by who passed it on
@@ -100,7 +100,7 @@ func (c *call) findElsewhere(id string) error {
 	defer cancel()
 	var rests *NotNowError
 	for {
-		url, err := c.server.cfg.Elsewhere.Owner(waiting, id)
+		url, err := c.server.cfg.Stores.Owner(waiting, id)
 		switch {
 		case errors.Is(err, ErrNoWorld):
 			return errNoWorld()

@@ -81,7 +81,7 @@ func runAs(t *testing.T, n *node.Nodes, urls []string, name string, with ...func
 	n.Service, n.Events = v, v.Events
 	at.Passphrase = v.Options.Passphrase
 	require.NoError(t, n.Open(t.Context(), urls, at))
-	v.Keep, v.Elsewhere, v.Health, v.Metrics = n.Keep, n, n.Health, n.Metrics()
+	v.Keep, v.Stores, v.Health, v.Metrics = n.Keep, n, n.Health, n.Metrics()
 	require.NoError(t, v.Open(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
 	go func() { ended <- v.Serve(ctx, listener) }()

@@ -34,7 +34,7 @@ var (
 )
 
 // Nodes is a process as a node of one store, or of each of several, whose worlds it serves as if they lay
-// in one. Its Keep is that of the service, and itself the service's Elsewhere. Its fields are set before Open.
+// in one. Its Keep is that of the service, and itself the service's Stores. Its fields are set before Open.
 type Nodes struct {
 	Service *api.Service
 	Idle    time.Duration // 0: DefaultIdle

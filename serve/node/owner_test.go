@@ -90,7 +90,7 @@ func TestAWorldOfANodeThatNobodyReachesIsNotAnswered(t *testing.T) {
 	hidden := run(t, url, "", time.Hour)
 	hidden.owns(1)
 	two := run(t, url, "two", time.Hour, func(v *api.Service) { v.Limits.Moving = time.Millisecond })
-	_, err := two.service.Elsewhere.Owner(t.Context(), "w0")
+	_, err := two.service.Stores.Owner(t.Context(), "w0")
 	known := new(api.NotNowError)
 	require.ErrorAs(t, err, &known)
 	require.Contains(t, known.Why, "--advertise")

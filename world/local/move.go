@@ -56,7 +56,7 @@ func (e *StaleError) Error() string {
 
 func (e *StaleError) Unwrap() error { return ErrStale }
 
-// Copy is the copy that the log gave away, as of Elsewhere.Lost.
+// Copy is the copy that the log gave away, as in journal.Left.
 func (e *StaleError) Copy() string { return copyOf(e.Left) }
 
 // MovedError says that a directory or a log does not hold the world any more, or not yet.
@@ -140,7 +140,7 @@ func copyOf(left journal.Left) string {
 // onward begins what a log remembers of a world that is on its way.
 const onward = "on its way to "
 
-// OnItsWay reports whether a log remembers of a world that it is on its way to another place; see Elsewhere.
+// OnItsWay reports whether a log remembers of a world that it is on its way to another place.
 func OnItsWay(to string) bool { return strings.HasPrefix(to, onward) }
 
 // has reports whether the directory holds the copy that a log gave away.

@@ -31,7 +31,7 @@ type Spool struct {
 
 	Horizon *world.Horizon // bounds when they fall due; nil: nothing but the clock does
 
-	key    string // of SubmitUnder; "": none
+	key    string // given to Under; "": none
 	digest world.Digest
 
 	refused string // the name of the event that was not taken

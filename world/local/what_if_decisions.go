@@ -20,7 +20,7 @@ type decisions struct {
 // question says what a person is asked about: a request, and what the rules say about it.
 type question struct {
 	receipt.Request
-	seen receipt.Seen
+	seen receipt.ApprovalBasis
 }
 
 func questionOf(e *receipt.Entry) (q question, ok bool) {

@@ -92,7 +92,7 @@ func (v *verifier) claimed(place string, b *journal.IntentEmitted) {
 // awaits takes that an intent waits for approval: by a decision of the gate, or
 // because a fork leaves to its parent what was open.
 func (v *verifier) awaits(place string, b *journal.IntentAwaitingApproval) {
-	if m := v.rules.all; m != nil && b.Seen != governance.Seen(m, b.Kind, b.Cap, b.Rules) {
+	if m := v.rules.all; m != nil && b.Seen != governance.ApprovalBasis(m, b.Kind, b.Cap, b.Rules) {
 		v.fault(place, "intent %s: what its approval is bound to is not what the manifest in force says", b.Key)
 	}
 	x := v.invocation(b.Key)

@@ -326,7 +326,7 @@ func TestForgedBindingOfAnApprovalIsNamed(t *testing.T) {
 		"effect":                func(b *journal.IntentAwaitingApproval) { b.Seen.Effect[0] ^= 1 },
 		"capability":            func(b *journal.IntentAwaitingApproval) { b.Seen.Cap[0] ^= 1 },
 		"rules":                 func(b *journal.IntentAwaitingApproval) { b.Seen.Rules[0] ^= 1 },
-		"to nothing":            func(b *journal.IntentAwaitingApproval) { b.Seen = receipt.Seen{} },
+		"to nothing":            func(b *journal.IntentAwaitingApproval) { b.Seen = receipt.ApprovalBasis{} },
 		"to no rule":            func(b *journal.IntentAwaitingApproval) { b.Rules = []string{} },
 		"to another capability": func(b *journal.IntentAwaitingApproval) { b.Cap = "other" },
 	} {

@@ -6,12 +6,12 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Seen returns digests of what a manifest says about an effect that a person is asked about:
+// ApprovalBasis returns digests of what a manifest says about an effect that a person is asked about:
 // its declaration, its capability, and those of the rules that are policies. Each is the
 // SHA-256 of canonical CBOR: of the effect as it stands in the manifest, of the capability's
 // name and what stands under it, and of the list of the policies, without their names. What
 // the manifest does not have has none.
-func Seen(m *manifest.Manifest, kind, capability string, rules []string) (seen receipt.Seen) {
+func ApprovalBasis(m *manifest.Manifest, kind, capability string, rules []string) (seen receipt.ApprovalBasis) {
 	if e, ok := m.Effects[kind]; ok {
 		seen.Effect = digest(&e)
 	}
