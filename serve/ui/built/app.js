@@ -2226,7 +2226,7 @@ function Costs({ of }) {
   </table></div>`;
 }
 
-// told.js
+// records_by_id.js
 var most2 = 300;
 function useRecords(world, ids) {
   const kept3 = T2({ world, is: (

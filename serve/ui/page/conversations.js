@@ -8,7 +8,7 @@ import { amend, here, place, there } from './place.js';
 import { Command, Fact, Head, List, Trouble, word } from './parts.js';
 import { leftBehind, useRollbacks } from './past.js';
 import { calledOf, context, isAsked, messageOf, readable, useViews } from './message.js';
-import { useRecords } from './told.js';
+import { useRecords } from './records_by_id.js';
 import { tone } from './story.js';
 import { number, line, short, spelled, Value, Whole, Words } from './text.js';
 import { turnsOf } from './turns.js';

@@ -14,7 +14,7 @@ import { Command, CommandNow, Fact, Head, List, Trouble, useKey, word } from './
 import { idsOf, kept, leftBehind, useRollbacks } from './past.js';
 import { Mark } from './story.js';
 import { line, number, spelled } from './text.js';
-import { useRecords } from './told.js';
+import { useRecords } from './records_by_id.js';
 
 /** how many marks are listed, and how many parts the line is drawn of */
 const [most, parts] = [200, 60];

@@ -1,7 +1,7 @@
 // Which part of a journal is the past of what is now: a rollback leaves a part behind.
 import { useMemo } from './lib.js';
 import { columns } from './columns.js';
-import { useRecords } from './told.js';
+import { useRecords } from './records_by_id.js';
 
 /** @typedef {{id: number, at: number, record: any}} Rollback at: the last record of what came back */
 
