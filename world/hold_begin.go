@@ -6,11 +6,11 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Hold has the world permit nothing until release is called, in the ticks that come meanwhile too, and
-// has the host give back what it has not begun: on return that is open again. Who is about to put
-// other rules in force, or to stop what is open, holds the world first: else it would begin meanwhile
-// under the rules of before. In the journal it is a tick that permits nothing. release is called
-// as other calls of w are; several may hold the world.
+// Hold has the world permit nothing until release is called, also in the ticks that come meanwhile. The host
+// gives back what it has not begun: on return that is open again. A caller that is about to put other rules in
+// force, or to stop what is open, holds the world first; otherwise attempts would begin meanwhile under the
+// old rules. In the journal it is a tick that permits nothing. release is called as other methods of w are.
+// Several callers may hold the world.
 func (w *World) Hold(ctx context.Context) (release func(), err error) {
 	if w.k.tickOpen() { // a crash or an error interrupted it
 		if err := w.finishTick(ctx); err != nil {

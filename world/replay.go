@@ -12,15 +12,15 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// ReplayConfig is what a replay works with. The zero value replays worlds
-// without Go reducers and takes receipts at their word.
+// ReplayConfig configures a replay. The zero value replays worlds without Go reducers, and does not verify
+// receipts.
 type ReplayConfig struct {
 	Keys     *receipt.Keyring // verifies receipts; nil: they are not verified
 	Registry reducer.Registry // Go reducers; nil: none
 	Paranoid bool             // run every reduction twice and compare
 	From     journal.Seq      // the snapshot.created to begin with, whose image is kept; 0: record 1
 	Bounds   Bounds           // of rules that somebody else has put in force; zero: none
-	To       journal.Seq      // the last record to replay, and what was written at once with it; 0: all
+	To       journal.Seq      // the last record to replay, with the rest of its unit; 0: all
 	Spilling Spilling         // zero: all of the world is in memory
 	// Visit, if set, is called for every record after it has been replayed.
 	Visit func(s journal.Scanned) error
@@ -28,13 +28,13 @@ type ReplayConfig struct {
 	OnPrint func(Printed)
 
 	guard  *guard
-	images journal.Versions     // of the image that it begins with, where that has not all cells
-	begun  Spill                // the same, where it has been put aside; it is load's
+	images journal.Versions     // of the image that it begins with, if that holds only some cells
+	begun  Spill                // the same, if it was copied into a Spill; load owns it
 	passed func(*journal.Image) // gets the images of snapshots in order, each with what had changed since the one before; may be nil
 
 	stops *along               // looks at the world on the way; nil: nobody does
 	every journal.Seq          // leave gets an image after at least so many records, and those of snapshots
-	leave func(*journal.Image) // nil: nobody wants any
+	leave func(*journal.Image) // may be nil
 }
 
 // Printed is what a call of print printed in a step of a cell.
@@ -45,14 +45,13 @@ type Printed struct {
 	reducer.Print
 }
 
-// Replayed is what a replay came to.
+// Replayed is the result of a replay.
 type Replayed struct {
 	Head      journal.Head
 	StateRoot journal.Hash
 }
 
-// Divergence says where a journal holds something other than what follows from
-// its inputs.
+// Divergence says which record of a journal does not follow from its inputs.
 //
 //nolint:errname // a divergence is the field's noun, and first of all a finding
 type Divergence struct {
@@ -70,11 +69,10 @@ func (d *Divergence) Error() string {
 	return fmt.Sprintf("replay diverged at record #%d%s: the journal holds %s, the inputs give %s", d.Record, at, d.Journal, d.Computed)
 }
 
-// Replay recomputes a world from record 1 without I/O, except reading h, and
-// compares every record. With From it begins later, unless a rollback leads to a
-// snapshot before that which was let go. The error is a *Divergence where they
-// differ, and a *BoundError where more would be needed than cfg.Bounds allow. When ctx
-// ends, so does the replay, within a step too.
+// Replay recomputes a world from record 1 without I/O, except reading h, and compares every record. With From
+// it begins there, unless a rollback after that leads to an earlier snapshot whose image is gone. The error is
+// a *Divergence if a record differs, and a *BoundError if the replay needs more than cfg.Bounds allow. When
+// ctx ends, the replay ends, even within a step.
 func Replay(ctx context.Context, h journal.History, cfg ReplayConfig) (*Replayed, error) {
 	cfg.guard = newGuard(ctx, cfg.Bounds)
 	var img *journal.Image
@@ -105,8 +103,8 @@ func (cfg *ReplayConfig) dropBegun() error {
 	return s.close()
 }
 
-// loadThrough is load; where a rollback after the image leads to a snapshot before
-// it that was let go since, from record 1, which comes by that.
+// loadThrough is load. If a rollback after the image leads to an earlier snapshot whose image is gone, it
+// begins with record 1 instead, and passes that snapshot on the way.
 func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, error) {
 	var visited journal.Seq
 	visit, hear := cfg.Visit, cfg.OnPrint
@@ -139,17 +137,15 @@ func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kern
 	return k, err
 }
 
-// At returns the world as it was after a record, and what was written at once
-// with it: from the last image before, and the records since. Where these do not agree, or
-// the image cannot be read, from record 1: an image is derived. When ctx ends, so does that,
-// within a step too.
+// At returns the world as it was after a record and the rest of its unit. It replays from the last image
+// before; from record 1 if that image cannot be read, or does not agree with the records: an image is derived.
+// When ctx ends, At ends, even within a step.
 func At(ctx context.Context, h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, error) {
 	return AtLeaving(ctx, h, at, registry, 0, nil)
 }
 
-// AtLeaving is At for who looks often: where the image before is more than twice as many
-// records away as every says, leave gets images that it comes by, about every so many records,
-// each with what changed since the one before it.
+// AtLeaving is At for callers that look often. If the image before is more than twice every records away,
+// leave gets images on the way, one about every so many records, each with what changed since the one before.
 func AtLeaving(ctx context.Context, h journal.History, at journal.Seq, registry reducer.Registry, every journal.Seq, leave func(*journal.Image)) (*Moment, error) {
 	cfg := ReplayConfig{Registry: registry, To: at, guard: newGuard(ctx, Bounds{})}
 	img, err := h.Image(at)
@@ -174,9 +170,9 @@ func AtLeaving(ctx context.Context, h journal.History, at journal.Seq, registry 
 	return &Moment{k: k, past: h, registry: registry}, nil
 }
 
-// load folds a journal into a kernel, from an image (nil: from record 1). Where the error is
-// a *reducer.MissingError the kernel is what it was before it needed that reducer. What was put
-// aside goes with an error, else it is the kernel's.
+// load folds a journal into a kernel, from an image (nil: from record 1). If the error is a
+// *reducer.MissingError, the kernel is what it was before it needed that reducer. With an error the Spill is
+// closed, else the kernel owns it.
 func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, error) {
 	k := newKernel(cfg.Keys, cfg.Paranoid)
 	k.onPrint = cfg.OnPrint
@@ -200,8 +196,8 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, err
 	return k, err
 }
 
-// loadImage makes the kernel what it was at the image that it begins with, or before record 1, and
-// returns the head after which it goes on.
+// loadImage makes the kernel what it was at the image that it begins with, or before record 1. It returns the
+// head after which the fold goes on.
 func (k *folding) loadImage() (from journal.Head, err error) {
 	created, err := firstRecord(k.h)
 	if err != nil {
@@ -271,8 +267,7 @@ func firstRecord(h journal.History) (*journal.Created, error) {
 	return created, nil
 }
 
-// diverged describes a difference; got is nil where cause says why there is
-// nothing to compare with.
+// diverged describes a difference. If got is nil, cause says why there is nothing to compare with.
 func diverged(h journal.History, s journal.Scanned, got []byte, cause error) error {
 	d := &Divergence{Record: s.ID, Journal: describe(h, s.Bytes)}
 	if got != nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// ReplayAt looks at a world as it was after each of some records, ascending: what At gives of
-// each, by one replay from the image before the first of them. Where an image is nearer to
-// the next than that is to the one before, it goes on from there. Each moment lasts until look returns. Of cfg it
-// takes Registry, Spilling and Bounds. When ctx ends, so does it.
+// ReplayAt calls look with the world as it was after each of some records, ascending: with what At returns for
+// each. It replays once, from the image before the first of them, and goes on from a later image if that saves
+// many records. A moment is valid until look returns. Of cfg it takes Registry, Spilling and Bounds. When ctx
+// ends, ReplayAt ends.
 func ReplayAt(ctx context.Context, h journal.History, at []journal.Seq, cfg ReplayConfig, look func(at journal.Seq, m *Moment) error) error {
 	cfg.guard = newGuard(ctx, cfg.Bounds)
 	a := along{h: h, left: at, look: look, cfg: cfg, far: farImage}
 	return a.run()
 }
 
-// along is one way along a world.
+// along is one replay that looks at several records.
 type along struct {
 	h      journal.History
 	cfg    ReplayConfig

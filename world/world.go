@@ -1,5 +1,4 @@
-// Package world is the kernel of a world of agents: it folds a journal into
-// cells, one event in one direction.
+// Package world is the kernel of a world of agents: it folds a journal into cells.
 //
 // A [World] is the single-threaded stepper around a pure kernel. It takes an input, lets the kernel
 // compute the consequences, has the journal make them durable, and only then acknowledges the input and
