@@ -99,7 +99,7 @@ func NewKey(world string, step StepID, kind string, params Data) Key {
 	b := append(append(buf[:0], world...), 0)
 	b = append(append(b, step...), 0)
 	b = append(append(b, kind...), 0)
-	return Key{sha256.Sum256(append(b, params...))}
+	return Key{canon.SumBehind(b, params)}
 }
 
 // External returns what adapters hand to the outside as idempotency key.

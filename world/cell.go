@@ -176,9 +176,8 @@ func (c *cell) nextHistory(scratch []byte, x *mail) (receipt.History, []byte) {
 }
 
 func askedFor(kind string, params journal.Data) asked {
-	b := make([]byte, 0, len(kind)+1+len(params))
-	b = append(append(b, kind...), 0)
-	h := canon.Sum(append(b, params...))
+	var buf [1024]byte // keeps the common case off the heap
+	h := canon.SumBehind(append(append(buf[:0], kind...), 0), params)
 	return asked(h[:16])
 }
 

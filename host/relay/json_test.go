@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"testing"
 	"unicode/utf8"
@@ -44,4 +46,13 @@ func FuzzMembers(f *testing.F) {
 			require.Equal(t, text, got)
 		}
 	})
+}
+
+// TestKeysAreOfTheJSONAlone holds that keys are those that recorded sessions have: of what Marshal writes.
+func TestKeysAreOfTheJSONAlone(t *testing.T) {
+	of := []any{"<é>", 1, nil, map[string]any{"b": []any{}, "a": "\n"}}
+	text, err := json.Marshal(of)
+	require.NoError(t, err)
+	sum := sha256.Sum256(text)
+	require.Equal(t, hex.EncodeToString(sum[:16]), keyOf(of))
 }

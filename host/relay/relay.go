@@ -32,6 +32,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -223,11 +224,11 @@ func (a *adapter) passAnswer(c *Caller, resp *http.Response) (host.Result, error
 // pass reads an answer to its end, and lets flow what may.
 func pass(c *Caller, r *reading, from io.Reader) (body []byte, err error) {
 	flowed := 0
-	buffer := make([]byte, 32<<10)
 	for {
-		n, err := from.Read(buffer)
-		body = append(body, buffer[:n]...)
-		flows, bad := r.add(buffer[:n])
+		body = slices.Grow(body, 4<<10)
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		flows, bad := r.add(body[len(body)-n:])
 		if flows > flowed {
 			c.Flow(body[flowed:flows])
 			flowed = flows

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path"
 	"slices"
@@ -169,12 +170,19 @@ func (a *Asked) readTools(raw json.RawMessage) {
 
 // keyOf returns a digest of what is the same in requests of one lineage.
 func keyOf(of []any) string {
-	text, err := json.Marshal(of)
-	if err != nil {
+	sum := sha256.New()
+	if err := json.NewEncoder(lineWriter{sum}).Encode(of); err != nil {
 		panic(err) // it is made of what was decoded from JSON
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// lineWriter writes what an Encoder writes, which is all of a value at once, without the end of the line.
+type lineWriter struct{ io.Writer }
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p[:len(p)-1])
+	return n + 1, err
 }
 
 // canonical returns JSON as a value whose members are in order; nil: it is none.

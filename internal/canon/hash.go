@@ -1,6 +1,7 @@
 package canon
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,6 +13,17 @@ type Hash [sha256.Size]byte
 
 // Sum returns the SHA-256 of data.
 func Sum(data []byte) Hash { return sha256.Sum256(data) }
+
+// SumBehind returns the SHA-256 of data behind what head has, which is short.
+func SumBehind(head, data []byte) (h Hash) {
+	if len(data) < 1<<10 {
+		return Sum(append(head, data...))
+	}
+	sum := sha256.New() // so that it need not be copied
+	sum.Write(bytes.Clone(head))
+	sum.Write(data)
+	return Hash(sum.Sum(h[:0]))
+}
 
 // String returns h in lower-case hex.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }

@@ -249,7 +249,7 @@ func (a *arena) copy(b []byte) []byte {
 		return bytes.Clone(b)
 	}
 	if len(b) > cap(a.free)-len(a.free) {
-		a.free = make([]byte, 0, arenaChunk)
+		a.free = make([]byte, 0, min(max(2*cap(a.free), arenaChunk/8), arenaChunk)) // who follows a journal copies little at a time
 	}
 	start := len(a.free)
 	a.free = append(a.free, b...)

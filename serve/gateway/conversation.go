@@ -1,9 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -37,12 +37,14 @@ type asking struct {
 
 // serve answers a request.
 func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	sent := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), MaxBody/8)+bytes.MinRead))
+	_, err := sent.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
 		c.refuse(w, refusal{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the request is larger than %d bytes", MaxBody), final: true})
 		return
 	}
-	if body, err = c.g.settleTools(body); err != nil {
+	body, err := c.g.settleTools(sent.Bytes())
+	if err != nil {
 		c.refuse(w, refusal{status: http.StatusServiceUnavailable, text: "a recorded result cannot be read: " + err.Error()})
 		return
 	}
@@ -299,8 +301,9 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 		a.key, known = in.key, true
 	}
 	key, read := a.key, g.read
+	e, stands := g.stand[a.tag]
 	g.mu.Unlock()
-	if known {
+	if known && !stands {
 		e = g.entry(key)
 	}
 	if e.Finished > uint64(read) { // another may be asked for in its place

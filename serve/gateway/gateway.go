@@ -98,15 +98,16 @@ type Gateway struct {
 	following   sync.WaitGroup
 
 	mu       sync.Mutex
-	news     chan struct{}        // closed when intents have changed
-	read     journal.Seq          // the last record that intents is of
-	intents  map[string]asked     // by tag: what the journal says was asked for
-	past     map[string][]asked   // by lineage: what earlier incarnations were answered, in order
-	waits    map[string][]asked   // by lineage: what earlier incarnations have asked and has not ended: mostly since a person has to approve it
-	ever     map[string]bool      // lineages that were asked before
-	now      map[string][]*asking // by lineage: the requests of this incarnation, in order
-	left     int                  // answers of past that were not given yet
-	numbered uint64               // requests of this incarnation
+	news     chan struct{}            // closed when intents have changed
+	read     journal.Seq              // the last record that intents is of
+	intents  map[string]asked         // by tag: what the journal says was asked for
+	stand    map[string]receipt.Entry // by tag: of intents, those that have not ended, without their params
+	past     map[string][]asked       // by lineage: what earlier incarnations were answered, in order
+	waits    map[string][]asked       // by lineage: what earlier incarnations have asked and has not ended: mostly since a person has to approve it
+	ever     map[string]bool          // lineages that were asked before
+	now      map[string][]*asking     // by lineage: the requests of this incarnation, in order
+	left     int                      // answers of past that were not given yet
+	numbered uint64                   // requests of this incarnation
 	tools    tools
 	hooks    hooks
 	summary  Summary
@@ -152,7 +153,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	_, _ = rand.Read(secret) // it never fails
 	g := &Gateway{
 		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
-		news: make(chan struct{}), intents: make(map[string]asked), past: make(map[string][]asked), waits: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking),
+		news: make(chan struct{}), intents: make(map[string]asked), stand: make(map[string]receipt.Entry), past: make(map[string][]asked), waits: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking),
 	}
 	if err := g.settle(ctx); err != nil {
 		return nil, err

@@ -242,7 +242,7 @@ func (c *toolCall) await() []byte {
 					token, strconv.FormatFloat(float64(signs)/1e6, 'f', 6, 64), quoted("waits for a person: "+g.typed("intent approve", &e))))
 			}
 		case <-c.off:
-			if e.State.AwaitsPerson() || e.State == receipt.StateOpen { // a permit on its way finds nobody, and makes nothing
+			if e.State.AwaitsPerson() || e.State == receipt.StateOpen || e.State == "" { // a permit on its way finds nobody, and makes nothing
 				g.cfg.Tools.Take(a.tag)
 			}
 			g.leaveTool(a, false, false)

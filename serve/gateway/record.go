@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,43 +136,72 @@ func (g *Gateway) given(e *receipt.Entry) bool {
 	return e.State == receipt.StateCommitted
 }
 
-// readIntents notes the intents of records after one, and returns the last of them.
+// readIntents notes the intents of records after one, and how those stand that have not ended. It returns the last of the records.
+// Params are not read: a permit names its intent.
 func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
-	j := view.Journal{Local: g.cfg.World}
+	var named, waits []receipt.Key
 	for s, err := range g.cfg.World.Scan(after) {
 		if err != nil {
 			return after, err
 		}
 		after = s.ID
 		switch s.Record.Kind {
-		case journal.KindIntent, journal.KindAwaitingApproval, journal.KindDenied:
+		case journal.KindDenied, journal.KindAwaitingApproval:
+			if err := s.Record.Load(g.cfg.World); err != nil && !errors.Is(err, journal.ErrRedacted) {
+				return after, err
+			}
+		case journal.KindIntent, journal.KindStarted:
 		default:
 			continue
 		}
-		e, err := j.Load(s.Record, s.Bytes)
-		if err != nil {
-			return after, err
-		}
-		var tag, cell string
-		var key receipt.Key
-		switch b := e.Body.(type) {
-		case *journal.IntentEmitted:
-			tag, cell, key = b.Tag, b.Cell, b.Key
-		case *journal.IntentAwaitingApproval:
-			tag, cell, key = b.Tag, b.Cell, b.Key
-		case *journal.IntentDenied:
-			tag, cell, key = b.Tag, b.Cell, b.Key
-		}
-		if cell == g.cell.String() {
-			g.mu.Lock()
-			g.intents[tag] = asked{tag, key}
-			g.mu.Unlock()
+		if key, _, ok := journal.IntentOf(s.Record.Kind, s.Record.Payload); ok {
+			named = append(named, receipt.Key{Hash: key})
 			if s.Record.Kind == journal.KindAwaitingApproval && g.cfg.Waits != nil {
-				g.cfg.Waits(key)
+				waits = append(waits, receipt.Key{Hash: key})
 			}
 		}
 	}
+	g.look(named, after)
+	for _, key := range waits {
+		if g.entry(key).Intent.Cell == g.cell.String() {
+			g.cfg.Waits(key)
+		}
+	}
 	return after, nil
+}
+
+// look notes how intents stand that have not ended, as far as a record: so all that wait for one need not ask the world.
+func (g *Gateway) look(named []receipt.Key, read journal.Seq) {
+	g.mu.Lock()
+	before := slices.Collect(maps.Values(g.stand)) // order cannot show: each by itself
+	g.mu.Unlock()
+	now := make([]receipt.Entry, 0, len(before)+len(named))
+	g.cfg.World.View(func(m *world.Moment) {
+		for i := range before {
+			e, _ := m.Intent(before[i].Intent.Key)
+			now = append(now, e)
+		}
+		for _, key := range named {
+			if e, ok := m.Intent(key); ok && e.Intent.Cell == g.cell.String() {
+				now = append(now, e)
+			}
+		}
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range now {
+		e := &now[i]
+		e.Intent.Params = nil
+		if i >= len(before) {
+			g.intents[e.Intent.Tag] = asked{e.Intent.Tag, e.Intent.Key}
+		}
+		switch {
+		case !over(e):
+			g.stand[e.Intent.Tag] = *e
+		case e.Finished <= uint64(read):
+			delete(g.stand, e.Intent.Tag)
+		}
+	}
 }
 
 // unended counts the calls of the session that a person has to decide about, and those that are under way.

@@ -194,10 +194,10 @@ func quantile(values []float64, of int) float64 {
 // atOnce measures many agents that each call a provider of 50 ms as often as they can.
 func (b *gatewayBench) atOnce(ctx context.Context, r *run, provider string) {
 	const each = 20
-	rate := func(at string) float64 {
+	rate := func(name, at string) float64 {
 		var all sync.WaitGroup
 		failed := make(chan error, b.agents)
-		m := measure(func() {
+		m := b.measurePart(r, name, func() {
 			for agent := range b.agents {
 				all.Go(func() {
 					for n := range each {
@@ -225,7 +225,7 @@ func (b *gatewayBench) atOnce(ctx context.Context, r *run, provider string) {
 		return float64(b.agents*each) / m.Wall.Seconds()
 	}
 	s := r.session(ctx, "many", provider)
-	direct, through := rate(provider), rate(s.url)
+	direct, through := rate("agents-direct", provider), rate("agents", s.url)
 	s.end()
 	r.add(fmt.Sprintf("%d agents at once, direct", b.agents), "calls/s", "", direct)
 	r.add("through the gateway / direct", "ratio", ">= 0.95", through/direct)
