@@ -196,6 +196,7 @@ func hostileWorld(t *testing.T) (dir string) {
 // A verb that is not among them fails the test: say what it shows.
 var verbsShown = map[string][][]string{
 	"agent list": {{}}, "agent show": {{}, {hostile}}, "hook": {{}}, "agent calls": {{}, {hostile}}, "agent resume": {{hostile}}, "agent replay": {{hostile}}, "agent run": {{"--name", hostile, "--", hostile}, {"--upstream", hostile, "--", hostile}},
+	"agent env": {{"--name", hostile}, {"--upstream", hostile}}, "agent fork": {{hostile, "--at", "1"}}, "agent doctor": {{"--", hostile}},
 	"mcp": {{"--name", hostile, "--", hostile}}, "budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "dev": {{hostile}}, "test": {{}, {hostile}},
 	"init": {{hostile}}, "run": {{}}, "send": {{hostile, "{"}, {"said", "\x1b\u202e"}}, "step": {{}}, "validate": {{"WORLD/world.yaml"}, {hostile}},
 	"audit": {{}, {"--as", hostile}}, "cell list": {{}, {"--state"}}, "measure": {{hostile}, {"--expr", hostile}, {"--expr", "n: {cells: cell}"}}, "cell resume": {{hostile}}, "cell show": {{"cell/a"}, {hostile}}, "cell skip": {{hostile}},
