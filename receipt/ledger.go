@@ -207,7 +207,7 @@ func byDeadline(a, b *Entry) int {
 	return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), byEmission(a, b))
 }
 
-// Approve opens an intent that awaits approval under the capability that allows it now.
+// Approve opens an intent that awaits approval. capability is the one under which the gate allows it now.
 func (l *Ledger) Approve(e *Entry, capability string, record uint64) {
 	l.endWait(e)
 	l.stay(e) // its place among others is another
