@@ -8,8 +8,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// deliverRecalled brings cells what the journal holds for them, if that is due. It is asked
-// for after every unit, as a replay does.
+// deliverRecalled delivers the recalled results, if they are due. It is called after every unit, as in a
+// replay.
 func (w *World) deliverRecalled() error {
 	k := w.k
 	if len(k.recalls) == 0 || k.scheduler.left > 0 {
@@ -28,8 +28,7 @@ func (w *World) deliverRecalled() error {
 	return nil
 }
 
-// appendFull appends what the kernel brought about, if it is enough for a
-// batch.
+// appendFull appends the kernel's records, if they are enough for a batch.
 func (w *World) appendFull() error {
 	if err := w.endedTrial(); err != nil {
 		return err
@@ -82,8 +81,7 @@ func (w *World) append() error {
 	return nil
 }
 
-// appendAll hands all that has happened to the journal, and has the host begin
-// what is durable already.
+// appendAll hands all records to the journal, and has the host begin the tasks that are durable already.
 func (w *World) appendAll() error {
 	if w.k.pending() > 0 {
 		if err := w.append(); err != nil {
@@ -117,8 +115,8 @@ func (w *World) finishBatch() error {
 	return nil
 }
 
-// endedTrial returns why a world that Try opened has ended. What it ended in is whole
-// nowhere and not appended.
+// endedTrial returns why a world that Try opened has ended. The unit in which it ended is incomplete, and
+// not appended.
 func (w *World) endedTrial() error {
 	err := w.k.rules.guard.ended()
 	if err != nil {
@@ -189,7 +187,7 @@ func (w *World) Checkpoint() error {
 	return nil
 }
 
-// judged returns what an input was refused for, unless nobody can tell.
+// judged returns the error of an input, unless the kernel could not read what it needed to judge the input.
 func (w *World) judged(err error) error {
 	if broken := w.readable(); broken != nil {
 		return broken
@@ -197,8 +195,8 @@ func (w *World) judged(err error) error {
 	return err
 }
 
-// readable returns why what the kernel has brought about must not become durable: it could not
-// read what it needed of the last image.
+// readable returns an error if the kernel's records must not become durable: it could not read what it needed
+// of the last image.
 func (w *World) readable() error {
 	if err := w.k.store.err; err != nil && w.broken == nil {
 		return w.fail(err)

@@ -171,7 +171,7 @@ func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
 // allCells yields all cells, in no order. Cells in the image store stay there: load one to change it.
 func (x *cells) allCells() iter.Seq[*cell] { return x.changed(0) }
 
-// changed is all for cells changed after a record.
+// changed is allCells for cells changed after a record.
 func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 	return func(yield func(*cell) bool) {
 		for _, c := range x.here { // order cannot show: callers must not depend on it

@@ -12,11 +12,11 @@ import (
 // those that the new one names and a world with the old one may not have.
 type Amendment func(base *manifest.Manifest) (next *manifest.Manifest, contents map[manifest.Hash][]byte, err error)
 
-// Fork makes another world of the one whose journal cfg holds: b names it, and
-// cfg.Keys are its own. b.Live, a manifest.Live, comes to be the kinds that it names. It lives by the rules that amend makes of its parent's;
-// nil: by these. It is durable on return. The journal must end between two ticks.
-// Open opens the new world. Other rules are made ready, and take over the cells, within
-// cfg.Bounds and ctx: else the error is a *BoundError, or the cause that ctx ended for.
+// Fork makes a new world of the world whose journal cfg holds. b names the new world, cfg.Keys are its keys,
+// and amend makes its rules of the parent's; nil: they are the same. b.Live, a manifest.Live, becomes the list
+// of the kinds that it names. The journal must end between two ticks. The new world is durable on return, and
+// Open opens it. cfg.Bounds and ctx bound the compiling of other rules and the migration of the cells: the
+// error is then a *BoundError, or the cause that ctx ended for.
 func Fork(ctx context.Context, cfg Config, b *journal.Forked, amend Amendment) error {
 	cfg.Life = ctx
 	w, err := open(cfg)
@@ -86,7 +86,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	return nil
 }
 
-// nameLive has a fork name the kinds that it performs by what its rules declare.
+// nameLive sets the kinds that a fork performs to those that its rules declare.
 func nameLive(b *journal.Forked, m *manifest.Manifest) (err error) {
 	if b.Effects == journal.ForkHold && len(b.Live) > 0 {
 		return refuse(ErrForkEffects, "effects", "%q performs nothing, and %q is to be live", b.Effects, b.Live[0])
@@ -98,10 +98,9 @@ func nameLive(b *journal.Forked, m *manifest.Manifest) (err error) {
 	return nil
 }
 
-// disown parts a fork from what is under way in its parent. Where recordings
-// answer, all of it can be asked for: it is known to them, and so never performed. Else
-// nobody here knows what came of the attempts in flight, and what has not started waits
-// for a person.
+// disown parts a fork from what is under way in its parent. If recordings answer, all of it can be asked for
+// again: the recordings know it, so it is never performed. Otherwise nobody here knows the results of the
+// attempts in flight, and intents that have not started wait for a person.
 func (f *effects) disown(b *journal.Forked, cause journal.Seq) {
 	recorded := b.Effects == journal.ForkRecorded
 	for len(f.ledger.InFlight()) > 0 {

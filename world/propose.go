@@ -21,7 +21,7 @@ type Proposal struct {
 	Contents  map[manifest.Hash][]byte // that it names and the world may not have
 	Base      journal.Hash             // the manifest that it was made of
 	Actor     string                   // the author
-	Signature *manifest.Signature      // the author's; nil: a name is all there is
+	Signature *manifest.Signature      // the author's; nil: not signed
 	Reason    string
 
 	blobs []journal.Blob // the candidate, and all that it names, once it was vetted
@@ -31,9 +31,8 @@ type Proposal struct {
 // wrong, or it names contents that nobody has.
 var ErrCandidate = errors.New("the candidate cannot be run")
 
-// Check looks at a proposal as Propose does, beside the world, which view lets it look at
-// and which goes on meanwhile: to make its code ready takes what Config.Bounds allow.
-// Propose does not look again.
+// Check checks a proposal as Propose does, while the world goes on: compiling the candidate takes as much as
+// Config.Bounds allow. view calls look with the world. Propose does not check the proposal again.
 func Check(ctx context.Context, view func(look func(*Moment)), p *Proposal) (err error) {
 	var with Moment // but for its kernel, which goes on
 	view(func(m *Moment) {
@@ -60,7 +59,8 @@ func (m *Moment) mayPropose(p *Proposal) error {
 	return checkClock(m.k.rules.manifest.Clock, p.Candidate.Clock, m.k.now)
 }
 
-// vet returns a candidate that can be run and performed, with all that it names.
+// vet checks that a candidate can be run and its effects performed. It returns the candidate with all contents
+// that it names.
 func (m *Moment) vet(ctx context.Context, p *Proposal) ([]journal.Blob, error) {
 	blobs, err := m.contentsOf(p.Candidate, p.Contents)
 	if err != nil {
@@ -74,8 +74,8 @@ func (m *Moment) vet(ctx context.Context, p *Proposal) ([]journal.Blob, error) {
 	return blobs, m.canPerform(next, contents.Blob)
 }
 
-// compileCandidate is compile for a manifest that somebody wants to be in force: its rules
-// are held against what it declares. Those that are in force run as they are.
+// compileCandidate is compile for a manifest that is not in force yet: the names in its rules are checked
+// against its declarations. Rules in force run unchecked.
 func compileCandidate(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
 	next, err := compile(m, hash, blobs, registry, g)
 	if err != nil {
@@ -87,10 +87,9 @@ func compileCandidate(m *manifest.Manifest, hash journal.Hash, blobs journal.Blo
 	return next, g.ended()
 }
 
-// Propose asks for a change of the rules and returns its record and the proposal's
-// number. What is refused here could never be applied, or is proposed already: that is a
-// *governance.SameError. The others are ErrCandidate, ErrManifestSize and those of package
-// governance.
+// Propose asks for a change of the rules. It returns the record and the proposal's number. It refuses a
+// candidate that could never be applied (ErrCandidate, ErrManifestSize, errors of package governance) or that
+// is proposed already (*governance.SameError).
 func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint64, err error) {
 	id, err = w.change(ctx, func() error {
 		if err := w.mayPropose(&p); err != nil {
@@ -115,9 +114,8 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 	return id, n, err
 }
 
-// checkSeed refuses rules that say another seed: randomness comes from the one that the
-// world began with, and nothing would come of it. What journals of before hold is not
-// refused.
+// checkSeed refuses a manifest with another seed. It would have no effect: randomness comes from the seed that
+// the world began with. A replay does not check it.
 func checkSeed(is, next *manifest.Manifest) error {
 	if is.Seed != next.Seed {
 		return refuse(ErrSeed, "seed", "%d, and it would be %d", is.Seed, next.Seed)
@@ -166,28 +164,27 @@ func (w *World) Reject(ctx context.Context, proposal uint64, actor, reason strin
 	})
 }
 
-// Withdraw ends a proposal, as its author does who thinks better of it. It returns its
-// record.
+// Withdraw ends a proposal that its author takes back. It returns the record.
 func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) (journal.Seq, error) {
 	return w.change(ctx, func() error {
 		return w.k.withdraw(journal.ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})
 	})
 }
 
-// ProposedAlready returns a *governance.SameError where a candidate would not be
-// taken because of that: to know it before something is signed.
+// ProposedAlready returns a *governance.SameError if a candidate is proposed already: a caller asks before
+// anything is signed.
 func (m *Moment) ProposedAlready(candidate journal.Hash) error {
 	return m.k.proposals.Same(candidate, m.k.inForce())
 }
 
-// Proposals returns the proposals of the world, oldest first, which are not to be
-// changed, and what they are measured by.
+// Proposals returns the proposals of the world, oldest first, and the rules in force that they are compared
+// with. The proposals must not be changed.
 func (m *Moment) Proposals() ([]*governance.Proposal, governance.InForce) {
 	return m.k.proposals.All(), m.k.inForce()
 }
 
-// Terms returns what an approval of a proposal is to sign now, or why nobody can
-// approve it: the errors are governance's.
+// Terms returns the terms that an approval of a proposal signs now. The errors are of package governance, and
+// say why it cannot be approved.
 func (m *Moment) Terms(proposal uint64) (manifest.Terms, error) {
 	t, err := m.k.proposals.Terms(proposal, m.k.inForce())
 	if err != nil {
@@ -196,7 +193,7 @@ func (m *Moment) Terms(proposal uint64) (manifest.Terms, error) {
 	return t, nil
 }
 
-// ReportOf returns the last report about a proposal, nil where there is none.
+// ReportOf returns the last report about a proposal, nil if there is none.
 func (m *Moment) ReportOf(proposal uint64) (*governance.Report, error) {
 	p, err := m.k.proposals.Find(proposal)
 	if err != nil || p.ReportAt == 0 {

@@ -9,14 +9,14 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// recall is a result that the journal holds and that a cell is to be told:
-// rollbacks lead to steps that were taken before. It is told at the next barrier,
-// and confirmed first where the effect's kind can be.
+// recall is a recorded result that a cell is to be told, because a rollback led back to a step that asks for
+// it. The cell is told at the next barrier. If the effect's kind has a verifier, the result is confirmed
+// first.
 type recall struct {
 	_       struct{} `cbor:",toarray"`
 	Key     receipt.Key
 	Record  journal.Seq // that made it due: the cause of the step that handles it
-	Confirm bool        // not yet: the outside is compared with it first
+	Confirm bool        // it has to be compared with the outside first
 }
 
 // Decisions about intents that the ledger knows already; the gate is not asked.
@@ -27,8 +27,8 @@ const (
 	decidedReused   = "reused"   // it equals one that happened: the cell is told what that came to
 )
 
-// askAgain takes an effect of a step that was taken before: a rollback led to it
-// again. It reports whether the ledger had an answer.
+// askAgain takes an effect of a step that is taken again after a rollback. It reports whether the ledger has
+// an answer.
 func (f *effects) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
 	e := f.ledger.known(in.Key)
 	if e == nil {
@@ -58,7 +58,7 @@ func (f *effects) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
 	return true
 }
 
-// recall has a cell told, at the next barrier, what its intent came to.
+// recall has a cell told the end of its intent at the next barrier.
 func (f *effects) recall(e *receipt.Entry, record journal.Seq) {
 	rule := f.rules.effects[e.Intent.Kind]
 	confirm := e.State == receipt.StateCommitted && !e.Attested && !e.Reused && rule != nil && rule.Verify != nil
@@ -70,8 +70,7 @@ func (f *effects) pendingRecall(key receipt.Key) int {
 	return slices.IndexFunc(f.recalls, func(r recall) bool { return r.Key == key })
 }
 
-// deliverRecalled brings cells, at a barrier, what the journal holds for them. The
-// records that it reads are durable.
+// deliverRecalled delivers the recalled results at a barrier. The records that it reads must be durable.
 func (f *effects) deliverRecalled(h journal.History) error {
 	if len(f.recalls) == 0 || f.scheduler.left > 0 {
 		return nil
@@ -93,8 +92,8 @@ func (f *effects) deliverRecalled(h journal.History) error {
 	return nil
 }
 
-// isOnItsWayBack reports whether the result that an intent took is being made up for:
-// what that comes to decides what its cell is told.
+// isOnItsWayBack reports whether the result that an intent reused is being compensated. The outcome of the
+// compensation decides what the cell is told.
 func (f *effects) isOnItsWayBack(e *receipt.Entry) bool {
 	return e.Reused && f.ledger.doneBy(e).IsUndone() && f.ledger.doneBy(e).Held != nil
 }

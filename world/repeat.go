@@ -9,22 +9,20 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// An intent that equals, but for its key, what a rollback left behind: whether it
-// is a repeat, and what is done about it.
+// An intent is a repeat if it equals, but for its key, a side effect that a rollback left behind.
+// This file says what is done about repeats.
 //
-// What was done once is something to repeat in every history that does not have it.
-// In each of these one intent can stand for it: one that took its result, or one
-// that was let through though it was a repeat. When a rollback leaves that one
-// behind it stands for nothing any more; where it was executed it is something to
-// repeat itself.
+// A side effect can be repeated in every history that does not contain it. In each of these one
+// intent can stand for it: the intent that reused its result, or an intent that was let through
+// although it was a repeat. If a rollback leaves that intent behind, it stands for the side effect
+// no more; if it was executed, it is itself a side effect that can be repeated.
 
 // possibleRepeat names the rule that asks a person about an intent which equals a side effect
 // that a rollback left behind.
 const possibleRepeat = "possible_repeat"
 
-// waived reports whether the history of now has a rollback with fresh effects that
-// left an intent behind: what follows is meant anew. What was cancelled then and let
-// go by a later history was not left by it.
+// waived reports whether a rollback with fresh effects, in the present history, left an intent behind. Then
+// what equals it is not a repeat. An intent that was decided again after that rollback was not left by it.
 func (g *ground) waived(e *receipt.Entry) bool {
 	return slices.ContainsFunc(g.fresh, func(turn journal.Seq) bool {
 		return e.Emitted < uint64(turn) && g.inHistory(turn, g.last) && !g.askedIn(e, turn)
@@ -37,8 +35,8 @@ func (h *histories) askedIn(e *receipt.Entry, of journal.Seq) bool {
 	return slices.ContainsFunc(e.AskedNow(), func(record uint64) bool { return h.inHistory(journal.Seq(record), of) })
 }
 
-// askRepeat takes an effect that repeats what a rollback left behind. It reports
-// whether that decides about it.
+// askRepeat takes an effect that repeats what a rollback left behind. It reports whether the effect is decided
+// with that.
 func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step journal.Seq) bool {
 	switch onRepeat := f.rules.effects[in.Kind].OnRepeat; {
 	case onRepeat == manifest.RepeatRun:
@@ -61,7 +59,7 @@ func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, ste
 	return true
 }
 
-// reuse ends an intent with what the one that it repeats came to.
+// reuse ends an intent with the result of the intent that it repeats.
 func (f *effects) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := f.ledger.Entry(*e.Repeats)
 	why := journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result")

@@ -12,17 +12,17 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Reuse decides about an intent awaiting approval that equals a side effect which a rollback
-// left behind: it is not executed, and gets the result of that.
+// Reuse is the decision to give an intent that awaits approval the result of an equal side effect, which a
+// rollback left behind. The intent is not executed.
 const Reuse journal.Resolution = "reuse"
 
-// decision is about an intent that waits for it: a person's, or a verifier's.
+// decision is a decision of a person or a verifier about an intent that waits for it.
 type decision struct {
 	*effects
 	journal.Resolved
 
-	e       *receipt.Entry  // whose intent it is about
-	instead *receipt.Intent // that is asked for in the place of it; nil: none
+	e       *receipt.Entry  // the intent
+	instead *receipt.Intent // the intent that replaces it; nil: none
 }
 
 // resolve takes a decision about an intent that awaits a person or is in doubt. Another
@@ -41,7 +41,7 @@ func (f *effects) resolve(b journal.Resolved) error {
 	return nil
 }
 
-// takeDecision does what a decision that was checked says, by its record.
+// takeDecision carries out a checked decision. id is its record.
 func (d *decision) takeDecision(id journal.Seq) {
 	e := d.e
 	if d.instead != nil {
@@ -101,8 +101,8 @@ func CheckActor(name string) error {
 	return err
 }
 
-// Unchanged returns why a decision about an intent as somebody saw it is none about it now:
-// what did not happen in one attempt may have happened in the next. It is an *InputError.
+// Unchanged returns an *InputError if an intent has changed since somebody saw it. A decision about one
+// attempt says nothing about the next: what did not happen in one may have happened in the other.
 func (m *Moment) Unchanged(stood *receipt.Entry) error {
 	key := stood.Intent.Key
 	switch e := m.k.ledger.Entry(key); {
@@ -123,8 +123,8 @@ func (d *decision) attemptAgain() {
 	d.ledger.Reopen(d.e, false)
 }
 
-// check returns why a decision cannot be taken. Where another intent is asked for in the place
-// of that which it is about, it finds that.
+// check returns why a decision cannot be taken. If another intent replaces the one decided about, check
+// computes it.
 func (d *decision) check() (err error) {
 	limits := &d.rules.manifest.Limits
 	if d.e == nil {
@@ -158,7 +158,7 @@ func (d *decision) check() (err error) {
 	return nil
 }
 
-// waitsFor returns why an intent does not stand where a decision about it can be taken.
+// waitsFor returns an error if the intent's state does not allow the decision.
 func (d *decision) waitsFor() error {
 	want := receipt.StateInDoubt
 	switch d.How {

@@ -16,27 +16,25 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
-// ShadowConfig says how much of the history a shadow runs on. The zero value
-// begins where the manifest in force was applied; where a rollback has led to before
-// that, with the last snapshot there is.
+// ShadowConfig says on how much of the history a shadow runs. The zero value begins where the manifest in
+// force was applied or, if a rollback has led to before that record, with the last snapshot.
 type ShadowConfig struct {
 	From     string               // begin with this snapshot, whatever At and Last say
-	At       journal.Seq          // begin with the last snapshot up to this record, which is of the history, or before the first record; whatever Last says
-	Last     journal.Seq          // begin with the last snapshot that so many records follow, or before the first record
-	Listed   int                  // differences of a kind that the report lists; 0: governance.MaxListed, and another number is not for a record
+	At       journal.Seq          // begin with the last snapshot up to this record of the history, else before the first record; whatever Last says
+	Last     journal.Seq          // begin with the last snapshot that is followed by so many records, else before the first record
+	Listed   int                  // most differences of a kind that the report lists; 0: governance.MaxListed, as in every recorded report
 	Bounds   Bounds               // of the candidate; zero: Config.Bounds
-	Progress func(at journal.Seq) // now and then; nil: nobody looks
-	Governed bool                 // the rules are another manifest's, see Manifest.GovernedBy, and may name what only that declares
+	Progress func(at journal.Seq) // is called now and then; may be nil
+	Governed bool                 // the manifest has the rules of another one, see Manifest.GovernedBy: they may name what only the other declares
 }
 
 // ErrLeftPart says that a snapshot, or another moment, is in a part of the history that
 // a rollback has left.
 var ErrLeftPart = errors.New("a rollback has left the part of the history that it is in")
 
-// Shadow runs the candidate of an open proposal on the history of the world, as
-// Rehearse does, and records the report, in the record that it returns: nothing else
-// changes. It is durable on return. Who must not hold the world meanwhile has a moment
-// of it rehearse CandidateOf, and calls Shadowed.
+// Shadow runs the candidate of an open proposal on the history of the world, as Rehearse does, and records the
+// report. It returns the record, durable; nothing else changes. A caller that must not hold the world
+// meanwhile calls CandidateOf, Moment.Rehearse and Shadowed instead.
 func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, actor string) (id journal.Seq, r *governance.Report, err error) {
 	if err := w.Sync(); err != nil {
 		return 0, nil, err
@@ -52,7 +50,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 	return id, r, err
 }
 
-// CandidateOf returns the candidate of an open proposal, which somebody wants shadowed.
+// CandidateOf returns the candidate of an open proposal. actor wants it shadowed.
 func (m *Moment) CandidateOf(proposal uint64, actor string) (*manifest.Manifest, error) {
 	if actor == "" {
 		return nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
@@ -75,16 +73,14 @@ func (w *World) Shadowed(ctx context.Context, proposal uint64, r *governance.Rep
 	})
 }
 
-// Rehearse runs a manifest on the recorded history that led to the moment and
-// reports what would have been otherwise. It changes nothing and
-// performs nothing: inputs come when they came, and effects are answered by the
-// receipts of the intents that ask for the same: by cell, kind, params and
-// occurrence. Where the history has no answer, that is what the report says. Parts
-// that a rollback left are no part of the history, but their receipts answer.
-// contents are those that next names and the history may not hold.
+// Rehearse runs a manifest on the recorded history that led to the moment, and reports the differences. It
+// changes nothing and performs nothing. Inputs come when they came in the history. An effect is answered by
+// the receipt of the recorded intent with the same cell, kind, params and occurrence; if there is none, the
+// report says so. Parts that a rollback left are not in the history, but their receipts answer. contents are
+// those that next names and the history may not hold.
 //
-// The errors are an *InputError of ErrMigration, ErrLeftPart, a *BoundError, those of
-// package snapshot for a name, and those of reading: ErrRedacted where an input is gone.
+// The errors are an *InputError of ErrMigration, ErrLeftPart, a *BoundError, those of package snapshot for a
+// name, and those of reading: ErrRedacted if the payload of an input is gone.
 func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
 	encoded, err := next.Encode()
 	if err != nil {
@@ -131,7 +127,7 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 	return s.report.done(), nil
 }
 
-// overlaid are contents in front of others.
+// overlaid looks contents up in a map first.
 type overlaid struct {
 	contents map[manifest.Hash][]byte
 	journal.Blobs
@@ -145,9 +141,9 @@ func (o overlaid) Blob(h journal.Hash) ([]byte, error) {
 	return o.Blobs.Blob(h)
 }
 
-// shadowFrom returns the name and the record of the snapshot that a shadow begins
-// with. Where that has no name it is the image of when the manifest in force was
-// applied, or 0: before the first record.
+// shadowFrom returns name and record of the snapshot that a shadow begins with. The name is empty for the
+// image of the moment when the manifest in force was applied. The record is 0 if the shadow begins before the
+// first record.
 func (k *kernel) shadowFrom(cfg ShadowConfig) (string, journal.Seq, error) {
 	if cfg.From != "" {
 		s, err := k.catalog.Find(cfg.From)
@@ -178,8 +174,8 @@ func (k *kernel) shadowFrom(cfg ShadowConfig) (string, journal.Seq, error) {
 	}
 }
 
-// stretch is a part of the history without a rollback but, perhaps, its first
-// record, which leads to the end of the stretch before.
+// stretch is a part of the history without a rollback inside. If it is turned, its first record is a rollback,
+// which led back to the end of the stretch before.
 type stretch struct {
 	first, last journal.Seq
 	turned      bool
@@ -211,35 +207,35 @@ func (k *kernel) stretches(from journal.Seq) ([]stretch, error) {
 	return out, nil
 }
 
-// shadow is a kernel that lives by a candidate's rules through the history of
-// another. As long as all that it writes is what the history holds, byte for
-// byte, it numbers and chains its records alike.
+// shadow is a kernel that runs through the history of another kernel under a candidate's rules. While every
+// record that it writes equals the history's, byte for byte, its records have the same numbers and the same
+// chain.
 type shadow struct {
 	*kernel
 
-	was      *kernel // what the history came to
+	was      *kernel // the kernel at the end of the history
 	h        journal.History
 	registry reducer.Registry
 	cfg      ShadowConfig
 	report   *reporter
 
-	from                    journal.Seq // the record that it began behind
-	at                      journal.Seq // the record of the history that is lived through
-	derivedThen, derivedNow []derived   // of the history and the shadow in this unit; memory that is used again
+	from                    journal.Seq // the shadow began after this record
+	at                      journal.Seq // the present record of the history
+	derivedThen, derivedNow []derived   // derived records of history and shadow in this unit; memory is reused
 
-	unit     []journal.Scanned // of the history: what followed from one input, or one turn
-	mine     int               // the first of the shadow's records that are its counterpart
+	unit     []journal.Scanned // records of the history that followed from one input, or one turn
+	mine     int               // index of the shadow's first record that followed likewise
 	again    bool              // the unit decides about intents that were asked for before
-	together bool              // nothing has been other than in the history, numbers included
-	freed    bool              // a slot, since grants were made
-	unlived  bool              // what follows from the last input is not the shadow's
+	together bool              // so far everything is as in the history, numbers included
+	freed    bool              // a slot was freed since the last grant
+	unlived  bool              // the last input, and what follows from it, means nothing to the shadow
 	aligned  journal.Seq       // up to here the shadow's records have the history's numbers
-	runs     []run             // of those after
+	runs     []run             // of the records after aligned
 
-	wants      map[receipt.Key]receipt.Key       // of an intent of the history: the shadow's, where it is another
-	known      map[receipt.Request][]receipt.Key // intents of the history that the shadow has not asked for; nil: nobody has looked
-	unanswered map[receipt.Key]dueAnswer         // answers that the history has and the shadow's intents have not
-	noted      uint64                            // that were ever noted
+	wants      map[receipt.Key]receipt.Key       // the shadow's intent for an intent of the history, if the keys differ
+	known      map[receipt.Request][]receipt.Key // intents of the history that the shadow has not asked for; nil: not computed yet
+	unanswered map[receipt.Key]dueAnswer         // answers that the history has and the shadow's intents do not have yet
+	noted      uint64                            // number of answers ever noted
 	ends       map[journal.Seq][]byte            // the shadow's own records that ended an intent, by their numbers: a cell may be told again
 }
 
@@ -280,7 +276,7 @@ func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 	return nil
 }
 
-// live lives through a part of the history.
+// live runs through a part of the history.
 func (s *shadow) live(part stretch) error {
 	for rec, err := range s.h.Scan(part.first - 1) {
 		if err == nil {

@@ -40,15 +40,14 @@ func (s *shadow) give(e *receipt.Entry, r *receipt.Receipt, data []byte) error {
 	return err
 }
 
-// giveLast is give of the receipt that ended an intent of the history, after which
-// there is no other.
+// giveLast is give for the last receipt of an intent of the history.
 func (s *shadow) giveLast(e, theirs *receipt.Entry, r *receipt.Receipt, data []byte) error {
 	e.Attempt, e.Unused = max(e.Attempt, theirs.Attempt), theirs.Unused
 	return s.give(e, r, data)
 }
 
-// noteAnswer notes that an intent of the history has an end, by a record of it at the
-// latest, which the shadow's gets as soon as it is in flight.
+// noteAnswer notes that the history has ended an intent, at the record upTo or before. The shadow's intent
+// gets that end as soon as it is in flight.
 func (s *shadow) noteAnswer(e *receipt.Entry, key receipt.Key, upTo journal.Seq) {
 	theirs := s.was.ledger.Entry(key)
 	if e == nil || e.Ended() || theirs == nil || !theirs.Ended() || journal.Seq(theirs.Finished) > upTo {
@@ -61,8 +60,8 @@ func (s *shadow) noteAnswer(e *receipt.Entry, key receipt.Key, upTo journal.Seq)
 	}
 }
 
-// wake ends the backoff before an attempt that the history has had, where that
-// ended in a part that a rollback has left.
+// wake ends the backoff before an attempt. In the history it may have ended in a part that a rollback has
+// left.
 func (s *shadow) wake(e *receipt.Entry) {
 	if e.State == receipt.StateOpen && e.Waiting {
 		s.ledger.Due(e)
@@ -104,13 +103,13 @@ func (s *shadow) giveAnswers() error {
 	return nil
 }
 
-// renumbered is the history by the numbers that its records have in a shadow.
+// renumbered is the history under the numbers of the shadow's records.
 type renumbered struct {
 	journal.History
 	s *shadow
 }
 
-// Record returns the record of the history that one of the shadow's is.
+// Record returns the history's record that equals a record of the shadow.
 func (h renumbered) Record(id journal.Seq) ([]byte, error) {
 	theirs, ok := h.s.same(id)
 	if !ok {
@@ -168,8 +167,7 @@ func (s *shadow) giveRecorded(e, theirs *receipt.Entry) error {
 	return nil
 }
 
-// counterpart returns the shadow's intent that asks for what one of the history
-// asks for, or nil.
+// counterpart returns the shadow's intent that asks for the same as an intent of the history, or nil.
 func (s *shadow) counterpart(key receipt.Key) *receipt.Entry {
 	if mine, ok := s.wants[key]; ok {
 		key = mine
@@ -182,9 +180,9 @@ func (s *shadow) counterpart(key receipt.Key) *receipt.Entry {
 	return e
 }
 
-// declaredOtherwise reports whether what the history was answered is no answer to one of the
-// shadow's intents: see manifest.Effect.Means. What was asked for before the shadow began is as
-// it was.
+// declaredOtherwise reports whether the history's answer does not fit an intent of the shadow, because the
+// candidate declares the effect differently: see manifest.Effect.Means. It fits intents that were asked for
+// before the shadow began.
 func (s *shadow) declaredOtherwise(e *receipt.Entry) bool {
 	then, was := s.was.rules.effects[e.Intent.Kind]
 	now, is := s.rules.effects[e.Intent.Kind]
@@ -195,8 +193,8 @@ func plus(a, b receipt.Cost) receipt.Cost {
 	return receipt.Cost{Calls: a.Calls + b.Calls, Tokens: a.Tokens + b.Tokens, Bytes: a.Bytes + b.Bytes, Micros: a.Micros + b.Micros}
 }
 
-// asks notes which intent of the history (zero: none) has the answer to one of the
-// shadow's. One that none has takes no slot.
+// asks notes which intent of the history (zero: none) has the answer to an intent of the shadow. An intent
+// without an answer takes no slot.
 func (s *shadow) asks(mine, key receipt.Key) {
 	e := s.ledger.Entry(mine)
 	if e == nil || s.again {
@@ -224,8 +222,8 @@ func (s *shadow) giveUp(e *receipt.Entry) {
 	}
 }
 
-// theirs returns the history's intent that asks for what one of the shadow's asks
-// for, and that the shadow has not asked for yet; zero: there is none.
+// theirs returns an intent of the history that asks for the same as an intent of the shadow, and that the
+// shadow has not asked for yet; zero: there is none.
 func (s *shadow) theirs(mine receipt.Key) receipt.Key {
 	if s.was.ledger.Entry(mine) != nil {
 		return mine

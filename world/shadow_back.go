@@ -8,9 +8,8 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// turnBack makes of the shadow, which is where the history was at a snapshot, what
-// a rollback to that makes of the history: nothing changes but the tick, and what
-// has become of intents since is told.
+// turnBack takes a rollback. The shadow stands at the snapshot already. So only the tick changes, and cells
+// are told the ends that their intents have had since.
 func (s *shadow) turnBack(rec journal.Scanned) error {
 	if err := s.toBoundary(); err != nil {
 		return err
@@ -31,8 +30,8 @@ func (s *shadow) turnBack(rec journal.Scanned) error {
 	return s.compare()
 }
 
-// answerLeft gives the shadow's intents, in the order in which the history tells of
-// them, the ends that came in the parts that rollbacks have left.
+// answerLeft gives the shadow's intents the ends that came in parts which rollbacks have left, in the order of
+// the history.
 func (s *shadow) answerLeft() error {
 	type pair struct{ mine, then *receipt.Entry }
 	var all []pair
@@ -61,9 +60,8 @@ func (s *shadow) answerLeft() error {
 	return nil
 }
 
-// decideLeft lets come to an intent what was decided about the history's in parts
-// that rollbacks have left: by a person, about one that waits for approval; about an
-// attempt in doubt, by whoever has ended it.
+// decideLeft applies to an intent what was decided about the history's intent in parts that rollbacks have
+// left: a person's decision about an approval, or the end of an attempt in doubt.
 func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	if e.State == receipt.StateInDoubt && e.Attempt == then.Attempt && then.Ended() && journal.Seq(then.Finished) <= s.at {
 		s.ledger.Reopen(e, false) // to be in flight for the answer
@@ -94,8 +92,8 @@ func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	return nil
 }
 
-// theirKeys returns, by the keys of the shadow's intents, those of the history's
-// that ask for the same, where they are others.
+// theirKeys returns the keys of the history's intents, by the keys of the shadow's intents that ask for the
+// same, if the two differ.
 func (s *shadow) theirKeys() map[receipt.Key]receipt.Key {
 	theirs := make(map[receipt.Key]receipt.Key, len(s.wants))
 	for key, mine := range s.wants { // order cannot show: a map of them

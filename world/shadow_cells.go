@@ -12,13 +12,13 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// compareCells reports the cells that are others now, and those that wait for what
-// the history cannot tell.
+// compareCells reports the cells that differ, and the cells that wait for an answer which the history does not
+// have.
 func (s *shadow) compareCells() {
 	waits := s.compareWaits()
 	var d Difference
 	d.compareCells(s.was.sortedCells(nil), s.sortedCells(nil))
-	var all []CellChange // where one side has none it is the zero CellView
+	var all []CellChange // a side without the cell has the zero CellView
 	for _, v := range d.CellsGone {
 		all = append(all, CellChange{A: v})
 	}
@@ -64,8 +64,7 @@ func stateChanges(was, is journal.Data) ([]governance.Change, uint64) {
 	return out, uint64(len(all) - len(out))
 }
 
-// compareWaits reports the intents that wait in the shadow and do not in the
-// history. It returns the cells that do.
+// compareWaits reports the intents that wait in the shadow and not in the history. It returns their cells.
 func (s *shadow) compareWaits() map[string]bool {
 	waits := make(map[string]bool)
 	theirs := s.theirKeys()

@@ -13,8 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// compare compares what followed from an input, or one turn, in the history and in
-// the shadow, and begins the next.
+// compare compares a unit of the history with the shadow's, and begins the next one.
 func (s *shadow) compare() error {
 	mine := s.records[s.mine:]
 	if s.together && slices.EqualFunc(s.unit, mine, func(x journal.Scanned, y journal.Stored) bool { return bytes.Equal(x.Bytes, y.Bytes) }) {
@@ -114,17 +113,16 @@ func (s *shadow) gatherNow(mine []journal.Stored) error {
 	return nil
 }
 
-// derived is a derived record, as far as it counts: without numbers, gas and what is
-// made of the chain.
+// derived is a derived record. Its numbers, its gas and the values made of the chain are not compared.
 type derived struct {
 	rec     journal.Record
-	at      journal.Seq // of the history: that it is, or in whose place it is, or that led to it
-	event   journal.Seq // of the history, of a turn: what was handled, or what led to that
+	at      journal.Seq // a record of the history: this one, its counterpart, or its cause
+	event   journal.Seq // a record of the history: the event of the turn, or its cause
 	stepper string      // the cell whose turn it is; empty: it followed from an input
 	again   bool        // an intent: it was asked for before
 }
 
-// counts reports whether records of a kind are what rules derive.
+// counts reports whether records of a kind are compared: the rules derive them.
 func counts(k journal.Kind) bool {
 	return !k.Input() && k != journal.KindStarted && k != journal.KindMigrated
 }
@@ -140,17 +138,17 @@ func (d *derived) noteTurn(stepper *string) {
 	d.stepper = *stepper
 }
 
-// intent reports whether the derived record is what was decided about an effect.
+// intent reports whether the derived record is a decision about an effect.
 func (d *derived) intent() bool {
 	return d.rec.Kind == journal.KindIntent || d.rec.Kind == journal.KindDenied || d.rec.Kind == journal.KindAwaitingApproval
 }
 
-// attempt reports whether the derived record is what came of an attempt.
+// attempt reports whether the derived record is the outcome of an attempt.
 func (d *derived) attempt() bool {
 	return d.rec.Kind == journal.KindWaiting || d.rec.Kind == journal.KindInDoubt || d.rec.Kind == journal.KindEnded
 }
 
-// key returns the key of an intent, and of the records that have one likewise.
+// key returns the key in a record about an intent.
 func (d *derived) key() receipt.Key {
 	r := canon.NewReader(d.rec.Payload)
 	r.Array()
@@ -172,8 +170,8 @@ func (d *derived) verdict() governance.Verdict {
 	}
 }
 
-// said returns the places, in payloads of a kind, that are the same where the derived record
-// is: not the number of the intent, nor what it cost to compute.
+// said returns the places, in payloads of a kind, at which equal derived records agree. The intent's number
+// and the cost of computing are not among them.
 func said(k journal.Kind) []int {
 	switch k {
 	case journal.KindStepped:
@@ -212,7 +210,7 @@ func appendPlaces(b []byte, rec *journal.Record, places []int) []byte {
 	return b
 }
 
-// same reports whether two derived records are one.
+// same reports whether two derived records are equal in all that counts.
 func (d *derived) same(o *derived) bool {
 	switch {
 	case d.rec.Kind != o.rec.Kind:
@@ -228,7 +226,7 @@ func (d *derived) same(o *derived) bool {
 	return bytes.Equal(appendPlaces(a[:0], &d.rec, places), appendPlaces(b[:0], &o.rec, places))
 }
 
-// diverge notes where the two part for the first time.
+// diverge notes the first difference of history and shadow.
 func (s *shadow) diverge(theirs, ours []derived) {
 	if s.report.Divergence != nil {
 		return
@@ -263,11 +261,10 @@ func (d *derived) text() string {
 	return string(text)
 }
 
-// run is a row of records of the shadow that are records of the history, by
-// other numbers.
+// run is a row of records of the shadow that equal records of the history with other numbers.
 type run struct{ mine, theirs, n journal.Seq }
 
-// equate notes that a record of the shadow is one of the history.
+// equate notes that a record of the shadow equals a record of the history.
 func (s *shadow) equate(mine, theirs journal.Seq) {
 	if s.together {
 		s.aligned = mine
@@ -280,7 +277,7 @@ func (s *shadow) equate(mine, theirs journal.Seq) {
 	s.runs = append(s.runs, run{mine: mine, theirs: theirs, n: 1})
 }
 
-// same returns the record of the history that one of the shadow's is, if it is one.
+// same returns the record of the history that a record of the shadow equals, if there is one.
 func (s *shadow) same(mine journal.Seq) (theirs journal.Seq, ok bool) {
 	if mine <= s.aligned {
 		return mine, true
@@ -292,8 +289,8 @@ func (s *shadow) same(mine journal.Seq) (theirs journal.Seq, ok bool) {
 	return s.runs[after-1].theirs + mine - s.runs[after-1].mine, true
 }
 
-// origin returns the record of the history that one of the shadow's is, or the last
-// one before it: what led to it.
+// origin returns the record of the history that a record of the shadow equals or follows from: the last equal
+// record up to it.
 func (s *shadow) origin(mine journal.Seq) journal.Seq {
 	if mine <= s.aligned {
 		return mine

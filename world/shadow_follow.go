@@ -10,8 +10,8 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// follow takes the next record of the history: an input comes to the shadow too,
-// and for every turn in the history one is taken.
+// follow takes the next record of the history. The shadow gets the same inputs, and takes a turn for each turn
+// in the history.
 func (s *shadow) follow(rec journal.Scanned) error {
 	kind := rec.Record.Kind
 	switch {
@@ -66,7 +66,7 @@ func (s *shadow) toBoundary() error {
 	}
 }
 
-// input lets an input of the history come to the shadow.
+// input gives an input of the history to the shadow.
 func (s *shadow) input(rec journal.Scanned) error {
 	whole := &rec.Record
 	switch whole.Kind {
@@ -176,8 +176,8 @@ func (s *shadow) refused(rec *journal.Record, err error) {
 	}
 }
 
-// advanceTo begins a tick of the history, after those that only the shadow has
-// something to do in.
+// advanceTo begins a tick of the history. Before it come the ticks in which only the shadow has something to
+// do.
 func (s *shadow) advanceTo(b *journal.Advanced) error {
 	for to := b.To; ; {
 		at, ok := s.ownTick()
@@ -199,9 +199,9 @@ func (s *shadow) advanceTo(b *journal.Advanced) error {
 	}
 }
 
-// ownTick returns the next tick that comes in the shadow whoever runs it; false: there is
-// none. Under a real clock that is one in which something falls due: all else waits for the
-// next input, and whether the history had one before is in the history.
+// ownTick returns the next tick that the shadow needs by itself; false: there is none. Under a real clock that
+// is a tick in which something falls due. Everything else waits for the next input, and inputs come from the
+// history.
 func (s *shadow) ownTick() (manifest.Tick, bool) {
 	now := Moment{k: s.kernel}
 	if s.was.rules.manifest.Clock.Real() {
@@ -210,8 +210,8 @@ func (s *shadow) ownTick() (manifest.Tick, bool) {
 	return now.NextTick()
 }
 
-// decided applies what a person, a verifier or the passing of time has decided. It
-// is left out where the shadow has nothing to decide.
+// decided applies a decision of a person, of a verifier, or of the passing of time, unless the shadow has
+// nothing to decide.
 func (s *shadow) decided(body journal.Body) {
 	err := errNotInFlight
 	switch b := body.(type) {
@@ -265,8 +265,7 @@ func byPerson(body journal.Body) bool {
 	}
 }
 
-// conclude lives to the end of the last tick, if that has come, and compares what
-// both have come to.
+// conclude runs to the end of the last tick, if the history has reached it, and compares the cells of both.
 func (s *shadow) conclude() error {
 	if err := s.compare(); err != nil {
 		return err

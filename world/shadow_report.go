@@ -9,7 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// reporter gathers what is otherwise in a shadow.
+// reporter gathers the differences of a shadow.
 type reporter struct {
 	governance.Report
 
@@ -17,7 +17,7 @@ type reporter struct {
 
 	scratch, sum []byte
 
-	open map[string][]*loose // derived records that the other side has not, by what they are; oldest first
+	open map[string][]*loose // derived records without a counterpart so far, by identity; oldest first
 	next uint64
 }
 
@@ -34,7 +34,7 @@ type loose struct {
 	n    uint64
 }
 
-// side says in which of the two something was done.
+// side is the history or the shadow.
 type side uint8
 
 const (
@@ -46,8 +46,8 @@ func newReporter(r governance.Report, most int) *reporter {
 	return &reporter{Report: r, most: cmp.Or(most, governance.MaxListed), open: make(map[string][]*loose)}
 }
 
-// add takes a derived record that the other side has not at the same place. It may do so
-// at another, before or after.
+// add takes a derived record that the other side does not have at the same place. The other side may have it
+// at another place, before or after.
 func (r *reporter) add(d *derived, by side) {
 	what := d.identity(r.scratch[:0])
 	if r.scratch = what; len(what) == 0 {
@@ -69,8 +69,8 @@ func (r *reporter) add(d *derived, by side) {
 	r.open[string(what)] = append(r.open[string(what)], &loose{derived: *d, side: by, n: r.next})
 }
 
-// identity appends what a derived record has in common with its counterpart; nothing where
-// nobody asks whether it has one.
+// identity appends what a derived record has in common with its counterpart, and nothing for a record that
+// needs no counterpart.
 func (d *derived) identity(b []byte) []byte {
 	switch d.rec.Kind {
 	case journal.KindEmitted:
@@ -105,8 +105,8 @@ func (r *reporter) decided(then, now *derived, what []byte) {
 	})
 }
 
-// noteDifference counts a difference, and lists it while there is room. what stands for it
-// among all.
+// noteDifference counts a difference, and lists it while there is room. what identifies it in the hash of all
+// differences.
 func noteDifference[T any](r *reporter, count *uint64, list *[]T, what []byte, x func() T) {
 	*count++
 	if len(*list) < r.most {
@@ -198,7 +198,7 @@ func ofIntent(d *derived) asking {
 	return x
 }
 
-// body decodes the record; nil where it cannot be.
+// body decodes the record; nil if it cannot be decoded.
 func (d *derived) body() journal.Body {
 	body, err := d.rec.Body()
 	if err != nil {
@@ -207,8 +207,8 @@ func (d *derived) body() journal.Body {
 	return body
 }
 
-// placeFailures finds what became, in the history, of the events that steps of the
-// shadow fail on: once the two have parted, turns are not taken in pairs.
+// placeFailures finds the records in which the history handled the events that steps of the shadow fail on.
+// After the first difference, turns of history and shadow do not come in pairs.
 func (s *shadow) placeFailures() error {
 	failed := make(map[turn]*governance.Failure)
 	for i := range s.report.Failed {

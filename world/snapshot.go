@@ -37,9 +37,8 @@ func (w *World) snapshot(b journal.SnapshotCreated) error {
 	return w.Checkpoint()
 }
 
-// autoSnapshot makes the snapshot that is due by the manifest's snapshot_every.
-// It is asked for at every boundary between ticks, so that when it is made
-// depends on nothing but the journal.
+// autoSnapshot makes the snapshot that is due by the manifest's snapshot_every. It is called at every boundary
+// between ticks, so the place of a snapshot depends on the journal alone.
 func (w *World) autoSnapshot() error {
 	k := w.k
 	every := journal.Seq(k.rules.manifest.Defaults.SnapshotEvery)
@@ -53,19 +52,18 @@ func (w *World) autoSnapshot() error {
 	return w.snapshot(journal.SnapshotCreated{})
 }
 
-// Pin keeps a snapshot whatever the retention says, or lets that decide again. It
-// returns its record.
+// Pin exempts a snapshot from the retention, or ends the exemption. It returns the record.
 func (w *World) Pin(ctx context.Context, b journal.SnapshotPinned) (journal.Seq, error) {
 	return w.change(ctx, func() error { return w.k.pin(b) })
 }
 
-// Prune lets a snapshot go. It returns its record.
+// Prune lets a snapshot go. It returns the record.
 func (w *World) Prune(ctx context.Context, b journal.SnapshotPruned) (journal.Seq, error) {
 	return w.change(ctx, func() error { return w.k.prune(b) })
 }
 
-// Retain says how many snapshots are kept. It returns its record, and those that
-// this lets go.
+// Retain sets the number of snapshots that are kept. It returns the record, and the names of the snapshots
+// that this prunes.
 func (w *World) Retain(ctx context.Context, b journal.SnapshotRetention) (id journal.Seq, pruned []string, err error) {
 	id, err = w.change(ctx, func() error {
 		pruned, err = w.k.retain(b)
@@ -74,8 +72,8 @@ func (w *World) Retain(ctx context.Context, b journal.SnapshotRetention) (id jou
 	return id, pruned, err
 }
 
-// change makes a change between ticks and returns the record that f begins with. It
-// is durable on return, and so is what it makes superfluous gone.
+// change makes a change between ticks and returns the first record of f. On return the change is durable, and
+// images that it makes superfluous are gone.
 func (w *World) change(ctx context.Context, f func() error) (journal.Seq, error) {
 	id, err := w.input(ctx, f)
 	if err != nil {
@@ -152,7 +150,7 @@ func (k *kernel) retain(b journal.SnapshotRetention) ([]string, error) {
 	return b.Pruned, nil
 }
 
-// named returns names as a record holds them: a list, if an empty one.
+// named returns names as a record holds them: an empty list, never null.
 func named(names []string) []string {
 	if names == nil {
 		return []string{}

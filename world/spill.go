@@ -9,17 +9,17 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Spilling says how much of a world a replay, a look back or a shadow has in memory, and where
-// it puts aside what it does not use beyond that. The zero value has all in memory.
+// Spilling bounds the memory of a replay, a look back or a shadow, and says where the rest goes. The zero
+// value keeps all in memory.
 type Spilling struct {
 	// Memory is about how many bytes cells, intents and images take in memory.
 	Memory int
-	// Spill makes a place that is nobody else's, once Memory does not suffice. It is closed
-	// when nobody needs it any more. Nil: there is none.
+	// Spill makes a place of its own for what Memory has no room for. It is closed when it is not needed any more.
+	// Nil: there is none.
 	Spill func() (Spill, error)
 }
 
-// Spill keeps images that a replay has computed; it trusts no image of the world itself.
+// Spill stores images that a replay has computed: a replay does not trust the images of the world.
 type Spill interface {
 	journal.Versions
 	// Part is that of journal.History.
@@ -29,8 +29,7 @@ type Spill interface {
 	Close() error
 }
 
-// SpillError says that what a replay has put aside could not be kept or read again: nothing is
-// said of the world.
+// SpillError says that a Spill could not be written or read. It says nothing about the world.
 type SpillError struct{ Err error }
 
 func (e *SpillError) Error() string {
@@ -40,7 +39,7 @@ func (e *SpillError) Error() string {
 // Unwrap returns why.
 func (e *SpillError) Unwrap() error { return e.Err }
 
-// open makes the place, for what leaves memory to an image store.
+// open makes a Spill for an image store.
 func (s Spilling) open(to *imageStore) error {
 	spill, err := s.Spill()
 	if err != nil {
@@ -63,8 +62,8 @@ func (s *imageStore) close() error {
 	return nil
 }
 
-// spill puts aside what nobody uses, where the kernel holds more than it may. It looks at
-// that when so much has been written that it may.
+// spill moves what is not used out of memory, if the kernel holds more than Spilling.Memory. It weighs the
+// kernel when so much has been written since the last time that this may be so.
 func (k *folding) spill() error {
 	if k.cfg.Spilling.Spill == nil || k.volume < k.weighed {
 		return nil
@@ -93,7 +92,7 @@ func (k *folding) weight() int {
 	return n
 }
 
-// putAside makes an image of now, and leaves to it what nobody uses.
+// putAside stores an image of the present, and drops from memory what is in the image and not used.
 func (k *folding) putAside(most int) error {
 	if k.store.spill == nil {
 		if err := k.cfg.Spilling.open(k.store); err != nil {
@@ -128,7 +127,7 @@ func (k *folding) moveImages() error {
 	return nil
 }
 
-// leaveToImage leaves to the image that was just stored what is in memory beyond so many bytes.
+// leaveToImage drops from memory, down to most bytes, what the image just stored has and nobody uses.
 func (k *kernel) leaveToImage(most int) {
 	if k.counts.bytes() > most/4 {
 		k.counts.drop(most / 8)
@@ -137,9 +136,8 @@ func (k *kernel) leaveToImage(most int) {
 	k.ledger.dropIntents(max(most-k.counts.bytes()-k.cells.bytes, most/4))
 }
 
-// imageBefore returns the last image that is not after a record, nil where there is none. Where it is
-// larger than memory it is put aside, and what is returned has those cells alone with which
-// something is under way.
+// imageBefore returns the last image up to a record, nil if there is none. An image larger than Memory is
+// copied into a Spill; the returned image then has only the cells that something is under way with.
 func (s Spilling) imageBefore(h journal.History, at journal.Seq) (*journal.Image, Spill, error) {
 	versions, ok := h.(journal.Versions)
 	if !ok || s.Spill == nil {
@@ -180,7 +178,7 @@ func (s Spilling) imageBefore(h journal.History, at journal.Seq) (*journal.Image
 // copiedAtOnce is how many bytes of an image are in memory while it is copied.
 const copiedAtOnce = 4 << 20
 
-// copyImage puts an image aside, of which it gets the core, piece by piece.
+// copyImage copies the image with this core into the spill, piece by piece.
 func (s *imageStore) copyImage(from journal.Versions, core *journal.Image) error {
 	part := &journal.Image{Head: core.Head, Core: core.Core}
 	size := 0

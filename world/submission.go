@@ -18,7 +18,7 @@ type Submission struct {
 	To   *reducer.Cell // nil: where the manifest's routes send it
 	When
 	Horizon *Horizon   // bounds when it falls due; nil: nothing but the clock does
-	Key     *SubmitKey // nil: each time that it is submitted it is another event; see Keyed
+	Key     *SubmitKey // nil: each submission is another event; see Keyed
 }
 
 // When says when an event falls due: at most one of its fields is set. The zero value is
@@ -29,7 +29,7 @@ type When struct {
 	In   time.Duration // so long after now, in whole ticks
 }
 
-// tick returns the tick that is meant by a clock; 0: at once.
+// tick returns the tick under a clock; 0: at once.
 func (w *When) tick(clock manifest.Clock, now manifest.Tick) (at manifest.Tick, err error) {
 	switch {
 	case w.In > 0:
@@ -45,8 +45,7 @@ func (w *When) tick(clock manifest.Clock, now manifest.Tick) (at manifest.Tick, 
 	return at, comes(clock, at, "at")
 }
 
-// comes refuses a tick that a clock does not get to. Nothing that falls due is accepted for
-// such a tick, whichever way it comes.
+// comes refuses a tick after a clock's last one: nothing may fall due there.
 func comes(clock manifest.Clock, at manifest.Tick, field string) error {
 	if last := clock.Last(); at > last {
 		return refuse(ErrNoTick, field, "it would be tick %d, and the last is tick %d", at, last)
@@ -56,18 +55,17 @@ func comes(clock manifest.Clock, at manifest.Tick, field string) error {
 
 // NotEventError says why data is no event as the doors of a world take it.
 type NotEventError struct {
-	Field string // which it is about
+	Field string // that is wrong
 	Err   error
 }
 
 func (e *NotEventError) Error() string { return e.Err.Error() }
 func (e *NotEventError) Unwrap() error { return e.Err }
 
-// Decode takes an event from a canonical item, as both doors of a world read it from
-// JSON: {"event": NAME, "data": ANY, "to": CELL, "at": TICK or TIME, "in": DURATION}. A
-// field that is absent or null, and an empty to, leave s as it is, but for the name, which
-// must be there; at and in take the place of what s says of either.
-// The data is part of the item. The error is a *NotEventError.
+// Decode sets s from a canonical item, as command line and HTTP API read it from JSON: {"event": NAME, "data":
+// ANY, "to": CELL, "at": TICK or TIME, "in": DURATION}. The field event is required. Other fields that are absent or
+// null, and an empty to, leave s as it is; at or in replaces s.When. The data stays a part of the item. The
+// error is a *NotEventError.
 func (s *Submission) Decode(item journal.Data) error {
 	r := canon.NewReader(item)
 	s.Name = ""

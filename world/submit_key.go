@@ -9,7 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// MaxSubmitKey is how many bytes a key of what is submitted has at most.
+// MaxSubmitKey is the greatest length of a submit key, in bytes.
 const MaxSubmitKey = 255
 
 // Why events under a key are refused; see Keyed.
@@ -23,7 +23,7 @@ var (
 type SubmitKey struct {
 	Name string       // 1 to MaxSubmitKey bytes of printable ASCII
 	Of   journal.Hash // of all that is submitted together under it: Digest
-	Nth  uint64       // of those, from 1
+	Nth  uint64       // its number among them, from 1
 }
 
 // Check returns why the key cannot be one.
@@ -35,8 +35,8 @@ func (k *SubmitKey) Check() error {
 	return nil
 }
 
-// Digest is the hash of events that are submitted together, as who submits them says them: when
-// they fall due by the caller's words, and not by the world's.
+// Digest is the hash of events that are submitted together, as the caller states them: a due time counts as
+// written, not as the tick that the world makes of it.
 type Digest struct {
 	so  journal.Hash
 	buf []byte
@@ -73,7 +73,7 @@ func Keyed(s Submission, key string) Submission {
 	return s
 }
 
-// keyBytes is how much of a hash tells a key from others, and what was submitted under it.
+// keyBytes is the number of bytes of a hash that identify a key, or the events under it.
 const keyBytes = 16
 
 type keyHash [keyBytes]byte
@@ -86,7 +86,7 @@ type underKey struct {
 	First, Last journal.Seq // records
 }
 
-// submits are the keys under which something was submitted last, in the order in which each came first.
+// submits are the most recent keys, in the order of their first events.
 type submits struct {
 	list []*underKey
 	by   map[keyHash]*underKey
@@ -114,7 +114,7 @@ func (s *submits) next(key *SubmitKey) error {
 
 func (u *underKey) is(key *SubmitKey) bool { return string(u.Of) == string(key.Of[:keyBytes]) }
 
-// noteKey remembers that an event was submitted, and as many keys as a limit says.
+// noteKey notes an event under its key, and forgets the oldest keys if there are more than most.
 func (s *submits) noteKey(key *SubmitKey, id journal.Seq, most uint64) {
 	hash := hashOfKey(key.Name)
 	was := s.by[hash]
@@ -145,7 +145,7 @@ func (s *submits) restore(saved []*underKey) {
 	}
 }
 
-// checkUnderKeys returns why those of an image cannot be.
+// checkUnderKeys returns why the keys of an image are invalid.
 func checkUnderKeys(saved []*underKey) error {
 	for _, u := range saved {
 		if u == nil || len(u.Key) != keyBytes || len(u.Of) != keyBytes {
@@ -161,8 +161,8 @@ type Before struct {
 	First, Last journal.Seq // their records
 }
 
-// Submitted returns what was submitted before under a key, durable. Where that was something
-// else, it is ErrKeyReused.
+// Submitted returns what was submitted before under a key, durable. The error is ErrKeyReused if that was
+// something else.
 func (w *World) Submitted(key *SubmitKey) (Before, error) {
 	if err := key.Check(); err != nil {
 		return Before{}, err

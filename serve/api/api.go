@@ -1,6 +1,6 @@
 // Package api serves worlds over HTTP: JSON, server-sent events for whoever follows a journal, and
-// metrics. openapi.yaml, which it serves too, is what it promises. It is a part of worldctl, and not
-// an API.
+// metrics. openapi.yaml, which it serves too, is what it promises. As a Go package it is a part of
+// worldctl, and not an API.
 //
 // Who may do what is in tokens (see Tokens); the table of routes names the scope of
 // each. A world's answers are those of `worldctl -o json`, hashes in hex, errors
