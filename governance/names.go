@@ -32,8 +32,8 @@ func newNames(of string, words []word) *names {
 	return n
 }
 
-// told returns the words as messages list them: those that are not empty.
-func (n *names) told() []string {
+// listed returns the words as messages list them: those that are not empty.
+func (n *names) listed() []string {
 	var out []string
 	for _, w := range n.words {
 		if w.text != "" {
@@ -46,7 +46,7 @@ func (n *names) told() []string {
 // parts returns the beginnings or the ends of the words, cut at their dots, sorted.
 func (n *names) parts(ends bool) []string {
 	all := make(map[string]bool)
-	for _, text := range n.told() {
+	for _, text := range n.listed() {
 		all[text] = true
 		for i := range len(text) {
 			switch {

@@ -95,7 +95,7 @@ func (x nameIssue) String() string {
 			return msg + fmt.Sprintf(": did you mean %q?", like)
 		}
 	}
-	return msg + manifest.Instead("", x.with.told())
+	return msg + manifest.Instead("", x.with.listed())
 }
 
 // contradictions returns the pairs of an expression that can each be true, and never
@@ -145,7 +145,7 @@ func (n *nameChecker) contradiction(p *pair) string {
 	of, texts := n.mentions(p.e)
 	msg := fmt.Sprintf("the two sides of %s are never %t together, whatever %s is", p.says, p.is, cmp.Or(strings.Join(of, ", "), "declared"))
 	for _, name := range of {
-		told := n.variables[name].told()
+		told := n.variables[name].listed()
 		for _, text := range texts {
 			if like := manifest.Nearest(text, told); like != "" && like != text {
 				return fmt.Sprintf("%s: did you mean %q, not %q?", msg, like, text)

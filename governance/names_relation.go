@@ -33,11 +33,11 @@ func relations() map[string]*relation {
 		return slices.Compact(slices.Sorted(slices.Values(append(begins(n), ends(n)...))))
 	}
 	order := func(says string, holds func(x, y string) bool) *relation {
-		return &relation{says: says, like: (*names).told, holds: func(x, y word) bool { return x.open || y.open || holds(x.text, y.text) }}
+		return &relation{says: says, like: (*names).listed, holds: func(x, y word) bool { return x.open || y.open || holds(x.text, y.text) }}
 	}
 	listed := [2]func(string) []string{items}
 	return map[string]*relation{
-		equalTo:                 {says: "is never", like: (*names).told, holds: equalWords, sorted: true},
+		equalTo:                 {says: "is never", like: (*names).listed, holds: equalWords, sorted: true},
 		"startsWith":            {says: "never starts with", like: begins, holds: beginsWith, sorted: true},
 		"endsWith":              {says: "never ends with", like: ends, holds: ifClosed(strings.HasSuffix)},
 		"contains":              {says: "never contains", like: all, holds: ifClosed(strings.Contains), pieces: listed},

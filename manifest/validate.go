@@ -295,14 +295,14 @@ func (v *validator) amount(path string, n uint64) {
 	}
 }
 
-// told is a part of a message that costs something, and is made where it is told.
-type told func() string
+// lazyText is a part of a message that costs something, and is made where it is lazyText.
+type lazyText func() string
 
-func (t told) String() string { return t() }
+func (t lazyText) String() string { return t() }
 
 // among says which name of a section was meant, or lists them, for a message about one
 // that there is not.
-func among[T any](name string, section map[string]T) told {
+func among[T any](name string, section map[string]T) lazyText {
 	return func() string { return Instead(name, slices.Sorted(maps.Keys(section))) }
 }
 

@@ -29,7 +29,7 @@ func (w *World) TellBy(next AnswerOrder) {
 			w.came = append(w.came, receipt.Answer{Key: key, Attempt: e.Attempt, Receipt: data})
 		}
 	}
-	w.telling, w.failures = next, make(map[receipt.Key]receipt.Answer)
+	w.answerOrder, w.failures = next, make(map[receipt.Key]receipt.Answer)
 }
 
 // again has the host make a deterministic attempt once more.

@@ -189,7 +189,7 @@ func (f *effects) unconfirmed(e *receipt.Entry) bool {
 	if at := f.pendingRecall(e.Intent.Key); at >= 0 {
 		return f.recalls[at].Confirm
 	}
-	_, at := f.told(e)
+	_, at := f.cellOf(e)
 	return at >= 0
 }
 
@@ -226,7 +226,7 @@ func (f *effects) confirm(b journal.Confirmed) error {
 	if b.Verdict == receipt.Happened {
 		return nil
 	}
-	c, at := f.told(e)
+	c, at := f.cellOf(e)
 	switch b.Mode {
 	case manifest.VerifyStrict:
 		end, data := f.endUnconfirmed(e, b.Reason, id)

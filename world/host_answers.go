@@ -147,8 +147,8 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 // firstDue returns the deterministic effect in flight whose answer is next: the first permitted, or the one
 // that w.telling names; nil: none.
 func (w *World) firstDue() *receipt.Entry {
-	if w.telling != nil {
-		return w.telling(w.k.now, w.k.handled, w.k.ledger.InFlight())
+	if w.answerOrder != nil {
+		return w.answerOrder(w.k.now, w.k.handled, w.k.ledger.InFlight())
 	}
 	for _, e := range w.k.ledger.InFlight() {
 		if !w.host.Live(&e.Intent) {
@@ -235,7 +235,7 @@ func (w *World) takeAnswer(a *receipt.Answer) error {
 	var err error
 	switch {
 	case a.Work == receipt.Withdraw: // withdraw has looked at it
-	case (a.Lost != "" || a.Err != nil && w.telling != nil) && w.hasTurn(a.Key, a.Attempt):
+	case (a.Lost != "" || a.Err != nil && w.answerOrder != nil) && w.hasTurn(a.Key, a.Attempt):
 		w.failures[a.Key] = *a
 	case a.Err != nil:
 		if !w.inFlight(a.Key, a.Attempt) {
@@ -322,7 +322,7 @@ func (w *World) inFlight(key receipt.Key, attempt uint64) bool {
 // have an order: a deterministic one, or any where AnswerOrder has it.
 func (w *World) hasTurn(key receipt.Key, attempt uint64) bool {
 	e := w.k.ledger.Entry(key)
-	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt && (w.telling != nil || !w.host.Live(&e.Intent))
+	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt && (w.answerOrder != nil || !w.host.Live(&e.Intent))
 }
 
 // Host performs the effects that the ledger permitted. It does so in its own

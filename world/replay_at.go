@@ -13,12 +13,12 @@ import (
 // ends, ReplayAt ends.
 func ReplayAt(ctx context.Context, h journal.History, at []journal.Seq, cfg ReplayConfig, look func(at journal.Seq, m *Moment) error) error {
 	cfg.guard = newGuard(ctx, cfg.Bounds)
-	a := along{h: h, left: at, look: look, cfg: cfg, far: farImage}
+	a := visitingReplay{h: h, left: at, look: look, cfg: cfg, far: farImage}
 	return a.run()
 }
 
-// along is one replay that looks at several records.
-type along struct {
+// visitingReplay is one replay that looks at several records.
+type visitingReplay struct {
 	h      journal.History
 	cfg    ReplayConfig
 	left   []journal.Seq // to be looked at
@@ -27,7 +27,7 @@ type along struct {
 	failed error       // of look, which no other way there can mend
 }
 
-func (a *along) run() error {
+func (a *visitingReplay) run() error {
 	for len(a.left) > 0 {
 		if err := a.stretch(); err != nil {
 			return err
@@ -40,7 +40,7 @@ func (a *along) run() error {
 const farImage = 10_000
 
 // stretch replays from one image as far as no other saves much.
-func (a *along) stretch() error {
+func (a *visitingReplay) stretch() error {
 	cfg := a.cfg
 	cfg.To = a.left[a.until()-1]
 	cfg.stops = a
@@ -67,7 +67,7 @@ func (a *along) stretch() error {
 }
 
 // until returns how many of the records that are left one stretch looks at.
-func (a *along) until() int {
+func (a *visitingReplay) until() int {
 	images, ok := a.h.(journal.Versions)
 	if !ok {
 		return len(a.left)
@@ -86,7 +86,7 @@ func (a *along) until() int {
 }
 
 // stop looks at a kernel at all that is left before a record.
-func (a *along) stop(k *kernel, before journal.Seq) error {
+func (a *visitingReplay) stop(k *kernel, before journal.Seq) error {
 	for len(a.left) > 0 && a.left[0] < before {
 		if err := k.deliverRecalled(a.h); err != nil {
 			return err

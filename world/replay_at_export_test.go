@@ -9,6 +9,6 @@ import (
 // AlongJumping is ReplayAt that reads any image that saves more than so many records.
 func AlongJumping(ctx context.Context, h journal.History, at []journal.Seq, far journal.Seq, cfg ReplayConfig, look func(journal.Seq, *Moment) error) error {
 	cfg.guard = newGuard(ctx, cfg.Bounds)
-	a := along{h: h, left: at, look: look, cfg: cfg, far: far}
+	a := visitingReplay{h: h, left: at, look: look, cfg: cfg, far: far}
 	return a.run()
 }

@@ -152,9 +152,9 @@ func (r *roster) awaits(e *receipt.Entry) bool {
 	return c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
 }
 
-// told returns the cell of an intent, and the index in its mailbox of the receipt that ended the intent,
+// cellOf returns the cell of an intent, and the index in its mailbox of the receipt that ended the intent,
 // or -1.
-func (r *roster) told(e *receipt.Entry) (*cell, int) {
+func (r *roster) cellOf(e *receipt.Entry) (*cell, int) {
 	c := r.cells.named(e.Intent.Cell)
 	if c == nil {
 		return nil, -1

@@ -35,7 +35,7 @@ type World struct {
 	asked      int                            // number of verifiers under way
 	passing    bool                           // the wall clock is past the tick under way: see tickOf
 	confirming map[receipt.Key]bool           // recorded results under confirmation; false: the verifier could not tell
-	telling    AnswerOrder                    // order of answers; nil: the order of permits
+	answerOrder    AnswerOrder                    // order of answers; nil: the order of permits
 	failures   map[receipt.Key]receipt.Answer // deterministic effects without a receipt, until their turn: in doubt or, with telling, failed
 	saved      journal.Seq                    // head of the last image
 	durable    journal.Seq                    // last record known to be durable

@@ -20,7 +20,7 @@ type importChatAnswer struct {
 }
 
 func newImportChatCommand(c *cli) *cobra.Command {
-	var flags birthFlags
+	var flags creationFlags
 	cmd := &cobra.Command{
 		Use: "chat FILE",
 		Long: `Make a world of recorded runs of agents that use tools.

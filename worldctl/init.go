@@ -29,11 +29,11 @@ type founding struct {
 	dir      string
 	template string // "": none was named
 	from     string // a directory that a world in a store is made of
-	birthFlags
+	creationFlags
 }
 
-// birthFlags are the flags that say what a new world gets.
-type birthFlags struct {
+// creationFlags are the flags that say what a new world gets.
+type creationFlags struct {
 	id      string
 	seed    uint64
 	keyring string
@@ -101,13 +101,13 @@ With the same --id, --seed and --keyring the same inputs give the same journal.`
 	return cmd
 }
 
-func (b *birthFlags) add(cmd *cobra.Command) {
+func (b *creationFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&b.id, "id", "", "the world's `ID`; a random one if not given")
 	cmd.Flags().Uint64Var(&b.seed, "seed", 0, "the `N` that randomness comes from; the one in world.yaml if not given")
 	cmd.Flags().StringVar(&b.keyring, "keyring", "", "a keyring `FILE` made for the same id; a new one if not given")
 }
 
-func (b *birthFlags) birth(cmd *cobra.Command) (local.CreateOptions, error) {
+func (b *creationFlags) birth(cmd *cobra.Command) (local.CreateOptions, error) {
 	birth := local.CreateOptions{ID: b.id}
 	if cmd.Flags().Changed("seed") {
 		birth.Seed = &b.seed

@@ -33,7 +33,7 @@ func (s *Store) Enter(ctx context.Context) error {
 // Tell has others see which worlds cannot go on in this process, a line each, from the next beat on.
 func (s *Store) Tell(resting string) { s.resting.Store(&resting) }
 
-func (s *Store) told() string {
+func (s *Store) restingText() string {
 	text := s.resting.Load()
 	if text == nil {
 		return ""

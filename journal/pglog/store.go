@@ -225,7 +225,7 @@ func (s *Store) enter(ctx context.Context, first bool) error {
 	var node string
 	asked := time.Now()
 	at := s.ownAddress(asked)
-	args := []any{s.opts.Node, s.run, s.opts.Lease, first, at.url, s.opts.Version, s.gives.Load(), at.until, at.seal, s.told()}
+	args := []any{s.opts.Node, s.run, s.opts.Lease, first, at.url, s.opts.Version, s.gives.Load(), at.until, at.seal, s.restingText()}
 	err := s.rowBy(ctx, s.own, sqlNode, args, &node)
 	if err == nil {
 		if s.Lapsed() { // the database was away for others, too: they have not been heard again yet

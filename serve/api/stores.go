@@ -70,7 +70,7 @@ func (c *call) find() error {
 	case c.isSession():
 		return errOtherSession()
 	}
-	return c.findElsewhere(id)
+	return c.findInStores(id)
 }
 
 // enterWorld has the call be about a world that is served here. What a worker holds is its host's
@@ -93,9 +93,9 @@ func (c *call) enterWorld(id string) error {
 
 func errNoWorld() error { return notFound("there is no such world") }
 
-// findElsewhere is find for a world that is not served here when it is asked for. While it moves,
+// findInStores is find for a world that is not served here when it is asked for. While it moves,
 // the call waits for a while, and for longer than a process is missed before it is taken to be gone.
-func (c *call) findElsewhere(id string) error {
+func (c *call) findInStores(id string) error {
 	waiting, cancel := context.WithTimeout(c.Context(), c.server.cfg.Limits.Moving)
 	defer cancel()
 	var rests *NotNowError

@@ -84,7 +84,7 @@ func showVerification(c *call) error {
 	}
 	cut := r.EventChainRootHash.IsZero() || r.Anchor != nil && uint64(r.Anchor.ID) > r.Records
 	if cut && len(r.Faults) > 0 {
-		return failed(http.StatusServiceUnavailable, "unreadable", "the journal cannot be read: "+told(r.Faults[0]))
+		return failed(http.StatusServiceUnavailable, "unreadable", "the journal cannot be read: "+placed(r.Faults[0]))
 	}
 	return c.ok(verificationOf(r))
 }
@@ -122,7 +122,7 @@ func withoutPaths(text string) string {
 	return strings.Join(out, " ")
 }
 
-func told(f verify.Fault) string { return f.Place + ": " + f.Message }
+func placed(f verify.Fault) string { return f.Place + ": " + f.Message }
 
 func verificationOf(r *verify.Report) Verification {
 	v := Verification{
@@ -142,7 +142,7 @@ func verificationOf(r *verify.Report) Verification {
 	v.Replay.OK = r.Replay.OK && r.Snapshots.Bad == 0 && r.Governance.Bad == 0 && r.Checkpoints.Bad == 0 &&
 		(r.Anchor == nil || r.Anchor.OK) && (r.OK || !v.Ledger.OK)
 	if !v.Replay.OK && len(r.Faults) > 0 {
-		v.Replay.Error = cmp.Or(v.Replay.Error, told(r.Faults[0]))
+		v.Replay.Error = cmp.Or(v.Replay.Error, placed(r.Faults[0]))
 	}
 	return v
 }

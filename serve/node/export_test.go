@@ -34,7 +34,7 @@ func (p *Pauses) Why(id string) string { return p.why(id) }
 func (p *Pauses) Resting() []string { return p.resting() }
 
 // Told is what others are told.
-func (p *Pauses) Told() string { return p.told() }
+func (p *Pauses) Told() string { return p.describeResting() }
 
 // GoesOn notes that a world was opened.
 func (p *Pauses) GoesOn(id string) { p.goesOn(id) }

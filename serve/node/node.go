@@ -302,7 +302,7 @@ func (n *Node) failing() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fails.forget(func(id string) bool { return n.under[id] != nil })
-	n.Store.Tell(n.fails.told())
+	n.Store.Tell(n.fails.describeResting())
 	return n.fails.resting()
 }
 

@@ -58,8 +58,8 @@ func (p *pauses) resting() (ids []string) {
 	return ids
 }
 
-// told is what others are told of the worlds that rest, a line each.
-func (p *pauses) told() string {
+// describeResting is what others are describeResting of the worlds that rest, a line each.
+func (p *pauses) describeResting() string {
 	var b strings.Builder
 	for _, id := range p.resting() {
 		line := strings.Join(strings.Fields(id+": "+p.why(id)), " ")

@@ -110,17 +110,17 @@ func words(wants view.Wanted, n int) string {
 	return fmt.Sprintf("%d %s", n, one[min(n, 2)-1])
 }
 
-// told is what was told of a world.
-type told struct {
+// notices is what was notices of a world.
+type notices struct {
 	world *local.World
 	url   [sha256.Size]byte // whom
 	ids   map[string]bool   // of what waits still
 }
 
-func (t *told) id() string { return t.world.Keys().World() }
+func (t *notices) id() string { return t.world.Keys().World() }
 
 // message returns a message about what was not told yet; nil: there is nothing.
-func (t *told) message(waits []Item, link string) *Message {
+func (t *notices) message(waits []Item, link string) *Message {
 	m := &Message{Schema: view.SchemaOf("notify"), World: t.id(), Link: link, Waiting: len(waits), New: []Item{}}
 	var ids []string
 	counts := make(map[view.Wanted]int)
@@ -152,7 +152,7 @@ type noted struct {
 const maxNoted = 64 << 20
 
 // readTold reads what was told to the same URL.
-func (t *told) readTold() error {
+func (t *notices) readTold() error {
 	t.ids = make(map[string]bool)
 	data, err := file.Read(t.world.NotifiedFile(), maxNoted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +173,7 @@ func (t *told) readTold() error {
 
 // noteTold takes note that all that waits was told. What does not wait any more is forgotten:
 // should it wait again it is news.
-func (t *told) noteTold(waits []Item) error {
+func (t *notices) noteTold(waits []Item) error {
 	ids, same := make(map[string]bool, len(waits)), len(waits) == len(t.ids)
 	for _, x := range waits {
 		ids[x.ID], same = true, same && t.ids[x.ID]

@@ -85,7 +85,7 @@ func New(cfg Config) (*Notifier, error) {
 // Watch tells of what waits in a world, until ctx or the world ends. link leads a person
 // to it.
 func (n *Notifier) Watch(ctx context.Context, w *local.World, link string) {
-	t := &told{world: w, url: sha256.Sum256([]byte(n.cfg.URL))}
+	t := &notices{world: w, url: sha256.Sum256([]byte(n.cfg.URL))}
 	if err := t.readTold(); err != nil {
 		n.cfg.Log.Warn("what was notified is not known: all that waits is told", "world", t.id(), "error", err)
 	}
@@ -117,7 +117,7 @@ func (n *Notifier) Watch(ctx context.Context, w *local.World, link string) {
 }
 
 // tell posts what waits and was not told yet.
-func (n *Notifier) tell(ctx context.Context, t *told, link string) error {
+func (n *Notifier) tell(ctx context.Context, t *notices, link string) error {
 	waits := waiting(view.Journal{Local: t.world})
 	m := t.message(waits, link)
 	if m != nil {

@@ -118,7 +118,7 @@ func (s *Store) World(id string) (World, error) {
 // MoveIn moves the world of a directory into the store, also in the place of a copy that is lost, which may
 // be empty; see local.MoveInto.
 func (s *Store) MoveIn(ctx context.Context, dir string, opts local.Options, lost string) (*local.Moved, error) {
-	to := s.elsewhere(pglog.Claim{Take: s.take, Made: true})
+	to := s.asOtherStore(pglog.Claim{Take: s.take, Made: true})
 	to.Lost = lost
 	return local.MoveInto(ctx, dir, opts, to)
 }
@@ -134,7 +134,7 @@ func (s *Store) moveOut(ctx context.Context, id, to, onward string, opts local.O
 	if err != nil {
 		return nil, err
 	}
-	from := s.elsewhere(pglog.Claim{Take: s.take})
+	from := s.asOtherStore(pglog.Claim{Take: s.take})
 	from.Onward = onward
 	return s.withHandover(ctx, id, func() (*local.Moved, error) {
 		return local.MoveOut(ctx, id, w.Dir, to, opts, from)
@@ -211,7 +211,7 @@ func (s *Store) MoveTo(ctx context.Context, id string, to *Store, opts local.Opt
 	}
 	done.From = "store " + s.ID()
 	if is, err = home.Stands(ctx); err == nil && is.State == journal.Moved {
-		err = home.Forward(ctx, is.Left.To, local.Renamed(is.Left, to.elsewhere(pglog.Claim{}), id))
+		err = home.Forward(ctx, is.Left.To, local.Renamed(is.Left, to.asOtherStore(pglog.Claim{}), id))
 	}
 	return done, errors.Join(err, local.Forget(dir))
 }
@@ -224,8 +224,8 @@ const movingDir = "moving"
 
 var errSameStore = errors.New("the world is to move into the store that it lies in")
 
-// elsewhere is the store to a world that moves.
-func (s *Store) elsewhere(c pglog.Claim) local.OtherStore {
+// asOtherStore is the store to a world that moves.
+func (s *Store) asOtherStore(c pglog.Claim) local.OtherStore {
 	return local.OtherStore{Where: "store " + s.ID(), Sealing: s.sealing, Log: func(id string, key []byte) (journal.Movable, error) {
 		claim := c
 		claim.Key = key

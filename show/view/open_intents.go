@@ -50,7 +50,7 @@ func OpenIntents(o *world.Opened, before bool) string {
 		}
 		parts = append(parts, part+byRules(g))
 	}
-	if more := o.Denied + o.Asked - told(o.Groups); more > 0 {
+	if more := o.Denied + o.Asked - countIntents(o.Groups); more > 0 {
 		parts = append(parts, "and "+Thousands(more)+" more by others")
 	}
 	return text + ": " + cmp.Or(strings.Join(parts, ", "), "all go on") + waits
@@ -67,7 +67,7 @@ func byRules(g *world.Judged) string {
 	return ""
 }
 
-func told(groups []world.Judged) (n uint64) {
+func countIntents(groups []world.Judged) (n uint64) {
 	for i := range groups {
 		n += groups[i].Intents
 	}
