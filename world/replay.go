@@ -32,7 +32,7 @@ type ReplayConfig struct {
 	begun  Spill                // the same, if it was copied into a Spill; load owns it
 	passed func(*journal.Image) // gets the images of snapshots in order, each with what had changed since the one before; may be nil
 
-	stops *visitingReplay               // looks at the world on the way; nil: nobody does
+	stops *visitingReplay      // looks at the world on the way; nil: nobody does
 	every journal.Seq          // leave gets an image after at least so many records, and those of snapshots
 	leave func(*journal.Image) // may be nil
 }

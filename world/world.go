@@ -24,23 +24,23 @@ import (
 type World struct {
 	Moment // now
 
-	cfg        Config
-	host       Host
-	flight     []flight                       // batches under way, oldest first
-	spare      []ready                        // memory of earlier batches, for reuse
-	held       []receipt.Task                 // tasks of an earlier process, until the world is driven
-	came       []receipt.Answer               // answers of the host, not yet handled
-	answers    map[receipt.Key][]byte         // receipts of deterministic effects, not yet admitted
-	found      []receipt.Answer               // findings of verifiers, until the tick is over
-	asked      int                            // number of verifiers under way
-	passing    bool                           // the wall clock is past the tick under way: see tickOf
-	confirming map[receipt.Key]bool           // recorded results under confirmation; false: the verifier could not tell
-	answerOrder    AnswerOrder                    // order of answers; nil: the order of permits
-	failures   map[receipt.Key]receipt.Answer // deterministic effects without a receipt, until their turn: in doubt or, with telling, failed
-	saved      journal.Seq                    // head of the last image
-	durable    journal.Seq                    // last record known to be durable
-	broken     error
-	lacks      error // a *reducer.MissingError
+	cfg         Config
+	host        Host
+	flight      []flight                       // batches under way, oldest first
+	spare       []ready                        // memory of earlier batches, for reuse
+	held        []receipt.Task                 // tasks of an earlier process, until the world is driven
+	came        []receipt.Answer               // answers of the host, not yet handled
+	answers     map[receipt.Key][]byte         // receipts of deterministic effects, not yet admitted
+	found       []receipt.Answer               // findings of verifiers, until the tick is over
+	asked       int                            // number of verifiers under way
+	passing     bool                           // the wall clock is past the tick under way: see tickOf
+	confirming  map[receipt.Key]bool           // recorded results under confirmation; false: the verifier could not tell
+	answerOrder AnswerOrder                    // order of answers; nil: the order of permits
+	failures    map[receipt.Key]receipt.Answer // deterministic effects without a receipt, until their turn: in doubt or, with telling, failed
+	saved       journal.Seq                    // head of the last image
+	durable     journal.Seq                    // last record known to be durable
+	broken      error
+	lacks       error // a *reducer.MissingError
 }
 
 // Lacks returns nil, or a *reducer.MissingError if this program has no code for a reducer. Such a world
