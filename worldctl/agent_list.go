@@ -26,24 +26,9 @@ func newAgentListCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			denied := make(map[string]uint64)
-			for _, e := range recordsOf(lw).Ledger() {
-				if e.State == receipt.StateDenied {
-					denied[e.Intent.Cell]++
-				}
-			}
-			type line struct {
-				session
-				Denied uint64 `json:"denied"`
-			}
-			return list(c, "agent-list", "sessions", each(all, func(s session) (line, error) {
-				// The state counts what was denied as failed.
-				d := min(denied[recorder.Name+"/"+s.Name], s.Failed)
-				s.Failed -= d
-				return line{s, d}, nil
-			}), columns[line]{
+			return list(c, "agent-list", "sessions", each(all, func(s session) (session, error) { return s, nil }), columns[session]{
 				header: table.Row{"session", "starts", "state", "calls", "tools", "served", "denied", "failed", "tokens", "command"},
-				row: func(s line) table.Row {
+				row: func(s session) table.Row {
 					state := "running, or killed"
 					if !s.Running {
 						state = endedBy(int(s.Code))

@@ -136,7 +136,8 @@ type Session struct {
 	Asked       uint64   `cbor:"asked" json:"asked"`       // requests that went to the gate
 	Served      uint64   `cbor:"served" json:"served"`     // requests that were answered from the record
 	Answered    uint64   `cbor:"answered" json:"answered"` // calls that the provider answered well
-	Failed      uint64   `cbor:"failed" json:"failed"`     // that it refused, that were denied, or in doubt
+	Denied      uint64   `cbor:"denied" json:"denied"`     // of models and of tools, by the gate or a person
+	Failed      uint64   `cbor:"failed" json:"failed"`     // that were refused by the provider, or are in doubt
 	Tokens      uint64   `cbor:"tokens" json:"tokens"`
 	Tools       uint64   `cbor:"tools" json:"tools"`   // that answers asked for
 	Called      uint64   `cbor:"called" json:"called"` // calls of tools that went to the gate
@@ -212,7 +213,12 @@ func received(s Session, data reducer.Data, now uint64) (Session, error) {
 	if r.Kind == MCPCall || r.Kind == OwnTool {
 		return s.answer(&r, now), nil
 	}
-	if r.Status != "ok" {
+	switch r.Status {
+	case "ok":
+	case "denied":
+		s.Denied++
+		return s, nil
+	default:
 		s.Failed++
 		return s, nil
 	}

@@ -46,7 +46,7 @@ type ToolAnswer struct {
 	Late    bool   `cbor:"late"`     // no hook has told it: it is what the agent has told the model
 }
 
-// Says returns what people read of the answer: its text, else what the server wrote.
+// Says returns the answer's text for people, or the server's JSON if it has no text.
 func (a *ToolAnswer) Says() string {
 	if a.Text != "" {
 		return a.Text
@@ -70,7 +70,7 @@ type Pins struct {
 	Tools map[string]string `cbor:"tools"` // hashes, by name
 }
 
-// Change is a tool whose description differs from its pin.
+// Change names a tool under way, and the hash of its new description.
 type Change struct {
 	Server string `cbor:"server"`
 	Tool   string `cbor:"tool"`
@@ -92,9 +92,12 @@ func (s Session) call(r *ToolRequest) Session {
 
 // answer counts what came of a call.
 func (s Session) answer(r *reducer.Receipt, now uint64) Session {
-	if r.Status == "ok" {
+	switch r.Status {
+	case "ok":
 		s.Ran++
-	} else {
+	case "denied":
+		s.Denied++
+	default:
 		s.Failed++
 	}
 	c, changed := s.Changed[r.Tag]
