@@ -73,7 +73,8 @@ func (t *toolServers) addresses(header func(server map[string]any) http.Header) 
 	return out
 }
 
-// wantsLogin asks a server whether it wants a login. One that is not there does not.
+// wantsLogin asks a server whether it wants a login. One that is not there does not. It follows no redirect: the header has
+// secrets that are for this server.
 func wantsLogin(where string, header http.Header) bool {
 	req, err := http.NewRequest(http.MethodPost, where, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))
 	if err != nil {
@@ -82,7 +83,8 @@ func wantsLogin(where string, header http.Header) bool {
 	req.Header = header
 	header.Set("Content-Type", "application/json")
 	header.Set("Accept", "application/json, text/event-stream")
-	resp, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
+	client := http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
 	if err != nil {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,4 +172,19 @@ func TestServersHaveNames(t *testing.T) {
 	} {
 		require.Equal(t, name, serverName(strings.Fields(command)), command)
 	}
+}
+
+// What a client sends a server to log in goes to no other one: a redirect is not followed.
+func TestALoginIsAskedForNowhereElse(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		elsewhere.Add(1)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	require.False(t, wantsLogin(server.URL, http.Header{"X-Api-Key": {"secret"}}))
+	require.Zero(t, elsewhere.Load())
+	require.True(t, wantsLogin(other.URL, make(http.Header)))
 }
