@@ -135,7 +135,7 @@ func (c *cli) examineRun(ctx context.Context, name string, command []string) err
 // madeUp answers a request as a provider would.
 func madeUp(w http.ResponseWriter, r *http.Request) {
 	dialect, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	body, err := io.ReadAll(r.Body)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, gateway.MaxBody)) // anybody on this machine may ask
 	var asked *relay.Asked
 	if err == nil {
 		asked, err = relay.Read(dialect, r.Method, "/"+path, r.Header, body)
@@ -237,7 +237,7 @@ func (a *agentReport) examineTools(s *session, offered, provided map[string]bool
 			of.Seen, of.Crash = "hooks", never
 			if slices.Contains(gateway.ReadOnly(), tool) {
 				of.Crash = "runs again: it only reads"
-			} else if tool == "Write" || tool == "Edit" || tool == "NotebookEdit" {
+			} else if gateway.WritesFile(tool) {
 				of.Crash = "runs again if its file is unchanged"
 			}
 		}

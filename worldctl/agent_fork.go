@@ -216,13 +216,13 @@ func (f *agentFork) amend(kinds []string) world.Amendment {
 		return nil
 	}
 	return func(base *manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
+		may, err := json.Marshal(f.may())
+		if err != nil {
+			return nil, nil, err
+		}
 		next := *base
 		next.Policies = slices.Clone(base.Policies)
 		for _, kind := range kinds {
-			may, err := json.Marshal(f.may())
-			if err != nil {
-				return nil, nil, err
-			}
 			if names[kind] != "" {
 				next.Policies = append(next.Policies, manifest.Policy{
 					Name: "in this fork a " + kind + " only reads", Decide: "deny",

@@ -203,20 +203,23 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 		}
 		return nil, g.missedTool(h), nil
 	}
+	ask.Ask = u.tag
+	return u, "", g.submitUse(context.WithoutCancel(ctx), h, u, ask, waits)
+}
+
+// submitUse has the gate judge a use, or lets it take the place of an intent that waits.
+func (g *Gateway) submitUse(ctx context.Context, h *hookCall, u *using, ask recorder.ToolRequest, waits bool) (err error) {
 	g.cfg.Tools.Put(u.tag, &outside.Caller{Perform: u.perform})
-	if waits {
-		if _, own := strings.CutPrefix(u.tag, toolTag+h.ID); !own {
-			err = g.submit(context.WithoutCancel(ctx), recorder.Joined, recorder.Joining{Ask: u.tag, ID: h.ID})
-		}
-	} else {
-		ask.Ask = u.tag
-		err = g.submit(context.WithoutCancel(ctx), recorder.Called, ask)
+	if !waits {
+		err = g.submit(ctx, recorder.Called, ask)
+	} else if _, own := strings.CutPrefix(u.tag, toolTag+h.ID); !own {
+		err = g.submit(ctx, recorder.Joined, recorder.Joining{Ask: u.tag, ID: h.ID})
 	}
 	if err != nil {
 		g.cfg.Tools.Take(u.tag)
 		g.drop(h.ID)
 	}
-	return u, "", err
+	return err
 }
 
 // judgedElsewhere reports whether a tool is one of a server whose calls come through the gateway.
@@ -318,7 +321,7 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 			return "", false, err
 		}
 		switch {
-		case !writes(h.Name) || before == unreadable || g.cfg.Offline:
+		case !WritesFile(h.Name) || before == unreadable || g.cfg.Offline:
 		case before != "" && before == written(h.Input):
 			return "this call took effect before the restart: the file has the content that it writes", false, nil
 		case before == use.Before:

@@ -28,15 +28,15 @@ func ReadOnly() []string {
 
 func runsAgain(name string) bool { return slices.Contains(ReadOnly(), name) }
 
-// writes reports whether all that a tool does is to write one file, so that the file shows whether it has run.
-func writes(name string) bool { return name == "Write" || name == "Edit" || name == "NotebookEdit" }
+// WritesFile reports whether all that a tool does is to write one file, so that the file shows whether it has run.
+func WritesFile(name string) bool { return name == "Write" || name == "Edit" || name == "NotebookEdit" }
 
 // unreadable stands for the digest of a file that cannot be read.
 const unreadable = "unreadable"
 
 // digestOf returns the SHA-256 of the file that a tool is about to write; empty: there is none, or the tool writes none.
 func digestOf(h *hookCall) string {
-	if !writes(h.Name) {
+	if !WritesFile(h.Name) {
 		return ""
 	}
 	var input struct {
