@@ -128,10 +128,10 @@ func (x *Index) ticks(from, to journal.Seq, stretches int) (*Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := (ends-begins)/manifest.Tick(stretches) + 1
-	if begins > began { // the first tick has a stretch of its own
-		width = (ends-begins)/manifest.Tick(stretches-1) + 1
+	if begins > began {
+		stretches-- // the first tick has a stretch of its own
 	}
+	width := (ends-begins)/manifest.Tick(stretches) + 1
 	stretchOf := func(t manifest.Tick) manifest.Tick {
 		if t < begins {
 			return began

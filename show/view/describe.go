@@ -26,8 +26,10 @@ type Describer struct {
 
 // Data returns data as JSON, shortened to what fits into a line if it is to be: then that of an agent's session as people speak.
 func (t Describer) Data(d canon.Raw) string {
-	if said := spoken(d); said != "" && !t.Full {
-		return Brief(Visible(strings.Join(strings.Fields(said), " "), ""))
+	if !t.Full {
+		if said := spoken(d); said != "" {
+			return Brief(Visible(strings.Join(strings.Fields(said), " "), ""))
+		}
 	}
 	text, err := d.MarshalJSON()
 	switch {
@@ -50,8 +52,8 @@ func (t Describer) ParamsOf(key receipt.Key) string {
 	return t.Data(d.Params)
 }
 
-// Describe says what a record records, in one line: in the words of its kind, or in a
-// sentence of its own where what it says depends on more than its fields.
+// Describe returns a record in one line: in the words of its kind, or in a sentence of its own if the line
+// depends on more than the fields.
 func (t Describer) Describe(e *Entry) (string, error) {
 	switch b := e.Body.(type) {
 	case nil:
