@@ -83,7 +83,7 @@ type nameIssue struct {
 	back bool // it is the text that has the relation to the names
 }
 
-// String says what is wrong, and what was probably meant.
+// String describes the mistake and the probable intention.
 func (x nameIssue) String() string {
 	of := cmp.Or(x.with.of, "what it is compared with")
 	msg := fmt.Sprintf("%s %s %q", of, x.than.says, x.text)

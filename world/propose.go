@@ -27,8 +27,8 @@ type Proposal struct {
 	blobs []journal.Blob // the candidate, and all that it names, once it was vetted
 }
 
-// ErrCandidate says that a candidate cannot be run: its code, a policy or a capability is
-// wrong, or it names contents that nobody has.
+// ErrCandidate reports a candidate that cannot run: its code, a policy or a capability is wrong, or it names
+// missing contents.
 var ErrCandidate = errors.New("the candidate cannot be run")
 
 // Check checks a proposal as Propose does, while the world goes on: compiling the candidate takes as much as

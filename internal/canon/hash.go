@@ -14,13 +14,14 @@ type Hash [sha256.Size]byte
 // Sum returns the SHA-256 of data.
 func Sum(data []byte) Hash { return sha256.Sum256(data) }
 
-// SumBehind returns the SHA-256 of data behind what head has, which is short.
+// SumBehind returns the SHA-256 of head followed by data, without a copy of data unless it is short. It may write behind
+// the end of head.
 func SumBehind(head, data []byte) (h Hash) {
 	if len(data) < 1<<10 {
 		return Sum(append(head, data...))
 	}
-	sum := sha256.New() // so that it need not be copied
-	sum.Write(bytes.Clone(head))
+	sum := sha256.New()
+	sum.Write(bytes.Clone(head)) // so the caller's head can stay on its stack
 	sum.Write(data)
 	return Hash(sum.Sum(h[:0]))
 }

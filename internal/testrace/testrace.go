@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Here says that a test does things side by side, where its code does not show it: it starts no
-// goroutine itself.
+// Here marks a test for the race detector: its code runs side by side, but has no go statement.
 func Here(testing.TB) {}
 
 // Cases returns how many of n random cases a test tries: a quarter under the race detector, unless

@@ -11,7 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Create makes a world without records, which nobody owns.
+// Create makes a world without records and without an owner.
 func (s *Store) Create(ctx context.Context, id string, key []byte) error {
 	return s.create(ctx, id, key, journal.Live, "")
 }

@@ -45,8 +45,7 @@ type reportLine struct {
 	Most    []*float64 `json:"p90"`
 }
 
-// WriteReport writes a page with what the results in a directory come to: one file, which
-// asks nobody for anything.
+// WriteReport writes a page with the results in a directory: one HTML file that loads nothing.
 func WriteReport(w io.Writer, dir string) (err error) {
 	r, err := lookAt(dir)
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// Config says what is served, and to whom. All but Worlds and Tokens may be left
-// out.
+// Config names the worlds of a server, its callers and its limits. All fields but Worlds and Tokens may be
+// left out.
 type Config struct {
 	Worlds       []*local.World // from the beginning; no two with the same id; the server does not close them
 	Tokens       *Tokens        // nil: nobody gets in

@@ -23,10 +23,9 @@ const MaxCopyRecords = 50_000
 // ErrLargeCopy says that a world has more records than MaxCopyRecords.
 var ErrLargeCopy = fmt.Errorf("api: a copy of a world has at most %d records", MaxCopyRecords)
 
-// Copy is a world as somebody sees it to whom a page of it is given: what this API answers
-// to a token that can only read, by the path that is asked, and what verification says of
-// it. Of a journal with payloads that are redacted there are no cells from the first record
-// on that cannot be computed again, as whoever has a bundle does not have them.
+// Copy holds a world for a page that works without a server: the answers of this API to a token that can only
+// read, by the path of the request, and the verdict of verification. If the journal has redacted payloads, it has no cells
+// from the first record on that cannot be computed again, as a bundle has none.
 //
 // It is not for concurrent use.
 type Copy struct {

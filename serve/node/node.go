@@ -38,8 +38,7 @@ const (
 	fullIdle = 5 * time.Second
 )
 
-// Node keeps worlds of one store in a service, which serves them with its Options. Its fields are set
-// before Keep.
+// Node runs worlds of one store in a service with its Options. Its fields are set before Keep.
 type Node struct {
 	Service *api.Service
 	Store   *shared.Store

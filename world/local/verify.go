@@ -21,10 +21,9 @@ type Verification struct {
 	Progress func(done, all uint64) // called with the number of records replayed and that of all; may be nil
 }
 
-// Verify proves the world in a directory from what is stored there, also where
-// that is too damaged to be opened; where its journal lies in a log as it is now, whoever
-// owns it. The error says that it could not be done;
-// what is wrong with the world is in the report.
+// Verify checks the stored records of the world in a directory, even if they are too damaged to be opened. If
+// the journal lies in a log, it checks the log as it is now, whoever owns the world. Faults of the world are in
+// the report; an error means that there is none.
 func Verify(ctx context.Context, dir string, opts Options, v Verification) (*verify.Report, error) {
 	lw, err := ownReadOnly(dir, opts)
 	if err != nil {
