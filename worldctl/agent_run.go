@@ -73,7 +73,7 @@ agent; 1 where it ended well and nothing of it reached the gateway.`,
 
 func needsAgent(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef("such as worldctl agent run -- claude -p \"fix the failing test\"", "agent %s needs the command of an agent, after --", cmd.Name())
+		return usagef("such as "+cmd.CommandPath()+" -- claude -p \"fix the failing test\"", "agent %s needs the command of an agent, after --", cmd.Name())
 	}
 	return nil
 }
