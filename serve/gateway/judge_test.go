@@ -264,7 +264,10 @@ func TestADeniedToolInAnAnswerIsPutToTheModel(t *testing.T) {
 				p.requireOneStream(t, got)
 			}
 			_, _ = r.post(p.dialect, p.path, p.request(p.result("c3", "a b")))
-			require.Eventually(t, func() bool { return r.states()[receipt.StateCommitted] == 4 }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool {
+				states := r.states() // three answers and the last call; the one that no agent got
+				return states[receipt.StateCommitted] == 4 && states[receipt.StateFailed] == 1
+			}, time.Minute, time.Millisecond)
 			states := make(map[receipt.State]int)
 			for _, u := range r.uses() {
 				states[u.State]++
