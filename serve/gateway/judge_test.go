@@ -380,7 +380,10 @@ func TestACallInAnAnswerWaitsForAPerson(t *testing.T) {
 	require.NoError(t, err)
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return r.states()[receipt.StateAwaitingApproval] == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		states := r.states()
+		return states[receipt.StateAwaitingApproval] == 1 && states[receipt.StateInFlight] == 1
+	}, time.Minute, time.Millisecond)
 	leave()
 	_, err = io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, context.Canceled)
