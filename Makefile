@@ -52,10 +52,10 @@ quick: ## look over what was changed, in a minute: vet, the house rules, the tes
 	$(UNRACED) -timeout 5m ./internal/lint $(CHANGED)
 
 # Many tests wait, for disks, clocks and processes: so four packages at once, and four tests of worldctl, whose tests
-# take longest and so begin first. Those that do things side by side run again with the race detector, which finds
-# nothing in the others: tools/raced finds them.
-test: ## run all tests in random order, and with the race detector those that do things side by side
-	$(UNRACED) -p 4 -parallel 4 -shuffle=on -timeout 90m ./worldctl ./...
+# take longest and so begin first. Those that do things side by side run with the race detector, which finds
+# nothing in the others: tools/raced tells them apart.
+test: ## run all tests in random order, those that do things side by side with the race detector
+	CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) run -C tools ./raced -others -vet=off -p 4 -parallel 4 -shuffle=on -timeout 90m ./worldctl ./...
 	$(GO) run -C tools ./raced -vet=off -p 4 -parallel 4 -shuffle=on -timeout 90m
 	$(GO) test -C tools/bench -shuffle=on -vet=all ./...
 	$(GO) test -C tools/browser -shuffle=on -vet=all ./...

@@ -106,7 +106,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
-	testrace.Here(t)
+	testrace.Also(t)
 	path := racedPath(t)
 	testscript.Run(t, testscript.Params{
 		Files:               scripts(t),
