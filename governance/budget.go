@@ -171,6 +171,14 @@ func most(e *manifest.Effect, params receipt.Data, u Unit) (uint64, bool) {
 	return costs(e.Config, params, u)
 }
 
+// MostOf returns what an attempt of an effect costs at most, as far as that is known.
+func MostOf(e *manifest.Effect, params receipt.Data) (cost receipt.Cost) {
+	for u := range unitCount {
+		*u.Of(&cost), _ = most(e, params, u)
+	}
+	return cost
+}
+
 // budget turns an Allow into a denial where one of the three budgets has not
 // enough left.
 func (a *activation) budget(allowed Decision) Decision {

@@ -163,6 +163,15 @@ func (k *Keyring) AnchorKey() ([]byte, error) {
 	return key, nil
 }
 
+// TicketKey returns the key of the links by which people decide about one intent: HKDF-SHA256 of the last epoch's
+// secret, info "worldkernel/ticket-key/v1". A rotation ends all links. It is nil where the keyring has no epoch.
+func (k *Keyring) TicketKey() ([]byte, error) {
+	if !k.CanSign() {
+		return nil, nil
+	}
+	return hkdf.Key(sha256.New, k.keys[len(k.keys)-1].epoch.Secret, []byte(k.world), "worldkernel/ticket-key/v1", sha256.Size)
+}
+
 // CheckpointKeys returns the keys that sign the world's checkpoints, in the order
 // of epochs; the last one signs from now on. The seed of an epoch's key is
 //

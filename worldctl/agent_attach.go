@@ -86,8 +86,12 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 		World: lw, Desk: &c.opts.agents.desk, Tools: &c.opts.agents.tools, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
 		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge, Again: x.Again, Branch: x.Branch,
 		Answers: gates(lw, recorder.OwnTool), Hooked: len(a.Command) > 0 && hasHooks(a.Command[0]),
-		Waits: func(key receipt.Key) {
+		Address: listener.Addr().String(),
+		Waits: func(key receipt.Key, link string) {
 			c.note("a person has to approve a call of %s: %s", a.Name, c.inWorld("worldctl intent approve "+view.Short(key)))
+			if link != "" { // empty: somebody was faster
+				c.note("or at %s", link)
+			}
 		},
 	})
 	if err != nil {

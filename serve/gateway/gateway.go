@@ -42,6 +42,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/serve/link"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -68,14 +69,15 @@ type Config struct {
 	Command   []string         // the agent; empty: it was started by somebody else
 	Dir       string           // where it runs
 
-	Upstream map[string]string     // by dialect: where the agent's provider is, unless the manifest says it
-	Offline  bool                  // only the record answers, and the world stays as it is
-	Diverge  bool                  // what was not asked before goes to the provider
-	Waits    func(key receipt.Key) // is told of each call that a person has to approve, from another goroutine; nil: nobody is
-	Again    bool                  // the agent was started again: calls of tools that the record has are not made
-	Answers  bool                  // the agent's own tools are judged in the answers that ask for them
-	Hooked   bool                  // but for those of Claude Code, which asks by its hooks
-	Branch   *Branch               // the world is a fork, and something is other in it than in its parent; nil: nothing is
+	Upstream map[string]string                  // by dialect: where the agent's provider is, unless the manifest says it
+	Offline  bool                               // only the record answers, and the world stays as it is
+	Diverge  bool                               // what was not asked before goes to the provider
+	Address  string                             // HOST:PORT where it is served; empty: people decide by no link
+	Waits    func(key receipt.Key, link string) // is told of each call that a person has to approve, and where, from another goroutine; nil: nobody is
+	Again    bool                               // the agent was started again: calls of tools that the record has are not made
+	Answers  bool                               // the agent's own tools are judged in the answers that ask for them
+	Hooked   bool                               // but for those of Claude Code, which asks by its hooks
+	Branch   *Branch                            // the world is a fork, and something is other in it than in its parent; nil: nothing is
 }
 
 // Branch says what is other in a fork of a session, from one of its calls on.
@@ -215,6 +217,18 @@ func (g *Gateway) URL(address, dialect string) string {
 	return "http://" + address + "/a/" + g.token + "/" + dialect
 }
 
+// decidePath begins the paths of tickets. The token of the agent is not in them, and leads to none.
+const decidePath = "/decide/"
+
+// link returns where a person decides about an intent; empty: nowhere.
+func (g *Gateway) link(e *receipt.Entry) string {
+	of := link.Of(g.cfg.World, e)
+	if of == "" || g.cfg.Address == "" {
+		return ""
+	}
+	return "http://" + g.cfg.Address + decidePath + of
+}
+
 func (g *Gateway) submit(ctx context.Context, name string, data any) error {
 	b, err := canon.Marshal(data)
 	if err == nil {
@@ -227,7 +241,11 @@ func (g *Gateway) submit(ctx context.Context, name string, data any) error {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/a/"), "/")
 	dialect, path, _ := strings.Cut(rest, "/")
+	decides, is := strings.CutPrefix(r.URL.Path, decidePath)
 	switch {
+	case is && loopback(r.Host) && !g.cfg.Offline:
+		link.Serve(w, r, g.cfg.World, decides)
+		return
 	case !loopback(r.Host) || subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) != 1:
 		http.Error(w, "no such session", http.StatusNotFound)
 		return

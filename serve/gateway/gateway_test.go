@@ -110,6 +110,8 @@ func (s *stage) start(change ...func(*gateway.Config)) *run {
 		World: lw, Desk: desk, Tools: tools, Session: "a", Principal: "ada",
 		Upstream: map[string]string{relay.OpenAI: s.provider.URL, relay.Anthropic: s.provider.URL},
 	}
+	server := httptest.NewUnstartedServer(nil)
+	cfg.Address = server.Listener.Addr().String()
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -118,7 +120,9 @@ func (s *stage) start(change ...func(*gateway.Config)) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	var driving sync.WaitGroup
 	driving.Go(func() { _, _ = lw.Drive(ctx, local.Course{Stay: true}) })
-	r := &run{stage: s, lw: lw, desk: desk, g: g, server: httptest.NewServer(g)}
+	server.Config.Handler = g
+	server.Start()
+	r := &run{stage: s, lw: lw, desk: desk, g: g, server: server}
 	stopped := sync.OnceValue(func() gateway.Summary {
 		summary, err := g.Close(context.Background(), 0)
 		r.server.Close()

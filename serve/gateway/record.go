@@ -163,8 +163,8 @@ func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
 	}
 	g.look(named, after)
 	for _, key := range waits {
-		if g.entry(key).Intent.Cell == g.cell.String() {
-			g.cfg.Waits(key)
+		if e := g.entry(key); e.Intent.Cell == g.cell.String() {
+			g.cfg.Waits(key, g.link(&e))
 		}
 	}
 	return after, nil
