@@ -7,6 +7,7 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	session "github.com/worldkernel/worldkernel/reducer/recorder"
 )
 
 // reporter gathers the differences of a shadow.
@@ -243,10 +244,12 @@ func (s *shadow) placeFailures() error {
 	return nil
 }
 
-// quoted returns the beginning of data as JSON.
+// quoted returns the beginning of data as JSON, or of what is said in it in an agent's session.
 func quoted(data journal.Data) string {
 	if len(data) == 0 {
 		return ""
+	} else if said := session.Spoken(data); said != "" {
+		return excerpt(said)
 	}
 	text, err := data.MarshalJSON()
 	if err != nil {

@@ -178,6 +178,38 @@ func TestToolsOfAnAgentWithoutHooksAreJudged(t *testing.T) {
 	require.Regexp(t, `#\d+ ls \[the agent may use its own tools\]: {"path":"/"}`, stdout.String())
 }
 
+// What other rules would have decided about a recorded session is told in the words of the session.
+func TestOtherRulesForARecordedSession(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
+	}))
+	t.Cleanup(provider.Close)
+	t.Chdir(t.TempDir())
+	t.Setenv("OPENAI_BASE_URL", provider.URL+"/v1")
+	t.Setenv(askerEnv, "one,two "+filepath.Join(t.TempDir(), "answer"))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), released(), []string{"agent", "run", "--name", "a", "--", self}, strings.NewReader(""), &stdout, &stderr), stderr.String())
+	rules, err := os.ReadFile(gatewayDir + "/world.yaml")
+	require.NoError(t, err)
+	strict := strings.Replace(string(rules), "policies:\n", "policies:\n  - {name: no two, when: 'intent.kind == \"model.call\" && intent.params.prompt == \"two\"', decide: deny}\n", 1)
+	write(t, "strict.yaml", strict)
+	for _, typed := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"shadow", "strict.yaml"}, exitFailed, `(?m)^  1 +allow +deny +model\.call +no two +#\d+ +recorder/a +m: two$`},
+		{[]string{"what-if", "--at", "1", "--patch", "strict.yaml"}, exitFailed, `model\.call │ m: two +│ changed │ committed -> denied \(policy_denied`},
+		{[]string{"policy", "eval", "--file", "strict.yaml"}, exitOK, `model\.call │ m: two │ allow by models may be asked │ deny by no two`},
+	} {
+		stdout.Reset()
+		require.Equal(t, typed.code, run(t.Context(), released(), append([]string{"-w", gatewayDir}, typed.args...), strings.NewReader(""), &stdout, &stderr), stderr.String())
+		require.Regexp(t, typed.want, stdout.String())
+	}
+}
+
 // A second agent runs beside a world that a first one has, which waits for it.
 func TestTwoAgentsRunBesideOneWorld(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

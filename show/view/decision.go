@@ -67,7 +67,7 @@ type Judged struct {
 	Key    receipt.Key   `json:"key"`
 	Cell   string        `json:"cell"`
 	Kind   string        `json:"kind"`
-	Params string        `json:"params"` // the beginning of them, as JSON
+	Params string        `json:"params"` // the beginning of them, as JSON; of an agent's session as people speak
 	Record journal.Seq   `json:"record"`
 	Time   manifest.Tick `json:"time"`
 	Before Ruling        `json:"before"`

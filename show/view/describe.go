@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -27,8 +28,8 @@ type Describer struct {
 // Data returns data as JSON, shortened to what fits into a line if it is to be: then that of an agent's session as people speak.
 func (t Describer) Data(d canon.Raw) string {
 	if !t.Full {
-		if said := spoken(d); said != "" {
-			return Brief(Visible(strings.Join(strings.Fields(said), " "), ""))
+		if said := recorder.Spoken(d); said != "" {
+			return Brief(Visible(said, ""))
 		}
 	}
 	text, err := d.MarshalJSON()
