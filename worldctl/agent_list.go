@@ -27,13 +27,13 @@ func newAgentListCommand(c *cli) *cobra.Command {
 				return err
 			}
 			return list(c, "agent-list", "sessions", each(all, func(s session) (session, error) { return s, nil }), columns[session]{
-				header: table.Row{"session", "starts", "state", "calls", "tools", "served", "denied", "failed", "tokens", "command"},
+				header: table.Row{"session", "starts", "state", "calls", "tools", "served", "denied", "failed", "tokens", "micros", "command"},
 				row: func(s session) table.Row {
 					state := "running, or killed"
 					if !s.Running {
 						state = endedBy(int(s.Code))
 					}
-					return table.Row{s.Name, s.Incarnation, state, s.Answered, s.Ran, s.Served, s.Denied, s.Failed, s.Tokens, strings.Join(s.Command, " ")}
+					return table.Row{s.Name, s.Incarnation, state, s.Answered, s.Ran, s.Served, s.Denied, s.Failed, s.Tokens, s.Micros, strings.Join(s.Command, " ")}
 				},
 				none: "no agent has run in this world yet",
 			})

@@ -97,7 +97,7 @@ func TestAnAgentRunsBesideAWorld(t *testing.T) {
 	code, _, errs = typed("one,two", "run", "--name", "a", "--", self)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "made a world in")
-	require.Contains(t, errs, "2 requests, 2 made, 0 from the record; 14 tokens")
+	require.Contains(t, errs, "2 requests, 2 made, 0 from the record; 14 tokens, 150 micros, 0 tools asked for")
 	require.EqualValues(t, 2, paid.Load())
 	first, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -214,9 +214,10 @@ func (a *adapter) passAnswer(c *Caller, resp *http.Response) (host.Result, error
 		answer.Usage = recorder.Usage{}
 		result.Exact = true
 	}
-	used := answer.Usage
+	used := &answer.Usage
 	price, _ := a.config.Price(c.Model)
-	result.Cost.Tokens, result.Cost.Micros = used.Tokens(), price.Micros(used.Input, used.CacheRead, used.CacheWrite, used.Output)
+	used.Micros = price.Micros(used.Input, used.CacheRead, used.CacheWrite, used.Output)
+	result.Cost.Tokens, result.Cost.Micros = used.Tokens(), used.Micros
 	result.Payload, err = canon.Marshal(answer)
 	return result, err
 }

@@ -107,6 +107,7 @@ type Usage struct {
 	CacheRead  uint64 `cbor:"cache_read" json:"cache_read"`   // input that the provider had in its cache
 	CacheWrite uint64 `cbor:"cache_write" json:"cache_write"` // input that it has put there
 	Output     uint64 `cbor:"output" json:"output"`
+	Micros     uint64 `cbor:"micros" json:"micros"`       // what that costs, by the prices of the config
 	Estimated  bool   `cbor:"estimated" json:"estimated"` // the provider did not say: counted from the bytes
 }
 
@@ -125,6 +126,14 @@ func (u Usage) Believable() uint64 {
 	return 0
 }
 
+// Cost returns what they cost for such sums, and 0 if a count is impossible.
+func (u Usage) Cost() uint64 {
+	if u.Tokens() < Impossible {
+		return u.Micros
+	}
+	return 0
+}
+
 // Session is the state of a session's cell.
 type Session struct {
 	Incarnation uint64   `cbor:"incarnation" json:"incarnation"`
@@ -139,6 +148,7 @@ type Session struct {
 	Denied      uint64   `cbor:"denied" json:"denied"`     // of models and of tools, by the gate or a person
 	Failed      uint64   `cbor:"failed" json:"failed"`     // that were refused by the provider, or are in doubt
 	Tokens      uint64   `cbor:"tokens" json:"tokens"`
+	Micros      uint64   `cbor:"micros" json:"micros"` // what they cost
 	Tools       uint64   `cbor:"tools" json:"tools"`   // that answers asked for
 	Called      uint64   `cbor:"called" json:"called"` // calls of tools that went to the gate
 	Ran         uint64   `cbor:"ran" json:"ran"`       // of which the servers have answered
@@ -225,6 +235,7 @@ func received(s Session, data reducer.Data, now uint64) (Session, error) {
 	a, err := reducer.Decode[Answer](r.Payload)
 	s.Answered++
 	s.Tokens += a.Usage.Believable()
+	s.Micros += a.Usage.Cost()
 	s.Tools += uint64(len(a.Calls))
 	return s, err
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
@@ -324,13 +325,13 @@ func (c *conversation) cameTo(a *asking, e *receipt.Entry) (*recorder.Answer, *r
 		return nil, &refusal{status: http.StatusServiceUnavailable, text: err.Error()}
 	case e.State == receipt.StateDenied:
 		c.g.count(func(s *Summary) { s.Denied++ })
-		return nil, &refusal{status: c.finalStatus(), text: "worldkernel denied it: " + reason, final: true}
+		return nil, &refusal{status: c.finalStatus(), text: "worldkernel denied it: " + reason.String(), final: true, budget: reason.Code == governance.CodeBudgetExceeded}
 	case answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain):
 		c.g.count(func(s *Summary) { s.InDoubt++ })
-		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: nobody can tell whether the provider has made the call: " + reason}
+		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: nobody can tell whether the provider has made the call: " + reason.String()}
 	case answer == nil:
 		c.g.count(func(s *Summary) { s.Failed++ })
-		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: the call was not made: " + reason}
+		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: the call was not made: " + reason.String()}
 	}
 	if e.State != receipt.StateCommitted {
 		c.g.count(func(s *Summary) { s.Failed++ })
@@ -345,6 +346,7 @@ func (g *Gateway) used(a *asking, answer *recorder.Answer) {
 		s.Tools += len(answer.Calls)
 		if !a.served {
 			s.Tokens += answer.Usage.Believable()
+			s.Micros += answer.Usage.Cost()
 		}
 	})
 }

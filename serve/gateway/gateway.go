@@ -132,6 +132,7 @@ type Summary struct {
 	ToolsServed  int         // answered from the record
 	Changed      []string    // SERVER/TOOL: tools that are other than before
 	Tokens       uint64      // of the calls
+	Micros       uint64      // what they cost
 	Tools        int         // that the answers asked for
 	Divergence   *Divergence // the first; nil: there was none
 	Branched     bool        // the call of Config.Branch was made

@@ -437,7 +437,8 @@ func TestABudgetHoldsForAllThatAskAtOnce(t *testing.T) {
 			case http.StatusOK:
 				allowed.Add(1)
 			case http.StatusForbidden:
-				require.Contains(t, body, "budget")
+				require.Contains(t, body, `"code":"insufficient_quota"`)
+				require.Contains(t, body, "the budget of cell recorder/a has")
 				refused.Add(1)
 			}
 		})
@@ -447,6 +448,11 @@ func TestABudgetHoldsForAllThatAskAtOnce(t *testing.T) {
 	require.Equal(t, s.paid.Load(), allowed.Load())
 	require.LessOrEqual(t, s.paid.Load()*7, int64(5000))
 	require.Positive(t, allowed.Load())
+	status, body := r.post(relay.Anthropic, messagesPath, strings.Replace(ask("x"), "100", "5000", 1))
+	require.Equal(t, http.StatusTooManyRequests, status)
+	require.Contains(t, body, `{"error":{"message":"worldkernel denied it: the budget of cell recorder/a has`)
+	require.Contains(t, body, `"type":"billing_error"`)
+	require.EqualValues(t, s.paid.Load()*75, r.stop().Micros)
 }
 
 // What a policy denies is never sent, and the agent is told why in the shape of its dialect.

@@ -234,7 +234,7 @@ func (g *Gateway) toolResultOf(e *receipt.Entry) (*recorder.ToolAnswer, string, 
 	payload, reason, err := g.payloadOf(e)
 	r := new(recorder.ToolAnswer)
 	if err != nil || canon.UnmarshalTrusted(payload, r) != nil || len(r.Result) == 0 {
-		return nil, reason, err
+		return nil, reason.String(), err
 	}
 	return r, "", nil
 }

@@ -280,7 +280,8 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 		c.unput()
 		g.cfg.Tools.Take(a.tag) // what was denied never had a permit
 	}
-	payload, reason, err := g.payloadOf(e)
+	payload, ended, err := g.payloadOf(e)
+	reason := ended.String()
 	var answer recorder.ToolAnswer
 	if err == nil && (canon.UnmarshalTrusted(payload, &answer) != nil || len(answer.Result)+len(answer.Error) == 0) {
 		payload = nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -228,39 +229,43 @@ func (g *Gateway) entry(key receipt.Key) (e receipt.Entry) {
 
 // answerOf returns what the provider has answered to an intent that has ended. Where nothing of
 // that is on record it is nil, and the reason says why.
-func (g *Gateway) answerOf(e *receipt.Entry) (a *recorder.Answer, reason string, err error) {
+func (g *Gateway) answerOf(e *receipt.Entry) (a *recorder.Answer, reason why, err error) {
 	payload, reason, err := g.payloadOf(e)
 	if err != nil || payload == nil {
 		return nil, reason, err
 	}
 	a = new(recorder.Answer)
 	if err := canon.UnmarshalTrusted(payload, a); err == nil && a.Status != 0 {
-		return a, "", nil
+		return a, why{}, nil
 	}
 	return nil, reason, nil
 }
 
+// why says for what reason an intent has no answer.
+type why struct {
+	Code   governance.Code `cbor:"code"`
+	Reason string          `cbor:"reason"`
+	Error  string          `cbor:"error"`
+}
+
+func (w *why) String() string { return w.Reason + w.Error }
+
 // payloadOf returns what is on record of an intent that has ended, and the reason that it gives where
 // it is no answer; nil: it was redacted.
-func (g *Gateway) payloadOf(e *receipt.Entry) (payload canon.Raw, reason string, err error) {
+func (g *Gateway) payloadOf(e *receipt.Entry) (payload canon.Raw, reason why, err error) {
 	j := view.Journal{Local: g.cfg.World}
 	at, err := j.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
 	if err != nil {
-		return nil, "", err
+		return nil, reason, err
 	}
 	found, err := j.Answer(at)
 	if err != nil || found == nil {
-		return nil, "what came of it was redacted", err
+		return nil, why{Error: "what came of it was redacted"}, err
 	}
-	var why struct {
-		Code   string `cbor:"code"`
-		Reason string `cbor:"reason"`
-		Error  string `cbor:"error"`
+	if canon.UnmarshalTrusted(found.Payload, &reason) != nil {
+		reason = why{Error: "the answer is of another kind"}
 	}
-	if canon.UnmarshalTrusted(found.Payload, &why) != nil {
-		return found.Payload, "the answer is of another kind", nil
-	}
-	return found.Payload, why.Reason + why.Error, nil
+	return found.Payload, reason, nil
 }
 
 // paramsOf decodes the params of an intent.

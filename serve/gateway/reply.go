@@ -133,6 +133,7 @@ type refusal struct {
 	text   string
 	final  bool // asking again changes nothing
 	joins  bool // who asks again gets what was asked for
+	budget bool // has not enough left
 }
 
 var busy = refusal{status: http.StatusServiceUnavailable, text: "too many requests at once"} //nolint:gochecknoglobals // a constant
@@ -168,14 +169,18 @@ func (o *reply) refuse(c *conversation, no refusal) {
 
 // errorBody returns an error as the dialect has it.
 func (c *conversation) errorBody(no refusal) []byte {
-	kind := "api_error"
+	kind, code := "api_error", "worldkernel"
 	switch {
+	case no.budget && c.dialect == relay.Anthropic:
+		kind = "billing_error"
+	case no.budget:
+		kind, code = "insufficient_quota", "insufficient_quota"
 	case no.status == http.StatusBadRequest, no.status == http.StatusRequestEntityTooLarge:
 		kind = "invalid_request_error"
 	case no.final:
 		kind = "permission_error"
 	}
-	var v any = map[string]any{"error": map[string]any{"message": no.text, "type": kind, "code": "worldkernel", "param": nil}}
+	var v any = map[string]any{"error": map[string]any{"message": no.text, "type": kind, "code": code, "param": nil}}
 	if c.dialect == relay.Anthropic {
 		v = map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": no.text}}
 	}
