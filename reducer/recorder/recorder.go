@@ -61,7 +61,9 @@ type Request struct {
 	InputTokens uint64   `cbor:"input_tokens"` // estimated
 	Stream      bool     `cbor:"stream"`       // the answer is to be a stream of events
 	Prompt      string   `cbor:"prompt"`       // the last text of the user's, shortened
-	Body        []byte   `cbor:"body"`         // as the agent sent it
+	Body        []byte   `cbor:"body"`         // as it is sent to the provider: as the agent sent it, but for Replaced
+
+	Replaced map[string][]byte `cbor:"replaced"` // by JSON path: what the agent sent where a recorded message was sent in its place
 }
 
 // Answered is the data of Served.

@@ -98,10 +98,12 @@ func (c *conversation) begin(ctx context.Context, out *reply) (*asking, *refusal
 	var err error
 	switch is {
 	case fresh:
+		c.pin()
 		if err = c.branch(); err == nil {
 			err = c.submitRequest(ctx, a, out)
 		}
 	case recorded:
+		c.notePins(a)
 		err = c.g.submitServed(ctx, a)
 	case waiting:
 		c.put(a, out)
@@ -224,6 +226,28 @@ func (c *conversation) submitRequest(ctx context.Context, a *asking, out *reply)
 		g.cfg.Desk.Take(a.tag)
 	}
 	return err
+}
+
+// notePins notes what the agent has sent otherwise than it is on record.
+func (c *conversation) notePins(a *asking) {
+	if c.g.cfg.Offline || !c.asked.Asks() {
+		return
+	}
+	recorded := c.g.bodyOf(a.asked())
+	c.g.mu.Lock()
+	defer c.g.mu.Unlock()
+	c.g.pins.Note(c.asked, recorded)
+}
+
+// pin puts what is on record in the place of what the agent sends otherwise since it was started again.
+func (c *conversation) pin() {
+	c.g.mu.Lock()
+	defer c.g.mu.Unlock()
+	asked, replaced := c.g.pins.Pin(c.asked)
+	if len(replaced) > 0 {
+		asked.Replaced = replaced
+	}
+	c.asked = asked
 }
 
 // branch has a request ask or be answered otherwise than the agent expects, in a fork: from the call on that it is about.

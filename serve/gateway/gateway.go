@@ -112,6 +112,7 @@ type Gateway struct {
 	numbered uint64                   // requests of this incarnation
 	tools    tools
 	hooks    hooks
+	pins     relay.Pins // of requests that were answered from the record
 	summary  Summary
 	failed   error // of the journal
 }
@@ -156,7 +157,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	_, _ = rand.Read(secret) // it never fails
 	g := &Gateway{
 		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
-		news: make(chan struct{}), intents: make(map[string]asked), stand: make(map[string]receipt.Entry), past: make(map[string][]asked), waits: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking),
+		news: make(chan struct{}), intents: make(map[string]asked), stand: make(map[string]receipt.Entry), past: make(map[string][]asked), waits: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking), pins: make(relay.Pins),
 	}
 	if err := g.settle(ctx); err != nil {
 		return nil, err
