@@ -1,6 +1,9 @@
 package gateway_test
 
 import (
+	"bufio"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -84,7 +87,7 @@ func TestALinkDecidesAboutOneCall(t *testing.T) {
 		{http.StatusBadRequest, http.MethodPost, one, "", nil},
 		{http.StatusBadRequest, http.MethodPost, one + "?do=approve", "approve" + strings.Repeat("x", 1<<20), nil},
 		{http.StatusGone, http.MethodPost, one[:at], "approve", nil},
-		{http.StatusGone, http.MethodPost, one[:at] + "A" + one[at+1:], "approve", nil},
+		{http.StatusGone, http.MethodPost, one[:at] + string(one[at]^1) + one[at+1:], "approve", nil},
 		{http.StatusGone, http.MethodPost, one[:len(one)-4] + two[len(two)-4:], "approve", nil},
 		{http.StatusGone, http.MethodPost, one[:at+40] + two[at+40:], "approve", nil},
 		{http.StatusGone, http.MethodPost, one[:len(one)-8], "approve", nil},
@@ -118,4 +121,123 @@ func TestALinkDecidesAboutOneCall(t *testing.T) {
 		require.Equal(t, "link", in.Decisions[0].Actor)
 		require.Equal(t, "it is <fine>", in.Decisions[0].Reason)
 	}
+}
+
+const (
+	opensLinks = `{"elicitation":{"form":{},"url":{}}}`
+	hello      = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"c"}}}`
+	callOne    = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"append","arguments":{"a":1}}}`
+	noSession  = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s}`
+)
+
+// offeredIn returns the link and the id of an offer.
+func offeredIn(t *testing.T, line string) (link, id string) {
+	t.Helper()
+	var m struct {
+		ID     string `json:"id"`
+		Method string `json:"method"`
+		Params struct {
+			Mode string `json:"mode"`
+			URL  string `json:"url"`
+		} `json:"params"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(line), &m), line)
+	require.Equal(t, "elicitation/create", m.Method)
+	require.Equal(t, "url", m.Params.Mode)
+	return m.Params.URL, m.ID
+}
+
+// A client that opens links for its user gets that of a decision. Whatever it says to it decides nothing, and the server does
+// not hear of it.
+func TestAClientIsOfferedTheLinkOfADecision(t *testing.T) {
+	r := newStage(t, allowTools, needPerson).start()
+	c := r.connect("files")
+	c.say(hello, opensLinks)
+	require.Contains(t, c.hear(), `"serverInfo"`)
+	c.say(callOne)
+	link, id := offeredIn(t, c.hear())
+	for _, says := range []string{`"result":{"action":"accept","content":{"approve":true}}`, `"result":{"action":"decline"}`, `"error":{"code":-1,"message":"x"}`} {
+		c.say(`{"jsonrpc":"2.0","id":%q,%s}`, id, says)
+	}
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	require.Contains(t, c.hear(), `"id":2`)
+	require.Equal(t, 1, r.states()[receipt.StateAwaitingApproval])
+	status, _ := r.follow(http.MethodPost, link, "approve")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, c.hear(), "done")
+	require.Equal(t, []string{`append {"a":1}`}, c.calls(), "the server hears of no answer")
+
+	silent := r.connect("others?hold=1ms")
+	silent.say(hello, `{"elicitation":{}}`)
+	require.Contains(t, silent.hear(), `"serverInfo"`)
+	silent.say(callOne)
+	require.Contains(t, silent.hear(), "intent approve ")
+}
+
+// Likewise over HTTP: the offer is in the stream of the call.
+func TestOverHTTPAClientIsOfferedTheLink(t *testing.T) {
+	r, files := newStage(t, allowTools, needPerson).start(), newSite(t)
+	at := r.reach(files.URL)
+	require.Contains(t, r.say(at, hello, opensLinks), `"serverInfo"`)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader(callOne))
+	require.NoError(t, err)
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {"s1"}}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close() //nolint:errcheck // it is read
+	var lines []string
+	for stream := bufio.NewScanner(resp.Body); stream.Scan(); {
+		line, is := strings.CutPrefix(stream.Text(), "data: ")
+		if !is {
+			continue
+		}
+		if lines = append(lines, line); len(lines) == 1 {
+			link, id := offeredIn(t, line)
+			require.Empty(t, r.say(at, `{"jsonrpc":"2.0","id":%q,"result":{"action":"accept"}}`, id))
+			status, _ := r.follow(http.MethodPost, link, "deny")
+			require.Equal(t, http.StatusOK, status)
+		}
+	}
+	require.Len(t, lines, 4)
+	require.Contains(t, lines[1], "notifications/elicitation/complete")
+	require.Contains(t, lines[2], "notifications/cancelled")
+	require.Contains(t, lines[3], "denied")
+	require.Equal(t, []string{""}, files.calls())
+}
+
+// A client without a session gets the offer as the answer, and makes the call again: it is one call, which the server gets
+// as it was. A call in the midst of the server's own exchange is held.
+func TestACallWithoutASessionIsAnsweredWithAnOffer(t *testing.T) {
+	r, files := newStage(t, allowTools, needPerson).start(), newSite(t)
+	at := r.reach(files.URL)
+	meta := fmt.Sprintf(noSession, opensLinks)
+	var asked struct {
+		Result struct {
+			ResultType    string                     `json:"resultType"`
+			InputRequests map[string]json.RawMessage `json:"inputRequests"`
+			RequestState  string                     `json:"requestState"`
+		} `json:"result"`
+	}
+	answer := r.callAt(at, 1, "append", `{"a":1}`, meta)
+	require.NoError(t, json.Unmarshal([]byte(answer), &asked), answer)
+	require.Equal(t, "input_required", asked.Result.ResultType)
+	link, _ := offeredIn(t, string(asked.Result.InputRequests["approval"]))
+	made := make(chan string)
+	go func() {
+		made <- r.say(at, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"append","arguments":{"a":1},"_meta":%s,"requestState":%q,"inputResponses":{"approval":{"action":"accept"}}}}`,
+			meta, asked.Result.RequestState)
+	}()
+	status, _ := r.follow(http.MethodPost, link, "approve")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, <-made, "done")
+	require.Equal(t, []string{`append {"a":1}`}, files.calls())
+	states, _ := r.answersOf()
+	require.Len(t, states, 1)
+
+	links := make(chan string, 1)
+	go func() {
+		links <- r.say(at, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"append","arguments":{"a":3},"_meta":%s,"requestState":"the server's","inputResponses":{}}}`, meta)
+	}()
+	r.approve()
+	require.Contains(t, <-links, "done")
 }

@@ -44,6 +44,7 @@ type mcpServer struct {
 
 	mu      sync.Mutex
 	client  string                    // as it calls itself
+	opens   bool                      // it opens links for its user
 	passed  map[string]*mcpMessage    // by id: requests of the client that the server has not answered
 	calls   map[string]*toolCall      // by id: calls of tools that were not answered
 	running map[string]chan *mcpReply // by id of their lines to the server: calls that are made
@@ -174,7 +175,7 @@ func (s *mcpServer) fromClient(line []byte) {
 		s.toClient(fault(nil, codeParse, "worldkernel: "+err.Error()))
 	case callsTool(m.method):
 		s.begin(m)
-	case m.method == methodCancelled && s.cancels(m, ""):
+	case m.method == methodCancelled && s.cancels(m, ""), answersOffer(m):
 	case m.method != "" && m.id != nil:
 		s.pass(m)
 	case s.g.cfg.Offline: // there is no server
@@ -211,20 +212,24 @@ func (s *mcpServer) take(m *mcpMessage, as func()) (refused []byte) {
 	return nil
 }
 
-// meet notes what the client calls itself.
+// meet notes what the client says of itself.
 func (s *mcpServer) meet(m *mcpMessage) {
 	type info struct {
 		Name string `json:"name"`
 	}
 	var said struct {
-		ClientInfo info `json:"clientInfo"`
-		Meta       struct {
+		ClientInfo   info            `json:"clientInfo"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		Meta         struct {
 			ClientInfo info `json:"io.modelcontextprotocol/clientInfo"`
 		} `json:"_meta"`
 	}
 	_ = json.Unmarshal(m.params, &said) // of another form: it does not say
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m.method == methodInitialize {
+		s.opens = opensLinks(said.Capabilities)
+	}
 	if name := said.ClientInfo.Name + said.Meta.ClientInfo.Name; name != "" && (m.method == methodInitialize || s.client == "") {
 		s.client = name
 	}

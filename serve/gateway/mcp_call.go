@@ -31,14 +31,15 @@ const (
 // toolCall is a call of a tool that waits for its answer.
 type toolCall struct {
 	*mcpCall
-	server *mcpServer
-	id     json.RawMessage
-	name   string          // of the id, among the server's calls
-	off    chan struct{}   // closed when the client takes it back
-	cancel func()          // closes it
-	left   <-chan struct{} // closed when nobody waits for the answer any more; nil: that is when the server has gone
-	unput  func() bool     // once it was handed in: see put
-	asking *asking
+	server  *mcpServer
+	id      json.RawMessage
+	name    string          // of the id, among the server's calls
+	off     chan struct{}   // closed when the client takes it back
+	cancel  func()          // closes it
+	left    <-chan struct{} // closed when nobody waits for the answer any more; nil: that is when the server has gone
+	unput   func() bool     // once it was handed in: see put
+	asking  *asking
+	offered json.RawMessage // the id of an offer that its client got; nil: it got none
 
 	toClient func(line []byte)
 	// toServer sends a line, which is answered under an id; empty: it is a notification. False: the server has gone.
@@ -209,7 +210,8 @@ func (c *toolCall) put() {
 // await waits until a call has come to its end, or its client does not wait any more.
 func (c *toolCall) await() []byte {
 	s, g, a := c.server, c.server.g, c.asking
-	begun, signs := time.Now(), 0
+	begun, signs, offered := time.Now(), 0, c.told
+	defer c.unoffer()
 	alive := time.NewTicker(progressTime)
 	defer alive.Stop()
 	hold := s.hold
@@ -228,6 +230,13 @@ func (c *toolCall) await() []byte {
 			return c.refused("the journal cannot be read: " + err.Error())
 		case over(&e):
 			return c.finish(&e)
+		case e.State.AwaitsPerson() && !offered:
+			if answer := c.offer(&e); answer != nil {
+				g.leaveTool(a, false, false)
+				return answer
+			}
+			offered = true
+			continue
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
 			g.leaveTool(a, false, false)
 			return c.refused("a person has to approve this call, and it was not made yet: " + g.typed("intent approve", &e) + "; then call it again, with the same arguments")

@@ -133,6 +133,7 @@ type mcpCall struct {
 	more      json.RawMessage            // all else, an object; empty: nothing
 	use       string                     // the model's id of the call; empty: the client does not say
 	key       string                     // equal calls have equal ones
+	told      bool                       // it is made again after an offer; see offer
 }
 
 // maxUse is how many bytes of a model's id of a call count.
@@ -157,7 +158,11 @@ func readCall(server string, params json.RawMessage) (*mcpCall, error) {
 	if meta := fields["_meta"]; len(meta) > 0 && json.Unmarshal(meta, &c.meta) != nil {
 		return nil, fmt.Errorf("%w: _meta is no object", errMessage)
 	}
-	for _, name := range []string{"name", "arguments", "_meta"} {
+	names := []string{"name", "arguments", "_meta"}
+	if c.told = string(fields["requestState"]) == string(quoted(offerState)); c.told {
+		names = append(names, "requestState", "inputResponses")
+	}
+	for _, name := range names {
 		delete(fields, name)
 	}
 	if len(fields) > 0 {

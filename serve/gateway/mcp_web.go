@@ -162,7 +162,7 @@ func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
 		answerJSON(w, http.StatusBadRequest, fault(m.id, codeRequest, "worldkernel: the header Mcp-Method differs from the message"))
 	case m.method != "" && m.id != nil:
 		s.ask(w, r, m, body, scope)
-	case s.g.cfg.Offline || callsTool(m.method) || m.method == methodCancelled && s.cancels(m, scope): // nothing for the server
+	case s.g.cfg.Offline || callsTool(m.method) || m.method == methodCancelled && s.cancels(m, scope) || answersOffer(m): // nothing for the server
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		s.forward(w, r, body, "", scope)

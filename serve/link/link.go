@@ -97,6 +97,7 @@ func show(w http.ResponseWriter, j view.Journal, e *receipt.Entry) {
 		return
 	}
 	who, _ := canon.Lookup(in.Params, "principal") // of a session of an agent
+	server, _ := canon.Lookup(in.Params, "server")
 	tool, _ := canon.Lookup(in.Params, "tool")
 	var most receipt.Cost
 	j.Local.View(func(m *world.Moment) {
@@ -115,6 +116,7 @@ func show(w http.ResponseWriter, j view.Journal, e *receipt.Entry) {
 		{"asked by", in.Cell},
 		{"started by", text(who)},
 		{"effect", in.Kind},
+		{"server", text(server)},
 		{"tool", text(tool)},
 		{"policies", strings.Join(in.Rules, ", ")},
 		{"costs at most", view.Cost(most)},
