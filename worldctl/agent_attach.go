@@ -70,6 +70,9 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	if err := c.nameSession(a, lw, x); err != nil {
 		return nil, nil, err
 	}
+	if x.Defer != 0 && !defers(a.Command) {
+		return nil, nil, usagef("such as worldctl agent run --defer 10m -- claude -p \"fix the failing test\"", "--defer is for claude -p: other agents do not end where a tool waits for a person")
+	}
 	if _, runs := c.opts.agents.names.LoadOrStore(a.Name, true); runs {
 		return nil, nil, &fault{err: fmt.Errorf("the session %q runs already", a.Name), code: exitConflict, hint: "worldctl agent list"}
 	}
@@ -84,7 +87,7 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	}
 	g, err := gateway.Open(ctx, gateway.Config{
 		World: lw, Desk: &c.opts.agents.desk, Tools: &c.opts.agents.tools, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
-		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge, Again: x.Again, Branch: x.Branch,
+		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge, Again: x.Again, Branch: x.Branch, Defer: x.Defer,
 		Answers: gates(lw, recorder.OwnTool), Hooked: len(a.Command) > 0 && hasHooks(a.Command[0]),
 		Address: listener.Addr().String(),
 		Waits: func(key receipt.Key, link string) {

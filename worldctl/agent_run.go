@@ -3,6 +3,7 @@ package worldctl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -36,6 +37,7 @@ type agentRun struct {
 	Here     string          // where it was typed
 	Again    bool            // the session is to be there
 	Branch   *gateway.Branch // of the session, in a fork
+	Defer    time.Duration   // see gateway.Config
 	Joins    bool            // the session may be there: a server of tools, which somebody else has started
 
 	serve func(context.Context, *attached) (code int, err error) // in the place of the agent; nil: it is started
@@ -68,6 +70,7 @@ agent; 1 where it ended well and nothing of it reached the gateway.`,
 	}
 	cmd.Flags().StringVar(&x.Name, "name", "", "the session's `NAME`; that of the program if not given")
 	x.bind(cmd)
+	x.bindDefer(cmd)
 	return cmd
 }
 
@@ -81,6 +84,18 @@ func needsAgent(cmd *cobra.Command, args []string) error {
 func (x *agentRun) bind(cmd *cobra.Command) {
 	cmd.Flags().StringToStringVar(&x.Upstream, "upstream", nil, "where a provider is: `DIALECT=URL`, of openai or anthropic; where the agent would have gone if not given")
 	cmd.Flags().StringVar(&x.As, "as", "", "who starts it: `NAME`; your login if not given")
+}
+
+func (x *agentRun) bindDefer(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&x.Defer, "defer", 0, "end claude -p once a tool of its own has waited for a person for so `LONG`: agent resume goes on; an hour's wait, and then the model is told, if not given")
+}
+
+// defers reports whether a program ends when a tool of its own is deferred: Claude Code does without a terminal.
+func defers(command []string) bool {
+	if end := slices.Index(command, "--"); end >= 0 {
+		command = command[:end]
+	}
+	return len(command) > 0 && hasHooks(command[0]) && (slices.Contains(command, "-p") || slices.Contains(command, "--print"))
 }
 
 func newAgentResumeCommand(c *cli) *cobra.Command {
@@ -102,6 +117,7 @@ A call that it has never made, while recorded answers are left, stops it: --dive
 	}
 	cmd.Flags().BoolVar(&x.Diverge, "diverge", false, "make calls that were never made, though recorded answers are left")
 	x.bind(cmd)
+	x.bindDefer(cmd)
 	return cmd
 }
 
@@ -363,6 +379,12 @@ func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 		return &fault{err: errDifferent, code: exitVerify}
 	}
 	c.hintNext("worldctl agent show %[1]s, worldctl agent resume %[1]s, worldctl verify", shellWord(name))
+	if code == 0 && len(s.Deferred) > 0 {
+		return &fault{
+			err: fmt.Errorf("%s has ended because a tool of its own waits for a person", name), code: exitDenied,
+			hint: fmt.Sprintf("worldctl intent approve %s, or deny; then worldctl agent resume %s", view.Short(s.Deferred[0]), shellWord(name)),
+		}
+	}
 	if code == 0 && s.Requests+s.ToolRequests == 0 {
 		return hinted(errors.New("nothing of the agent reached the gateway"),
 			"an agent that does not heed OPENAI_BASE_URL or ANTHROPIC_BASE_URL has to be pointed at it: docs/gateway.md says how")

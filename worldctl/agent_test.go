@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -208,6 +210,74 @@ func TestOtherRulesForARecordedSession(t *testing.T) {
 		require.Equal(t, typed.code, run(t.Context(), released(), append([]string{"-w", gatewayDir}, typed.args...), strings.NewReader(""), &stdout, &stderr), stderr.String())
 		require.Regexp(t, typed.want, stdout.String())
 	}
+}
+
+// A tool of Claude Code that waits for a person is decided about by the link that stderr has, or ends the agent and is decided about
+// before it is started again.
+func TestAToolOfAnAgentWaitsForAPerson(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	claude := filepath.Join(dir, "claude")
+	require.NoError(t, os.Symlink(self, claude))
+	var stdout, stderr bytes.Buffer
+	typed := func(args ...string) (code int, said string) {
+		stdout.Reset()
+		stderr.Reset()
+		code = run(t.Context(), released(), args, strings.NewReader(""), &stdout, &stderr)
+		return code, stdout.String() + stderr.String()
+	}
+	code, said := typed("init", "--template", gatewayTemplate, "rules")
+	require.Zero(t, code, said)
+	rules, err := os.ReadFile("rules/world.yaml")
+	require.NoError(t, err)
+	const own = `'intent.kind == "tool.call"', decide: `
+	require.Contains(t, string(rules), own+"allow")
+	write(t, gatewayDir+"/world.yaml", strings.Replace(string(rules), own+"allow", own+"require_approval", 1))
+	code, said = typed("init", gatewayDir)
+	require.Zero(t, code, said)
+	file := filepath.Join(dir, "answer")
+	t.Setenv(askerEnv, "hook:Bash "+file)
+
+	code, said = typed("agent", "run", "--defer", "1ms", "--", claude)
+	require.Equal(t, exitUsage, code, said)
+	require.Contains(t, said, "--defer is for claude -p")
+	code, said = typed("agent", "run", "--name", "a", "--defer", "1ms", "--", claude, "-p", "x")
+	require.Equal(t, exitDenied, code, said)
+	require.Contains(t, said, "then worldctl -w worldkernel agent resume a")
+	answer, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), `"defer"`)
+	key := regexp.MustCompile("intent approve ([0-9a-f]+), or deny").FindStringSubmatch(said)
+	require.NotNil(t, key, said)
+	code, said = typed("intent", "approve", key[1], "-w", gatewayDir)
+	require.Zero(t, code, said)
+	code, said = typed("agent", "resume", "a")
+	require.Zero(t, code, said)
+	answer, err = os.ReadFile(file)
+	require.NoError(t, err)
+	require.NotContains(t, string(answer), "permissionDecision")
+
+	errs, to := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), released(), []string{"agent", "run", "--name", "b", "--", claude}, strings.NewReader(""), io.Discard, to)
+		_ = to.Close()
+	}()
+	for lines := bufio.NewScanner(errs); lines.Scan(); {
+		if link, is := strings.CutPrefix(lines.Text(), "or at "); is {
+			resp, err := http.PostForm(link, url.Values{"do": {"approve"}})
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+		}
+	}
+	require.Zero(t, <-ended)
+	_, said = typed("intent", "list", "-w", gatewayDir, "-o", "jsonl")
+	require.NotContains(t, said, "awaiting")
+	_, said = typed("agent", "show", "b", "-o", "jsonl")
+	require.Contains(t, said, "approve by link")
 }
 
 // A second agent runs beside a world that a first one has, which waits for it.

@@ -77,6 +77,7 @@ type Config struct {
 	Again    bool                               // the agent was started again: calls of tools that the record has are not made
 	Answers  bool                               // the agent's own tools are judged in the answers that ask for them
 	Hooked   bool                               // but for those of Claude Code, which asks by its hooks
+	Defer    time.Duration                      // after which a tool that waits for a person ends Claude Code, which runs without a terminal; 0: the model is told to call again
 	Branch   *Branch                            // the world is a fork, and something is other in it than in its parent; nil: nothing is
 }
 
@@ -119,24 +120,25 @@ type Gateway struct {
 
 // Summary says what an incarnation came to.
 type Summary struct {
-	Requests     int         // that reached the gateway
-	UnderWay     int         // calls that have not ended, and wait for no person
-	Calls        int         // that were made of the provider
-	Served       int         // answered from the record
-	Denied       int         // by the gate
-	Waiting      int         // for a person
-	InDoubt      int         // nobody can tell what became of them
-	Failed       int         // that the provider refused, or did not answer whole
-	Left         int         // recorded answers that were not asked for
-	ToolRequests int         // calls of tools that reached the gateway
-	ToolCalls    int         // that were made
-	ToolsServed  int         // answered from the record
-	Changed      []string    // SERVER/TOOL: tools that are other than before
-	Tokens       uint64      // of the calls
-	Micros       uint64      // what they cost
-	Tools        int         // that the answers asked for
-	Divergence   *Divergence // the first; nil: there was none
-	Branched     bool        // the call of Config.Branch was made
+	Requests     int           // that reached the gateway
+	UnderWay     int           // calls that have not ended, and wait for no person
+	Calls        int           // that were made of the provider
+	Served       int           // answered from the record
+	Denied       int           // by the gate
+	Waiting      int           // for a person
+	Deferred     []receipt.Key // for which the agent has ended: see Config.Defer
+	InDoubt      int           // nobody can tell what became of them
+	Failed       int           // that the provider refused, or did not answer whole
+	Left         int           // recorded answers that were not asked for
+	ToolRequests int           // calls of tools that reached the gateway
+	ToolCalls    int           // that were made
+	ToolsServed  int           // answered from the record
+	Changed      []string      // SERVER/TOOL: tools that are other than before
+	Tokens       uint64        // of the calls
+	Micros       uint64        // what they cost
+	Tools        int           // that the answers asked for
+	Divergence   *Divergence   // the first; nil: there was none
+	Branched     bool          // the call of Config.Branch was made
 }
 
 // Divergence is a request that no earlier incarnation has made.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -56,6 +55,7 @@ type hookCall struct {
 	Response json.RawMessage `json:"tool_response"`
 	Error    string          `json:"error"`
 	Dir      string          `json:"cwd"`
+	Agent    string          `json:"agent_id"` // a sub-agent; empty: the agent itself
 
 	answer   bool   // no hook asks: the call stands in an answer, and ID is the gateway's
 	calledAs string // the provider's id of such a call
@@ -109,9 +109,12 @@ func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "worldkernel: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	answer := map[string]any{}
+	answer, verdict := map[string]any{}, "deny"
+	if denied == deferred {
+		verdict = "defer"
+	}
 	if denied != "" {
-		answer["hookSpecificOutput"] = map[string]any{"hookEventName": h.Event, "permissionDecision": "deny", "permissionDecisionReason": "worldkernel: " + denied}
+		answer["hookSpecificOutput"] = map[string]any{"hookEventName": h.Event, "permissionDecision": verdict, "permissionDecisionReason": "worldkernel: " + denied}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer) // who does not get it has the tool denied
@@ -119,6 +122,9 @@ func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
 
 // maxCallID bounds the ids of calls, which are in tags.
 const maxCallID = 200
+
+// deferred is why a tool is not to run before the agent is started again: it ends.
+const deferred = "a person has to approve this, and the agent ends meanwhile"
 
 // before has a tool judged, and returns why it is not to run; empty: it may.
 func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied string) {
@@ -132,6 +138,10 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 	if u == nil {
 		return denied
 	}
+	hold, defers := toolHold, g.cfg.Defer > 0 && h.Agent == "" // an agent goes on without its sub-agent
+	if defers {
+		hold = g.cfg.Defer
+	}
 	for begun := time.Now(); ; {
 		e, news, err := g.standing(&u.asking)
 		switch {
@@ -139,15 +149,18 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 			return "the journal cannot be read: " + err.Error()
 		case over(&e):
 			return g.notRun(u, &e)
-		case e.State.AwaitsPerson() && time.Since(begun) > toolHold:
-			g.leaveUse(u)
+		case !e.State.AwaitsPerson() || time.Since(begun) < hold || !g.leaveUse(u):
+		case defers:
+			g.count(func(s *Summary) { s.Deferred = append(s.Deferred, e.Intent.Key) })
+			return deferred
+		default:
 			return "a person has to approve this: " + g.typed("intent approve", &e) + "; then call the tool again, with the same input"
 		}
 		select {
 		case <-u.permit:
 			return ""
 		case <-news:
-		case <-time.After(pingTime): // a person is waited for in no record
+		case <-time.After(min(pingTime, hold)): // a person is waited for in no record
 		case <-ctx.Done():
 			g.leaveUse(u)
 			return "the hook ended"
@@ -239,56 +252,6 @@ func (g *Gateway) drop(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.hooks.using, id)
-}
-
-// joinTool looks for a use with the same name and input that waits for a person and whose hook has gone: the
-// model was told to call again. It is called with mu held.
-func (g *Gateway) joinTool(h *hookCall, tag *asked) bool {
-	data, err := canon.FromJSON(orNull(h.Input))
-	if err != nil {
-		return false // it is refused
-	}
-	input := digest(h.Name, string(data))
-	for i, w := range g.hooks.tickets {
-		if w.input == input {
-			g.hooks.tickets = slices.Delete(g.hooks.tickets, i, i+1)
-			*tag = w.asked
-			return true
-		}
-	}
-	return false
-}
-
-// ticket is a tool that waits for a person.
-type ticket struct {
-	asked
-
-	input string // digest of the tool's name and input
-}
-
-// leaveUse lets a use that waits for a person be joined. Its hook has gone.
-func (g *Gateway) leaveUse(u *using) {
-	g.cfg.Tools.Take(u.tag)
-	e := g.entry(u.key)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for id, of := range g.hooks.using { // order cannot show: one has it
-		if of == u {
-			delete(g.hooks.using, id)
-		}
-	}
-	if t, ok := g.ticketOf(&e); ok {
-		g.hooks.tickets = append(g.hooks.tickets, t)
-	}
-}
-
-// ticketOf returns the ticket of a tool's intent that waits for a person.
-func (g *Gateway) ticketOf(e *receipt.Entry) (t ticket, ok bool) {
-	var use recorder.ToolRequest
-	if over(e) || g.paramsOf(e, &use) != nil {
-		return t, false
-	}
-	return ticket{asked{e.Intent.Tag, e.Intent.Key}, digest(use.Tool, string(use.Arguments))}, true
 }
 
 // recalled decides about a call that the record knows: whether it is denied, or waits for its permit. Neither:

@@ -26,6 +26,14 @@ import (
 // hook asks as an agent's hook does, and returns why the tool is denied; empty: it is not.
 func (r *run) hook(event, id, name, more string, nonce ...string) string {
 	r.t.Helper()
+	decision, reason := r.hookSays(event, id, name, more, nonce...)
+	require.Equal(r.t, reason != "", decision == "deny")
+	return reason
+}
+
+// hookSays returns the whole answer to a hook.
+func (r *run) hookSays(event, id, name, more string, nonce ...string) (decision, reason string) {
+	r.t.Helper()
 	body := `{"hook_event_name":"` + event + `","tool_use_id":"` + id + `","tool_name":"` + name + `","cwd":"/"` + more + `}`
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url(gateway.Hooks, ""), strings.NewReader(body))
 	require.NoError(r.t, err)
@@ -43,8 +51,7 @@ func (r *run) hook(event, id, name, more string, nonce ...string) string {
 		} `json:"hookSpecificOutput"`
 	}
 	require.NoError(r.t, json.Unmarshal(text, &answer))
-	require.Equal(r.t, answer.Output.Reason != "", answer.Output.Decision == "deny")
-	return answer.Output.Reason
+	return answer.Output.Decision, answer.Output.Reason
 }
 
 const (
@@ -136,6 +143,50 @@ func TestToolsAreJudged(t *testing.T) {
 	r = s.start()
 	require.Contains(t, r.hook("PreToolUse", "three", "Bash", push), "recorded result")
 	require.Contains(t, r.hook("PreToolUse", "four", "Bash", push), "recorded result")
+}
+
+// A tool that waits for a person ends the agent where that is wanted, but not for a sub-agent's, and is the same call when the agent is
+// started again, whatever was decided meanwhile.
+func TestAToolThatWaitsIsDeferred(t *testing.T) {
+	const bash = "'intent.kind == \"tool.call\"', decide: "
+	s := newStage(t, bash+"allow}", bash+"require_approval}")
+	defers := func(c *gateway.Config) { c.Defer = time.Millisecond }
+	input := func(command string) string { return `,"tool_input":{"command":"` + command + `"}` }
+	r := s.start(defers)
+	for _, id := range []string{"one", "two"} {
+		decision, _ := r.hookSays("PreToolUse", id, "Bash", input(id))
+		require.Equal(t, "defer", decision)
+	}
+	require.Len(t, r.stop().Deferred, 2)
+
+	r = s.start(defers)
+	decision, _ := r.hookSays("PreToolUse", "one", "Bash", input("one"))
+	require.Equal(t, "defer", decision, "nobody has decided")
+	for _, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
+		r.decide(how, map[journal.Resolution]string{journal.Approve: "one", journal.Disapprove: "two"}[how])
+	}
+	require.Empty(t, r.hook("PreToolUse", "one", "Bash", input("one")))
+	require.Empty(t, r.hook("PostToolUse", "one", "Bash", input("one")+files))
+	require.Contains(t, r.hook("PreToolUse", "two", "Bash", input("two")), "denied")
+	require.Equal(t, []int{1, 1, 0}, []int{r.states()[receipt.StateCommitted], r.states()[receipt.StateDenied], r.states()[receipt.StateAwaitingApproval]})
+	allowed := make(chan string)
+	go func() { allowed <- r.hook("PreToolUse", "sub", "Bash", input("sub")+`,"agent_id":"a1"`) }()
+	r.approve()
+	require.Empty(t, <-allowed)
+}
+
+// decide has a person decide about the call of a tool.
+func (r *run) decide(how journal.Resolution, id string) {
+	r.t.Helper()
+	j := view.Journal{Local: r.lw}
+	for _, e := range j.Ledger() {
+		if e.Intent.Tag == "tool "+id {
+			_, err := j.Decide(r.t.Context(), &journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada"}, &e)
+			require.NoError(r.t, err)
+			return
+		}
+	}
+	require.Fail(r.t, "there is no call "+id)
 }
 
 // What runs is what was judged: where a person has approved other arguments, the agent's do not run.
