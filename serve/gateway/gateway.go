@@ -278,6 +278,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path = "/" + path
+	if dialect == relay.Anthropic && !strings.HasPrefix(path, "/v1/") {
+		path = "/v1" + path // opencode and the AI SDK have it in their address
+	}
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}

@@ -194,8 +194,8 @@ func (c *conversation) errorBody(no refusal) []byte {
 // finalStatus returns the status after which an agent does not ask again, as Claude Code and Codex were seen to do.
 func (c *conversation) finalStatus() int {
 	switch {
-	case c.dialect == relay.Anthropic:
-		return http.StatusTooManyRequests // Claude Code asks six times after 400, and takes 403 for a bad key
+	case (&relay.Asked{Header: c.header}).OfClaudeCode():
+		return http.StatusTooManyRequests // Claude Code asks six times after 400, and takes 403 for a bad key; opencode and the AI SDK ask again after 429
 	case strings.HasPrefix(c.header.Get("Originator"), "codex"):
 		return http.StatusBadRequest // Codex asks six times after 403
 	}
