@@ -97,7 +97,7 @@ func TestAStreamIsHeldFromItsFirstTool(t *testing.T) {
 			most, rest = flows, rest[n:]
 		}
 		require.Equal(t, len(text), most)
-		require.Equal(t, "Bash", r.answer.Calls[0].Name)
+		require.Equal(t, "Bash", r.readWhole(a, []byte(text+tool)).Calls[0].Name)
 	}
 	r := newReading(a, true)
 	_, err := r.add(bytes.Repeat([]byte("x"), maxFrame+1))

@@ -27,6 +27,7 @@ type Said struct {
 	Calls []Call
 	Flows int // bytes of the answer that the agent may have before its calls are judged
 
+	text   growing           // what the model says to the user
 	quoted []json.RawMessage // as the next request quotes it: blocks of Messages, items of Responses, messages of Chat Completions, one a choice
 }
 
@@ -36,30 +37,44 @@ var errUnreadable = errors.New("relay: the provider's answer cannot be read, so 
 // ReadSaid reads a whole answer to a request. Names of members count as agents read them: in their case, and the last of equal ones.
 func ReadSaid(a *Asked, answer *recorder.Answer) (*Said, error) {
 	s := new(Said)
-	text := plain(http.Header{"Content-Encoding": {answer.Header["content-encoding"]}}, answer.Body)
+	stream := strings.HasPrefix(answer.Header["content-type"], "text/event-stream")
+	encoding := answer.Header["content-encoding"]
 	switch {
 	case a.form == formOther || answer.Status != http.StatusOK:
 		return s, nil
-	case !strings.HasPrefix(answer.Header["content-type"], "text/event-stream"):
-		if !json.Valid(text) {
-			return nil, errUnreadable
-		}
-		s.readWhole(a.form, fieldsOf(text))
-	case answer.Header["content-encoding"] != "" && answer.Header["content-encoding"] != "identity":
+	case stream && encoding != "" && encoding != "identity":
 		return nil, errUnreadable // what has flowed of it was not read
-	default:
-		s.Flows = Flows(a, answer)
-		if err := s.readStream(a.form, text); err != nil {
-			return nil, err
-		}
 	}
-	for _, quoted := range s.quoted {
-		s.readCalls(a.form, fieldsOf(quoted))
-	}
-	if len(s.Calls) > maxCalls {
-		return nil, fmt.Errorf("%w: they are more than %d", errUnreadable, maxCalls)
+	s.Flows = Flows(a, answer)
+	if err := s.read(a.form, plain(http.Header{"Content-Encoding": {encoding}}, answer.Body), stream); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// read reads a whole answer.
+func (s *Said) read(of form, text []byte, stream bool) error {
+	if stream {
+		if err := s.readStream(of, text); err != nil {
+			return err
+		}
+	} else if json.Valid(text) {
+		s.readWhole(of, fieldsOf(text))
+	} else {
+		return errUnreadable
+	}
+	spoken := len(s.text) > 0
+	for _, raw := range s.quoted {
+		quoted := fieldsOf(raw)
+		s.readCalls(of, quoted)
+		if !spoken {
+			s.readText(quoted)
+		}
+	}
+	if len(s.Calls) > maxCalls {
+		return fmt.Errorf("%w: they are more than %d", errUnreadable, maxCalls)
+	}
+	return nil
 }
 
 // Flows returns how many bytes of a recorded answer to a request the agent may have before the whole is on record; 0: it is no stream.
@@ -110,6 +125,16 @@ func (s *Said) readWhole(of form, answer fields) {
 	case formMessages:
 		s.quoted = answer.list("content")
 	case formOther:
+	}
+}
+
+// readText reads what a block, an item or a message says.
+func (s *Said) readText(quoted fields) {
+	s.text = append(append(s.text, quoted.text("text")...), quoted.text("content")...)
+	if quoted.text("type") == "message" { // of Responses
+		for _, part := range quoted.list("content") {
+			s.text = append(s.text, fieldsOf(part).text("text")...)
+		}
 	}
 }
 
@@ -178,8 +203,11 @@ func (s *Said) readStream(of form, stream []byte) error {
 		case formChat:
 			p.addChat(event)
 		case formResponses:
-			if event.text("type") == "response.output_item.done" {
+			switch event.text("type") {
+			case "response.output_item.done":
 				s.quoted = append(s.quoted, event["item"])
+			case "response.output_text.delta": // its item may not come
+				s.text = append(s.text, event.text("delta")...)
 			}
 		case formMessages:
 			p.addBlock(event)
@@ -344,11 +372,13 @@ func (p *pieces) whole() (out []json.RawMessage) {
 		} else if len(input) > 0 {
 			of["input"] = map[string]growing{"input": input}
 		}
-		text, err := json.Marshal(of)
-		if err != nil {
+		var text bytes.Buffer
+		lines := json.NewEncoder(&text)
+		lines.SetEscapeHTML(false)
+		if err := lines.Encode(of); err != nil {
 			panic(err) // it is made of what was decoded from JSON
 		}
-		out = append(out, text)
+		out = append(out, bytes.TrimSpace(text.Bytes()))
 	}
 	return out
 }
