@@ -205,8 +205,7 @@ func (c *compiler) check(expr string) (*cel.Ast, error) {
 func (c *compiler) program(tree *cel.Ast) (*program, error) {
 	if _, err := c.env.Program(tree, cel.CustomDecoratorV2(unfolded), cel.EvalOptions(cel.OptOptimize)); err != nil { // a constant part that cannot be evaluated
 		var at common.Location = common.NoLocation
-		var fault *types.Err
-		if errors.As(err, &fault) {
+		if fault, ok := errors.AsType[*types.Err](err); ok {
 			at = tree.NativeRep().SourceInfo().GetStartLocation(fault.NodeID())
 		}
 		return nil, policyError(at, err.Error())

@@ -42,8 +42,7 @@ type file struct{ setup Setup }
 // config and params.
 func newFile(s Setup) (Adapter, error) {
 	_, err := governance.ParseFile(s.Config, nil)
-	var fault *governance.CapError
-	if errors.As(err, &fault) && fault.Code == governance.CodeBadConfig { // the params come with each call
+	if fault, ok := errors.AsType[*governance.CapError](err); ok && fault.Code == governance.CodeBadConfig { // the params come with each call
 		return nil, err
 	}
 	return &file{s}, nil
@@ -224,12 +223,10 @@ func transient(err error) bool {
 // cause returns what went wrong without the path of this machine that it went
 // wrong with.
 func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
-	var link *os.LinkError
-	if errors.As(err, &link) {
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
 		return link.Err
 	}
 	return err

@@ -131,8 +131,7 @@ func (a *httpAnswer) redirect(t *governance.HTTPTarget) string {
 // unanswered classifies a request without an answer that came after some
 // redirects, all of which were answered.
 func (a *httpAdapter) unanswered(err error, t *governance.HTTPTarget, redirects uint64) (Result, error) {
-	var fault *noAnswerError
-	if errors.As(err, &fault) && fault.left && !a.setup.Effect.Idempotent {
+	if fault, ok := errors.AsType[*noAnswerError](err); ok && fault.left && !a.setup.Effect.Idempotent {
 		return Result{}, fmt.Errorf("%s %s: %w", t.Method, resourceOf(t), err)
 	}
 	result := unsent(err)
@@ -151,7 +150,6 @@ func unsent(err error) Result {
 	var denied *governance.CapError
 	var address *addressError
 	var fault *noAnswerError
-	var timed net.Error
 	switch {
 	case errors.As(err, &denied):
 		code = string(denied.Code)
@@ -159,7 +157,7 @@ func unsent(err error) Result {
 		code = "address_not_allowed"
 	case errors.As(err, &fault):
 		code, r.Class, r.Unsent = "unreachable", receipt.OutcomeRetryableFailure, !fault.left
-		if errors.As(err, &timed) && timed.Timeout() {
+		if timed, ok := errors.AsType[net.Error](err); ok && timed.Timeout() {
 			code, r.Status = "timeout", receipt.StatusTimeout
 		}
 	}

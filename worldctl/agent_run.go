@@ -277,8 +277,7 @@ func (c *cli) startAgentTo(ctx context.Context, g *attached, stdout, stderr io.W
 	ended := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer ended()
 	err = cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if code = exit.ExitCode(); code < 0 {
 			code = 128 + int(exit.Sys().(syscall.WaitStatus).Signal()) //nolint:forcetypeassert // of this system
 		}

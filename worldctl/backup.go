@@ -100,8 +100,7 @@ func (c *cli) restoreStored(ctx context.Context, backup string) error {
 		return err
 	}
 	done, err := s.Restore(ctx, c.path(backup), c.world, c.throwaway())
-	var other *shared.OtherWorldError
-	if errors.As(err, &other) {
+	if other, ok := errors.AsType[*shared.OtherWorldError](err); ok {
 		return &fault{err: err, code: exitUsage, hint: "type -w " + other.ID}
 	}
 	if moved := (*local.MovedError)(nil); errors.As(err, &moved) {

@@ -113,8 +113,7 @@ func (c *cli) newDev(file string, live manifest.Live, limit uint64) (*dev, error
 		_, err = os.Stat(d.file)
 	}
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) { // the system's word, without the name of the call
+		if at, ok := errors.AsType[*fs.PathError](err); ok { // the system's word, without the name of the call
 			err = fmt.Errorf("%s: %w", relative(d.file), at.Err)
 		}
 		return nil, hinted(err, "name the file: worldctl dev DIR/%s", local.ManifestFile)

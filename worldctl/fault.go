@@ -175,8 +175,7 @@ func (c *cli) paint(s string, color text.Color) string {
 // judge returns the exit code of an error, by the table of package view, and its hint.
 func judge(err error) (code int, hint string) {
 	code, hint = exitOf(err), hintOf(err)
-	var f *fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault](err); ok {
 		if f.code != 0 {
 			code = f.code
 		}

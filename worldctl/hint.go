@@ -47,8 +47,7 @@ func hintOf(err error) string {
 		return hintDamaged
 	}
 	proposal := "PROPOSAL"
-	var about *proposalError
-	if errors.As(err, &about) {
+	if about, ok := errors.AsType[*proposalError](err); ok {
 		if proposal = view.ProposalName(about.n); errors.Is(err, world.ErrNoReason) {
 			return "say why: -m TEXT"
 		}

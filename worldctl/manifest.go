@@ -89,8 +89,7 @@ func (c *cli) readWorld(file string, options ...source.Option) (*source.Loaded, 
 func (c *cli) editionOf(worlds *openWorlds, file string) (*view.Edition, error) {
 	loaded, err := c.readWorld(file)
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			return nil, hinted(fmt.Errorf("%s: %w", file, at.Err), "%s", manifestForms)
 		}
 		return nil, toCorrect(err, file)

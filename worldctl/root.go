@@ -76,8 +76,7 @@ func (c *cli) execute(ctx context.Context) int {
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
 	err := root.ExecuteContext(ctx)
-	var elsewhere *ownedError
-	if errors.As(err, &elsewhere) && c.owned == nil {
+	if elsewhere, ok := errors.AsType[*ownedError](err); ok && c.owned == nil {
 		code, answered, failed := c.askOwner(ctx, elsewhere.dir)
 		if answered && failed == nil {
 			return code

@@ -92,8 +92,7 @@ func (c *cli) verify(ctx context.Context, dir string, how local.Verification) er
 		r, err = local.Verify(ctx, dir, c.in(dir, c.options()), how)
 	}
 	stop()
-	var damage *store.DamageError
-	if errors.As(err, &damage) {
+	if errors.As(err, new(*store.DamageError)) {
 		return hinted(err, "%s", remedy)
 	}
 	if err != nil {

@@ -135,8 +135,7 @@ func (c *cli) verifyFile(ctx context.Context, file string, how local.Verificatio
 	}
 	r, err := local.VerifyBundle(ctx, in, c.options(), how)
 	stop()
-	var late *local.TimeError
-	if errors.As(err, &late) {
+	if errors.As(err, new(*local.TimeError)) {
 		return fmt.Errorf("after record #%d: %w", last.Load(), err)
 	}
 	if errors.Is(err, bundle.ErrNotBundle) {

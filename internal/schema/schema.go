@@ -237,8 +237,7 @@ func programSize(pattern string) uint64 {
 
 // plainly words why a document is no schema, in an order of its own.
 func plainly(err error) error {
-	var load *jsonschema.LoadURLError
-	if errors.As(err, &load) {
+	if load, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		return fmt.Errorf("%w: %s", load.Err, strings.TrimPrefix(load.URL, rootURL))
 	}
 	var schema *jsonschema.SchemaValidationError // which wraps without Unwrap

@@ -120,8 +120,7 @@ func ParsePrivate(data []byte, passphrase func() ([]byte, error)) (ed25519.Priva
 		return nil, errors.New("sshkey: more follows after the private key")
 	}
 	raw, err := ssh.ParseRawPrivateKey(data)
-	var missing *ssh.PassphraseMissingError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*ssh.PassphraseMissingError](err); ok {
 		if missing.PublicKey != nil {
 			if _, err := public(missing.PublicKey); err != nil {
 				return nil, err // before anybody is asked

@@ -43,8 +43,7 @@ func (w *World) insist(ctx context.Context, ask func(context.Context) error) err
 
 // inWorld names the world in which something is damaged, where it is not named yet.
 func inWorld(id string, err error) error {
-	var damaged *DamageError
-	if errors.As(err, &damaged) && damaged.World == "" {
+	if damaged, ok := errors.AsType[*DamageError](err); ok && damaged.World == "" {
 		damaged.World = id
 	}
 	return err

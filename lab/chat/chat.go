@@ -50,8 +50,7 @@ func (rec *Recording) submit(ctx context.Context, lw *local.World, report func(d
 			}
 		}
 	})
-	var refused *world.InputError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*world.InputError](err); ok {
 		return &Error{at, refused}
 	}
 	return err

@@ -117,8 +117,7 @@ func hostOf(instead map[string]host.Adapter) func(host.Config) (world.Host, erro
 func (m *moment) fork(ctx context.Context, amend world.Amendment, o memory.Options) (*memory.World, error) {
 	o.Journal = m.past.Clone()
 	w, err := memory.Fork(ctx, journal.ForkLive, actor, amend, o)
-	var same *world.InputError
-	if errors.As(err, &same) && errors.Is(err, world.ErrSameWorld) { // whose id is that of worlds in memory
+	if errors.As(err, new(*world.InputError)) && errors.Is(err, world.ErrSameWorld) { // whose id is that of worlds in memory
 		o.ID, o.Journal = memory.DefaultID+"-2", m.past.Clone()
 		w, err = memory.Fork(ctx, journal.ForkLive, actor, amend, o)
 	}

@@ -140,8 +140,7 @@ func notForeign(dir string) error {
 // lockError says why a directory of results cannot be locked. An error without a number is
 // that this process itself has the lock.
 func lockError(dir string, err error) error {
-	var number syscall.Errno
-	if errors.As(err, &number) && number != syscall.EWOULDBLOCK {
+	if number, ok := errors.AsType[syscall.Errno](err); ok && number != syscall.EWOULDBLOCK {
 		return fmt.Errorf("%s cannot be locked: %w", filepath.Join(dir, lockFile), err)
 	}
 	return fmt.Errorf("%s: %w", dir, ErrResultsUsed)

@@ -104,8 +104,7 @@ func (c *course) hear(f world.Failure) {
 // reasonOf returns why a run has failed without what differs between runs that failed for
 // the same reason: run, cell and tick.
 func reasonOf(err error) string {
-	var run *RunError
-	if errors.As(err, &run) {
+	if run, ok := errors.AsType[*RunError](err); ok {
 		err = run.Err
 	}
 	var of *measure.Error

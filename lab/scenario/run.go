@@ -171,8 +171,7 @@ func (p *play) playScenario(ctx context.Context) error {
 		default:
 			err = p.decide(ctx, &g)
 		}
-		var refused *world.InputError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*world.InputError](err); ok {
 			p.fault("given, item %d: %v", i+1, refused)
 		} else if err != nil {
 			return err

@@ -155,8 +155,7 @@ var misplaced = regexp.MustCompile("cannot construct !!(\\w+(?: `.*?`)?) into [^
 
 // unread says why a document does not read.
 func unread(data []byte, err error) error {
-	var at *yaml.LoadError
-	if errors.As(err, &at) && at.Mark.Line > 0 {
+	if at, ok := errors.AsType[*yaml.LoadError](err); ok && at.Mark.Line > 0 {
 		if msg := source.Syntax(data, at.Mark.Line, at.Message); msg != at.Message {
 			return fmt.Errorf("line %d: %s", at.Mark.Line, msg)
 		}

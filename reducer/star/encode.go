@@ -36,8 +36,7 @@ func (e *pathError) Unwrap() error { return e.err }
 
 // prefixPath puts a step in front of the path of err.
 func prefixPath(step string, err error) error {
-	var fault *pathError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*pathError](err); ok {
 		return &pathError{path: step + fault.path, err: fault.err}
 	}
 	return &pathError{path: step, err: err}

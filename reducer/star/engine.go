@@ -201,8 +201,7 @@ func (e *engine) failure(err error) error {
 		place = e.reduce.Position().String()
 	}
 	cause := err
-	var eval *starlark.EvalError
-	if errors.As(err, &eval) {
+	if eval, ok := errors.AsType[*starlark.EvalError](err); ok {
 		place, chain = callers(eval.CallStack, place)
 		cause = eval.Unwrap()
 	}

@@ -94,8 +94,7 @@ func parse(file string, source []byte) (*syntax.File, error) {
 		msg := fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(source), MaxSourceBytes)
 		return nil, &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: msg}
 	}
-	var wrong *canon.SyntaxError
-	if errors.As(canon.CheckText(source), &wrong) {
+	if wrong, ok := errors.AsType[*canon.SyntaxError](canon.CheckText(source)); ok {
 		line := 1 + bytes.Count(source[:wrong.Offset], []byte("\n"))
 		return nil, &reducer.SyntaxError{File: file, Line: line, Column: 1, Msg: wrong.Reason}
 	}

@@ -138,12 +138,10 @@ func errorAt(file string, pos syntax.Position, msg string) *reducer.SyntaxError 
 }
 
 func syntaxError(file string, err error) error {
-	var scan syntax.Error
-	if errors.As(err, &scan) {
+	if scan, ok := errors.AsType[syntax.Error](err); ok {
 		return errorAt(file, scan.Pos, scan.Msg)
 	}
-	var list resolve.ErrorList
-	if errors.As(err, &list) && len(list) > 0 {
+	if list, ok := errors.AsType[resolve.ErrorList](err); ok && len(list) > 0 {
 		return errorAt(file, list[0].Pos, list[0].Msg)
 	}
 	return &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: err.Error()}

@@ -131,8 +131,7 @@ func askWhatIf(c *call) error {
 		found, err = view.WhatIfOf(x, c.most(int(limit)))
 		return err
 	})
-	var at *local.LineError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*local.LineError](err); ok {
 		return c.stopped(err, at.Line, nil)
 	}
 	if err != nil {

@@ -74,12 +74,10 @@ func busy(name, detail string) *failure {
 // whose text is for its log only. What an error comes to is in the table of package
 // view.
 func failureOf(err error) *failure {
-	var known *failure
-	var large *http.MaxBytesError
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*failure](err); ok {
 		return known
 	}
-	if errors.As(err, &large) {
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return failed(http.StatusRequestEntityTooLarge, "too-large", "the body is larger than "+strconv.FormatInt(large.Limit, 10)+" bytes")
 	}
 	if moment := (*view.MomentError)(nil); errors.As(err, &moment) && moment.Rule != "" {

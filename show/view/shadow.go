@@ -84,8 +84,7 @@ func (j Journal) ShadowFrom(name string, last journal.Seq) (cfg world.ShadowConf
 		return world.ShadowConfig{Last: last}, nil
 	}
 	id, err := j.At(name)
-	var none *MomentError
-	if errors.As(err, &none) && none.Rule == "" {
+	if none, ok := errors.AsType[*MomentError](err); ok && none.Rule == "" {
 		return world.ShadowConfig{From: name}, nil
 	}
 	return world.ShadowConfig{At: id}, err

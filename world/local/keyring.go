@@ -53,8 +53,7 @@ func readKeyring(path string, opts Options) (ring, error) {
 		r, err = decodeKeyring(data, opts)
 	}
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) && at.Path == path {
+		if at, ok := errors.AsType[*fs.PathError](err); ok && at.Path == path {
 			err = at.Err // the path is said already
 		}
 		return ring{}, &KeyringError{Path: path, Err: err}

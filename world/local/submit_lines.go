@@ -87,8 +87,7 @@ func (lw *World) SubmitLinesUnder(key string) func(context.Context, io.Reader, *
 			return 0, &LineError{Line: b.line + 1, Err: b.ended}
 		}
 		done, line, err := all.Submit(ctx)
-		var input *world.InputError
-		if errors.As(err, &input) && line > 0 {
+		if errors.As(err, new(*world.InputError)) && line > 0 {
 			err = &LineError{Line: line, Event: all.refused, Err: err}
 		}
 		return done.Count, err

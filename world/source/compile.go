@@ -39,8 +39,7 @@ func (d *decoder) checkReducer(n *yaml.Node, r *manifest.Reducer, source []byte)
 
 // codeFault reports what is wrong with code that n names.
 func (d *decoder) codeFault(n *yaml.Node, err error) {
-	var e *reducer.SyntaxError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*reducer.SyntaxError](err); ok {
 		d.addFault(e.File, e.Line, e.Column, e.Msg)
 	} else if err != nil {
 		d.report(n, "%s", err)
@@ -58,8 +57,7 @@ func (d *decoder) checkScript(n *yaml.Node, file string, source []byte) {
 		return
 	}
 	_, err := new(syntax.FileOptions).Parse(file, source, 0)
-	var e syntax.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[syntax.Error](err); ok {
 		d.addFault(file, int(e.Pos.Line), int(e.Pos.Col), e.Msg)
 	} else if err != nil {
 		d.report(n, "%s", err)
@@ -72,8 +70,7 @@ func (d *decoder) checkCEL(n *yaml.Node, expr string, check func(string) error) 
 		return // reported already, or by Validate
 	}
 	err := check(expr)
-	var e *governance.PolicyError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*governance.PolicyError](err); ok {
 		line, column := d.within(n, e.Line, e.Column)
 		d.here(line, column, "%s", e.Msg)
 	} else if err != nil {
@@ -136,8 +133,7 @@ func (d *decoder) checkSchema(file string, data []byte) {
 	if !json.Valid(data) {
 		err = json.Unmarshal(data, new(any))
 	}
-	var e *json.SyntaxError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line, column := position(data, int(e.Offset)-1)
 		d.addFault(file, line, column, "is not JSON from here on")
 		return
