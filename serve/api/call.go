@@ -186,6 +186,17 @@ func unread(err error) error {
 // Where there is none the struct stays as it is.
 func (c *call) decode(into any) error { return c.decodeWithin(c.server.cfg.Limits.BodyBytes, into) }
 
+// withBody is the answer to requests with a body.
+func withBody[T any](answer func(c *call, req *T) error) func(*call) error {
+	return func(c *call) error {
+		var req T
+		if err := c.decode(&req); err != nil {
+			return err
+		}
+		return answer(c, &req)
+	}
+}
+
 // unhurried is how many bytes a body may have at most whose parsing takes no turn.
 const unhurried = 4 << 10
 

@@ -153,11 +153,7 @@ type Received struct {
 	Record journal.Seq `json:"record"`
 }
 
-func acquireEffects(c *call) error {
-	var req AcquireRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func acquireEffects(c *call, req *AcquireRequest) error {
 	switch {
 	case req.WaitSeconds < 0 || req.WaitSeconds > MaxWaitSeconds:
 		return badRequest("wait_seconds", "it has to be from 0 to "+strconv.Itoa(MaxWaitSeconds))
@@ -203,11 +199,7 @@ func renewEffect(c *call) error {
 	return c.ok(Renewed{Schema: view.SchemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
 }
 
-func loseEffect(c *call) error {
-	var req LoseRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func loseEffect(c *call, req *LoseRequest) error {
 	nonce, err := parseNonce(req.Nonce)
 	if err != nil {
 		return badRequest("nonce", err.Error())

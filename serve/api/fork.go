@@ -68,11 +68,7 @@ func (a *Amendment) amend() (world.Amendment, error) {
 
 // forkWorld makes a fork where forks are made. It is not served: who started the server
 // says what is.
-func forkWorld(c *call) error {
-	var req ForkRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func forkWorld(c *call, req *ForkRequest) error {
 	into := c.server.cfg.Forks
 	switch {
 	case into == "":
@@ -106,12 +102,8 @@ func forkWorld(c *call) error {
 
 // askWhatIf runs a what-if with what was recorded, in directories that are gone
 // afterwards. One at a time is enough for a world.
-func askWhatIf(c *call) error {
-	var req WhatIfRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
-	q, err := c.whatIf(&req)
+func askWhatIf(c *call, req *WhatIfRequest) error {
+	q, err := c.whatIf(req)
 	if err != nil {
 		return err
 	}

@@ -57,11 +57,7 @@ func (c *call) decideAllAs(how journal.Resolution) error {
 	return c.decideAll(&req.BatchRequest, how, nil, req.Digest != "")
 }
 
-func stopIntents(c *call) error {
-	var req StopRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func stopIntents(c *call, req *StopRequest) error {
 	return c.decideAll(&req.BatchRequest, journal.Stop, nil, !req.DryRun)
 }
 

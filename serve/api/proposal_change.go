@@ -41,11 +41,7 @@ type ShadowRequest struct {
 	Last journal.Seq `json:"last"` // the last snapshot that so many records follow
 }
 
-func propose(c *call) error {
-	var req ProposeRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func propose(c *call, req *ProposeRequest) error {
 	if len(req.Patch) == 0 {
 		return badRequest("patch", "a proposal is a patch of the manifest in force")
 	}
@@ -91,11 +87,7 @@ func contentsOf(named map[string][]byte) (map[manifest.Hash][]byte, error) {
 	return contents, nil
 }
 
-func shadowProposal(c *call) error {
-	var req ShadowRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func shadowProposal(c *call, req *ShadowRequest) error {
 	if req.From != "" && req.Last != 0 {
 		return badRequest("last", "from and last do not go together")
 	}
@@ -121,11 +113,7 @@ func shadowProposal(c *call) error {
 }
 
 // approveProposal takes a signature over the statement that showProposal shows.
-func approveProposal(c *call) error {
-	var req ApproveRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func approveProposal(c *call, req *ApproveRequest) error {
 	return c.change(func(w *world.World, n uint64) error {
 		terms, err := w.Terms(n)
 		if err != nil {

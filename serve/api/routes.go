@@ -93,7 +93,7 @@ func decideRoutes() []route {
 		{method: post, path: ofWorld + "/cell/skip", scope: ScopeApprove, answer: skipCell},
 		{method: post, path: ofWorld + "/intents/approve", scope: ScopeApprove, answer: approveIntents},
 		{method: post, path: ofWorld + "/intents/deny", scope: ScopeApprove, answer: denyIntents},
-		{method: post, path: ofWorld + "/intents/stop", scope: ScopeApprove, answer: stopIntents},
+		{method: post, path: ofWorld + "/intents/stop", scope: ScopeApprove, answer: withBody(stopIntents)},
 		{method: post, path: ofWorld + "/intents/retry", scope: ScopeApprove, answer: retryIntents},
 		{method: post, path: ofWorld + "/intents/resolve", scope: ScopeApprove, answer: resolveIntents},
 		{method: post, path: ofWorld + "/intents/{key}/approve", scope: ScopeApprove, answer: approveIntent},
@@ -104,7 +104,7 @@ func decideRoutes() []route {
 		{method: post, path: ofWorld + "/intents/{key}/retry", scope: ScopeApprove, answer: retryIntent},
 		{method: post, path: ofWorld + "/intents/{key}/resolve", scope: ScopeApprove, answer: resolveIntent},
 		{method: post, path: ofWorld + "/intents/{key}/answer", scope: ScopeApprove, answer: answerIntent},
-		{method: post, path: ofWorld + "/proposals/{n}/approve", scope: ScopeApprove, answer: approveProposal},
+		{method: post, path: ofWorld + "/proposals/{n}/approve", scope: ScopeApprove, answer: withBody(approveProposal)},
 		{method: post, path: ofWorld + "/proposals/{n}/reject", scope: ScopeApprove, answer: rejectProposal},
 	}
 }
@@ -115,9 +115,9 @@ func workRoutes() []route {
 	return []route{
 		{method: get, path: ofWorld + "/manifest", scope: ScopeRead, or: ScopeWork, answer: showManifest},
 		{method: get, path: ofWorld + "/contents/{hash}", scope: ScopeRead, or: ScopeWork, answer: showContent},
-		{method: post, path: ofWorld + "/effects/acquire", scope: ScopeWork, answer: acquireEffects},
+		{method: post, path: ofWorld + "/effects/acquire", scope: ScopeWork, answer: withBody(acquireEffects)},
 		{method: post, path: ofWorld + "/effects/renew", scope: ScopeWork, held: true, answer: renewEffect},
-		{method: post, path: ofWorld + "/effects/lose", scope: ScopeWork, answer: loseEffect},
+		{method: post, path: ofWorld + "/effects/lose", scope: ScopeWork, answer: withBody(loseEffect)},
 		{method: post, path: ofWorld + "/effects/commit", scope: ScopeWork, held: true, answer: commitEffect},
 		{method: post, path: ofWorld + "/receipts", scope: ScopeWork, answer: receiveReceipt},
 	}
@@ -127,16 +127,16 @@ func workRoutes() []route {
 func changeRoutes() []route {
 	post := http.MethodPost
 	return []route{
-		{method: post, path: ofWorld + "/step", scope: ScopeAdmin, answer: step},
-		{method: post, path: ofWorld + "/snapshots", scope: ScopeAdmin, answer: makeSnapshot},
-		{method: post, path: ofWorld + "/snapshots/pin", scope: ScopeAdmin, answer: pinSnapshot},
-		{method: post, path: ofWorld + "/snapshots/prune", scope: ScopeAdmin, answer: pruneSnapshot},
-		{method: post, path: ofWorld + "/rollback", scope: ScopeAdmin, answer: rollBack},
+		{method: post, path: ofWorld + "/step", scope: ScopeAdmin, answer: withBody(step)},
+		{method: post, path: ofWorld + "/snapshots", scope: ScopeAdmin, answer: withBody(makeSnapshot)},
+		{method: post, path: ofWorld + "/snapshots/pin", scope: ScopeAdmin, answer: withBody(pinSnapshot)},
+		{method: post, path: ofWorld + "/snapshots/prune", scope: ScopeAdmin, answer: withBody(pruneSnapshot)},
+		{method: post, path: ofWorld + "/rollback", scope: ScopeAdmin, answer: withBody(rollBack)},
 		{method: post, path: ofWorld + "/checkpoints", scope: ScopeAdmin, answer: makeCheckpoint},
-		{method: post, path: ofWorld + "/fork", scope: ScopeAdmin, long: true, answer: forkWorld},
-		{method: post, path: ofWorld + "/what-if", scope: ScopeAdmin, long: true, answer: askWhatIf},
-		{method: post, path: ofWorld + "/proposals", scope: ScopeAdmin, answer: propose},
-		{method: post, path: ofWorld + "/proposals/{n}/shadow", scope: ScopeAdmin, long: true, answer: shadowProposal},
+		{method: post, path: ofWorld + "/fork", scope: ScopeAdmin, long: true, answer: withBody(forkWorld)},
+		{method: post, path: ofWorld + "/what-if", scope: ScopeAdmin, long: true, answer: withBody(askWhatIf)},
+		{method: post, path: ofWorld + "/proposals", scope: ScopeAdmin, answer: withBody(propose)},
+		{method: post, path: ofWorld + "/proposals/{n}/shadow", scope: ScopeAdmin, long: true, answer: withBody(shadowProposal)},
 		{method: post, path: ofWorld + "/proposals/{n}/withdraw", scope: ScopeAdmin, answer: withdrawProposal},
 		{method: post, path: ofWorld + "/proposals/{n}/apply", scope: ScopeAdmin, answer: applyProposal},
 	}

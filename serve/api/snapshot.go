@@ -31,11 +31,7 @@ func listSnapshots(c *call) error {
 	return c.ok(Snapshots{view.SchemaOf("snapshot-list"), page, next})
 }
 
-func makeSnapshot(c *call) error {
-	var req SnapshotRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func makeSnapshot(c *call, req *SnapshotRequest) error {
 	if view.ReadsAsMoment(req.Name) {
 		return badRequest("name", "worldctl reads it as a moment: choose another name")
 	}
@@ -61,19 +57,11 @@ type PinRequest struct {
 	Pinned   *bool  `json:"pinned"`   // nil: true
 }
 
-func pruneSnapshot(c *call) error {
-	var req PruneRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func pruneSnapshot(c *call, req *PruneRequest) error {
 	return c.answer("snapshot-pruned")(c.world.Prune(c.Context(), req.Snapshot, c.actor()))
 }
 
-func pinSnapshot(c *call) error {
-	var req PinRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func pinSnapshot(c *call, req *PinRequest) error {
 	pinned := req.Pinned == nil || *req.Pinned
 	return c.answer("snapshot-pinned")(c.world.Pin(c.Context(), req.Snapshot, pinned, c.actor()))
 }
@@ -90,11 +78,7 @@ type RollbackRequest struct {
 	DryRun       bool   `json:"dry_run"` // only tell what would be left behind
 }
 
-func rollBack(c *call) error {
-	var req RollbackRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func rollBack(c *call, req *RollbackRequest) error {
 	s, err := c.world.Snapshot(req.Snapshot)
 	if err != nil {
 		return err

@@ -13,11 +13,7 @@ type StepRequest struct {
 
 // step runs ticks. Where the deadline of the answer ends it, those before are
 // durable.
-func step(c *call) error {
-	var req StepRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func step(c *call, req *StepRequest) error {
 	ticks := uint64(1)
 	if req.Ticks != nil {
 		ticks = *req.Ticks
