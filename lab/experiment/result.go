@@ -18,22 +18,22 @@ const (
 
 // Result is the kept result of a run.
 type Result struct {
-	Planned
-	Tick          uint64 // in which it ended
-	Stopped       string
-	Sent          uint64 // events of the inputs
-	Halted        uint64 // cells that have stopped because a step of theirs failed
-	Skipped       uint64 // events that were dropped because the step failed
-	InDoubt       uint64 // effects of which nobody can tell what came of them
-	FailedEffects uint64
-	First         *StepFailure // nil: no step has failed
-	ExecutionHash canon.Hash
-	StateRoot     canon.Hash
-	Last          []any // measured at its end, by Measures.Columns; nil: it has failed
-	Rows          []Row
-	Error         string // why it has failed; empty: it has not
-	Reason        string // Error without run, cell and tick: the same for all that fail for that reason
-	Again         bool   // it has failed for what is no part of the experiment: the next time it is made again
+	Planned       `json:"-"`
+	Tick          uint64       `json:"tick"` // in which it ended
+	Stopped       string       `json:"stopped"`
+	Sent          uint64       `json:"sent"`     // events of the inputs
+	Halted        uint64       `json:"halted"`   // cells that have stopped because a step of theirs failed
+	Skipped       uint64       `json:"skipped"`  // events that were dropped because the step failed
+	InDoubt       uint64       `json:"in_doubt"` // effects of which nobody can tell what came of them
+	FailedEffects uint64       `json:"failed_effects"`
+	First         *StepFailure `json:"first_failure,omitempty"` // nil: no step has failed
+	ExecutionHash canon.Hash   `json:"execution_hash"`
+	StateRoot     canon.Hash   `json:"state_root"`
+	Last          []any        `json:"last"` // measured at its end, by Measures.Columns; nil: it has failed
+	Rows          []Row        `json:"rows"`
+	Error         string       `json:"error,omitempty"`  // why it has failed; empty: it has not
+	Reason        string       `json:"reason,omitempty"` // Error without run, cell and tick: the same for all that fail for that reason
+	Again         bool         `json:"again,omitempty"`  // it has failed for what is no part of the experiment: the next time it is made again
 }
 
 // Row is the measurements of a tick.
@@ -44,22 +44,10 @@ type Row struct {
 
 // line is a Result in the log.
 type line struct {
-	Run       RunID               `json:"run"`
-	Tick      uint64              `json:"tick"`
-	Stopped   string              `json:"stopped"`
-	Sent      uint64              `json:"sent"`
-	Halted    uint64              `json:"halted"`
-	Skipped   uint64              `json:"skipped"`
-	InDoubt   uint64              `json:"in_doubt"`
-	Effects   uint64              `json:"failed_effects"`
-	First     *StepFailure        `json:"first_failure,omitempty"`
-	Execution canon.Hash          `json:"execution_hash"`
-	State     canon.Hash          `json:"state_root"`
-	Last      []json.RawMessage   `json:"last"`
-	Rows      [][]json.RawMessage `json:"rows"` // the tick, and the values
-	Error     string              `json:"error,omitempty"`
-	Reason    string              `json:"reason,omitempty"`
-	Again     bool                `json:"again,omitempty"`
+	Run RunID `json:"run"`
+	*Result
+	Last []json.RawMessage   `json:"last"`
+	Rows [][]json.RawMessage `json:"rows"` // the tick, and the values
 }
 
 // ofResults is what the sums of lines of the log are of besides what they say: the experiment,
@@ -70,11 +58,7 @@ func (p *Plan) ofResults() []byte {
 
 // encodeResult returns the line of a result, with its end.
 func (p *Plan) encodeResult(r *Result) ([]byte, error) {
-	x := line{
-		Run: r.ID, Tick: r.Tick, Stopped: r.Stopped, Sent: r.Sent, Halted: r.Halted, Skipped: r.Skipped, InDoubt: r.InDoubt,
-		Effects: r.FailedEffects, First: r.First, Execution: r.ExecutionHash, State: r.StateRoot,
-		Rows: make([][]json.RawMessage, len(r.Rows)), Error: r.Error, Reason: r.Reason, Again: r.Again,
-	}
+	x := line{Run: r.ID, Result: r, Rows: make([][]json.RawMessage, len(r.Rows))}
 	var err error
 	if x.Last, err = encodeValues(nil, r.Last); err != nil {
 		return nil, err
@@ -101,7 +85,7 @@ func encodeValues(to []json.RawMessage, values []any) ([]json.RawMessage, error)
 
 // decodeResult parses a line of the log.
 func (p *Plan) decodeResult(text []byte) (*Result, error) {
-	var x line
+	x := line{Result: new(Result)}
 	err := decodeLine(p.ofResults(), text, &x)
 	if err != nil {
 		return nil, err
@@ -109,10 +93,8 @@ func (p *Plan) decodeResult(text []byte) (*Result, error) {
 	if x.Run == 0 || uint64(x.Run) > p.Runs() {
 		return nil, fmt.Errorf("the experiment has no run %d", x.Run)
 	}
-	r := &Result{
-		Planned: p.Planned(x.Run), Tick: x.Tick, Stopped: x.Stopped, Sent: x.Sent, Halted: x.Halted, Skipped: x.Skipped, InDoubt: x.InDoubt,
-		FailedEffects: x.Effects, First: x.First, ExecutionHash: x.Execution, StateRoot: x.State, Error: x.Error, Reason: x.Reason, Again: x.Again,
-	}
+	r := x.Result
+	r.Planned = p.Planned(x.Run)
 	if x.Error == "" {
 		if r.Last, err = decodeValues(x.Last, p.Columns); err != nil {
 			return nil, err

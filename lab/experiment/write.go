@@ -109,7 +109,7 @@ func (r *results) writeFrom(all []output, i int) error {
 func newRows(w io.Writer, t *table, format string) (rowWriter, error) {
 	switch format {
 	case FormatCSV:
-		return newCSV(w, t), nil
+		return newCSV(w, t)
 	case FormatLines:
 		return newLines(w, t), nil
 	case FormatParquet:
@@ -120,32 +120,19 @@ func newRows(w io.Writer, t *table, format string) (rowWriter, error) {
 
 // csvWriter writes RFC 4180 with \n; nothing stands for no value.
 type csvWriter struct {
-	out    *csv.Writer
-	header []string
-	row    []string
+	out *csv.Writer
+	row []string
 }
 
-func newCSV(w io.Writer, t *table) *csvWriter {
+func newCSV(w io.Writer, t *table) (*csvWriter, error) {
 	c := &csvWriter{out: csv.NewWriter(w)}
 	for _, column := range t.columns {
-		c.header = append(c.header, column.Name)
+		c.row = append(c.row, column.Name)
 	}
-	return c
-}
-
-func (c *csvWriter) start() error {
-	if c.header == nil {
-		return nil
-	}
-	err := c.out.Write(c.header)
-	c.header = nil
-	return err
+	return c, c.out.Write(c.row)
 }
 
 func (c *csvWriter) write(row []any) error {
-	if err := c.start(); err != nil {
-		return err
-	}
 	c.row = c.row[:0]
 	for _, v := range row {
 		c.row = append(c.row, text(v))
@@ -154,12 +141,8 @@ func (c *csvWriter) write(row []any) error {
 }
 
 func (c *csvWriter) close() error {
-	err := c.start()
 	c.out.Flush()
-	if err == nil {
-		err = c.out.Error()
-	}
-	return err
+	return c.out.Error()
 }
 
 // text is a value as CSV has it: of floats the shortest text that reads as the same float.
