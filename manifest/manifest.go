@@ -302,6 +302,12 @@ func (m *Manifest) Encode() ([]byte, error) {
 	return b, nil
 }
 
+// Hash returns the hash of m's canonical bytes. The error is that of Encode.
+func (m *Manifest) Hash() (Hash, error) {
+	encoded, err := m.Encode()
+	return canon.Sum(encoded), err
+}
+
 // Decode parses the canonical bytes of a manifest. What it accepts encodes to
 // the same bytes; it does not Validate. The error wraps a *canon.SyntaxError
 // with the offset where bytes are not what Encode would have written.

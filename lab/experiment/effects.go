@@ -208,7 +208,7 @@ func (a *answers) instead(p Planned, r *rules, d *doubts) (map[string]host.Adapt
 	if len(out) == 0 {
 		return out, nil
 	}
-	hash, err := hashOf(r.manifest)
+	hash, err := r.manifest.Hash()
 	if err != nil {
 		return nil, err
 	}

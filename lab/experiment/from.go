@@ -143,11 +143,11 @@ func (l *loader) inForce(lw *local.World) error {
 
 // amend makes the rules of a run of those that are in force at the moment; nil: they are.
 func (r *rules) amend(inForce *rules) (world.Amendment, error) {
-	was, err := hashOf(inForce.manifest)
+	was, err := inForce.manifest.Hash()
 	if err != nil {
 		return nil, err
 	}
-	is, err := hashOf(r.manifest)
+	is, err := r.manifest.Hash()
 	if err != nil || is == was {
 		return nil, err
 	}

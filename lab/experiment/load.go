@@ -363,7 +363,7 @@ func (l *loader) rehearse() {
 				err = world.RefuseNames(rules.manifest, rules.content, nil)
 			}
 			if err == nil && p == 0 {
-				hash, err = hashOf(rules.manifest)
+				hash, err = rules.manifest.Hash()
 			}
 			if err != nil {
 				l.Fault(l.variantNode(variant.Name), "the variant %s is not valid: %s", variant.Name, oneLine(err))

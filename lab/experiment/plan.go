@@ -166,7 +166,7 @@ func (l *loader) seal() error {
 	}
 	rules := make([]any, len(s.Rules))
 	for i := range s.Rules {
-		hash, err := hashOf(s.Rules[i].loaded.manifest)
+		hash, err := s.Rules[i].loaded.manifest.Hash()
 		if err != nil {
 			return err
 		}

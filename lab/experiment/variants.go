@@ -9,7 +9,6 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
@@ -126,7 +125,7 @@ func (l *loader) patchFile(v *Variant, n *yaml.Node) {
 
 // ops reads changes of the manifest that stand in the experiment, by JSON pointers.
 func (l *loader) ops(v *Variant, set, remove *yaml.Node) {
-	base, err := hashOf(l.base.manifest)
+	base, err := l.base.manifest.Hash()
 	if err != nil {
 		l.Fault(l.Root(), "%s", oneLine(err))
 		return
@@ -204,14 +203,6 @@ func setAt(n *yaml.Node, values map[string]*yaml.Node, param string) *yaml.Node 
 		pointer += "/" + step
 	}
 	return n
-}
-
-func hashOf(m *manifest.Manifest) (manifest.Hash, error) {
-	encoded, err := m.Encode()
-	if err != nil {
-		return manifest.Hash{}, err
-	}
-	return canon.Sum(encoded), nil
 }
 
 // rulesOf makes the rules of a variant at a point.

@@ -29,11 +29,8 @@ type Edition struct {
 
 // EditionOf returns a manifest under the name that a person gave it.
 func EditionOf(name string, m *manifest.Manifest, contents Contents) (*Edition, error) {
-	encoded, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return &Edition{Name: name, World: m.World, Version: m.Version, Hash: canon.Sum(encoded), Manifest: m, Contents: contents}, nil
+	hash, err := m.Hash()
+	return &Edition{Name: name, World: m.World, Version: m.Version, Hash: hash, Manifest: m, Contents: contents}, err
 }
 
 // String says which manifest it is.

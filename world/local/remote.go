@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -25,11 +24,8 @@ type edition struct {
 }
 
 func newEdition(m *manifest.Manifest) (*edition, error) {
-	encoded, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return &edition{hash: canon.Sum(encoded), manifest: m}, nil
+	hash, err := m.Hash()
+	return &edition{hash: hash, manifest: m}, err
 }
 
 // InForce returns the manifest in force and its hash. It must not be changed. Unlike

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/source"
@@ -51,6 +50,6 @@ func (lw *World) isInForce(file string, options ...source.Option) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	encoded, err := next.Encode()
-	return err == nil && canon.Sum(encoded) == lw.Status().Manifest, err
+	hash, err := next.Hash()
+	return err == nil && hash == lw.Status().Manifest, err
 }
