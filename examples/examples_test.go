@@ -33,7 +33,7 @@ func TestEveryExampleIsDescribedAndValid(t *testing.T) {
 			if name == "go" { // its own program knows its reducer
 				return
 			}
-			_, err := local.Validate(filepath.Join(dir, local.ManifestFile), local.Options{
+			_, err := local.Load(filepath.Join(dir, local.ManifestFile), local.Options{
 				Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New, "relay": relay.New(nil), "outside": outside.New(nil)},
 				Reducers: reducer.Registry{"recorder@1": recorder.New},
 			})
@@ -61,10 +61,10 @@ func TestTheAgentIsMadeLiveByThreeLines(t *testing.T) {
 		world[at] = said
 	}
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(world, "\n")), 0o600))
-	m, err := local.Validate(file, local.Options{Adapters: map[string]host.Factory{"llm": llm.New}})
+	loaded, err := local.Load(file, local.Options{Adapters: map[string]host.Factory{"llm": llm.New}})
 	require.NoError(t, err)
-	require.Equal(t, "llm", m.Effects["model.ask"].Adapter)
-	require.Equal(t, "llm", m.Caps["model"].Type)
+	require.Equal(t, "llm", loaded.Manifest.Effects["model.ask"].Adapter)
+	require.Equal(t, "llm", loaded.Manifest.Caps["model"].Type)
 }
 
 func TestCopyOverwritesNothing(t *testing.T) {

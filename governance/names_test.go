@@ -235,11 +235,13 @@ func TestCapabilitiesNameWhatThereIs(t *testing.T) {
 		m.Effects = map[string]manifest.Effect{"model.ask": llm, "web.search": mcp}
 		maps.Copy(m.Effects, x.effects)
 		m.Caps = map[string]manifest.Cap{"c": x.cap}
-		err := governance.RefuseRules(m, nil, nil)
+		found, err := governance.CheckRules(m, nil, nil)
+		require.NoError(t, err, name)
 		if x.want == "" {
-			require.NoError(t, err, name)
+			require.Empty(t, found, name)
 			continue
 		}
-		require.EqualError(t, err, "manifest: "+x.want, name)
+		require.Len(t, found, 1, name)
+		require.Equal(t, x.want, found[0].Path+": "+found[0].Msg, name)
 	}
 }

@@ -36,22 +36,6 @@ type RuleFault struct {
 	*PolicyError        // Line 0: of no expression
 }
 
-// RefuseRules is CheckRules whose faults are an error, a *manifest.FaultsError.
-func RefuseRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error), ended func() bool) error {
-	found, err := CheckRules(m, schema, ended)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	faults := make([]manifest.Fault, len(found))
-	for i, f := range found {
-		faults[i] = manifest.Fault{Path: f.Path, Msg: f.Error()}
-		if f.Line == 0 {
-			faults[i].Msg = f.Msg
-		}
-	}
-	return &manifest.FaultsError{Faults: faults}
-}
-
 // CheckRules holds the policies and transforms of a manifest without other faults against
 // what it declares.
 //

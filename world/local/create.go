@@ -109,16 +109,6 @@ func CreateCopy(loaded *source.Loaded, from, dir string, b CreateOptions, opts O
 	})
 }
 
-// Validate checks a world file as Create would. The error is a *source.Error
-// that holds all faults, or says that the file cannot be read.
-func Validate(file string, opts Options) (*manifest.Manifest, error) {
-	loaded, err := load(file, opts)
-	if err != nil {
-		return nil, err
-	}
-	return loaded.Manifest, nil
-}
-
 // load reads a world file and makes sure that all its effects can be performed. The error
 // is a *manifest.NoAdapterError, too, where nothing but that is wrong.
 func load(file string, opts Options, options ...source.Option) (*source.Loaded, error) {

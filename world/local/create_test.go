@@ -95,7 +95,7 @@ func TestFaultsOfTheSourceComeAllAtOnce(t *testing.T) {
 }
 
 func validate(dir string) error {
-	_, err := local.Validate(filepath.Join(dir, "world.yaml"), local.Options{})
+	_, err := local.Load(filepath.Join(dir, "world.yaml"), local.Options{})
 	return err
 }
 
