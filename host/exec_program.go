@@ -18,8 +18,8 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 )
 
-// execPath is where programs are looked for, and theirs as well.
-const execPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// ProgramPath is where adapters look for programs, and programs for theirs.
+const ProgramPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // execGrace is how long a program has after SIGTERM, and whoever holds its
 // output after its end.
@@ -121,19 +121,19 @@ func FindProgram(dir, program string) (string, error) {
 	case strings.ContainsRune(program, '/'):
 		return filepath.Join(dir, name), nil
 	}
-	for _, on := range strings.Split(execPath, ":") {
+	for _, on := range strings.Split(ProgramPath, ":") {
 		path, err := exec.LookPath(filepath.Join(on, name)) // a path: the environment's PATH has no say
 		if err == nil {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("it is not on %s: %w", execPath, fs.ErrNotExist)
+	return "", fmt.Errorf("it is not on %s: %w", ProgramPath, fs.ErrNotExist)
 }
 
 // environment returns all that the program gets to know of its surroundings.
 func (p *program) environment(external string, of attempt) ([]string, error) {
 	env := []string{
-		"PATH=" + execPath, "LANG=C.UTF-8",
+		"PATH=" + ProgramPath, "LANG=C.UTF-8",
 		"WORLDKERNEL_IDEMPOTENCY_KEY=" + external, "WORLDKERNEL_ATTEMPT=" + strconv.FormatUint(of.number, 10),
 		"TRACEPARENT=" + of.key.TraceParent(of.number),
 	}

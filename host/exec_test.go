@@ -132,7 +132,7 @@ func TestExecInheritsNothing(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []string{
-		"PATH=" + execPath, "LANG=de", "TOKEN=resolved", "WORLDKERNEL_ATTEMPT=3", "WORLDKERNEL_IDEMPOTENCY_KEY=" + call.External,
+		"PATH=" + ProgramPath, "LANG=de", "TOKEN=resolved", "WORLDKERNEL_ATTEMPT=3", "WORLDKERNEL_IDEMPOTENCY_KEY=" + call.External,
 		"TRACEPARENT=" + call.Permit.Key.TraceParent(3),
 	}, got)
 	require.NotContains(t, payloadOf(t, r), "INHERITED-CANARY")

@@ -200,7 +200,7 @@ func TestProgramKnowsWhatConfigSays(t *testing.T) {
 		Dir string   `json:"dir"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(at(t, got.Payload, "structured")), &v))
-	require.ElementsMatch(t, []string{"PATH=" + programPath, "LANG=C.UTF-8", serverEnv + "=stdio", "TOKEN=" + secretToken}, v.Env)
+	require.ElementsMatch(t, []string{"PATH=" + host.ProgramPath, "LANG=C.UTF-8", serverEnv + "=stdio", "TOKEN=" + secretToken}, v.Env)
 	require.Equal(t, s.Dir, v.Dir)
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +22,6 @@ import (
 )
 
 const (
-	// programPath is where programs are looked for, and theirs as well.
-	programPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	// grace is how long a program has to end after its input has ended, and again
 	// after SIGTERM.
 	grace = time.Second
@@ -52,9 +49,9 @@ func (sv *server) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := find(dir, sv.target.Command[0])
+	path, err := host.FindProgram(dir, sv.target.Command[0])
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("program %s: %w", sv.target.Command[0], err)
 	}
 	if sv.may != nil {
 		if err := sv.may(path, sv.target.Command[1:]); err != nil {
@@ -67,7 +64,7 @@ func (sv *server) start() (*process, error) {
 	if err := host.Enclose(); err != nil {
 		return nil, err
 	}
-	p.cmd.Env = []string{"PATH=" + programPath, "LANG=C.UTF-8"}
+	p.cmd.Env = []string{"PATH=" + host.ProgramPath, "LANG=C.UTF-8"}
 	for name, value := range sv.target.Env { // order does not matter: a map has no name twice
 		if strings.HasPrefix(value, "secret://") {
 			if value, err = sv.secret(value); err != nil {
@@ -99,25 +96,6 @@ func (p *process) run() error {
 		return errors.Join(err, input.Close(), output.Close())
 	}
 	return nil
-}
-
-// find returns the path of a program: in dir if its name has a slash, else on
-// programPath.
-func find(dir, program string) (string, error) {
-	name := filepath.FromSlash(program)
-	switch {
-	case filepath.IsAbs(name):
-		return name, nil
-	case strings.ContainsRune(program, '/'):
-		return filepath.Join(dir, name), nil
-	}
-	for _, on := range strings.Split(programPath, ":") {
-		path, err := exec.LookPath(filepath.Join(on, name)) // a path: the environment's PATH has no say
-		if err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("program %s is not on %s: %w", program, programPath, fs.ErrNotExist)
 }
 
 // endProcess is stop, once. The program is waited for last: until then nobody else can
