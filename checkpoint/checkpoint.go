@@ -115,12 +115,10 @@ func Open(data []byte, keys ...ed25519.PublicKey) (Signed, error) {
 	}
 	s := Signed{Checkpoint: c}
 	n, err := note.Open(data, note.VerifierList(verifiers...))
-	var nobody *note.UnverifiedNoteError
-	var wrong *note.InvalidSignatureError
 	switch {
-	case errors.As(err, &nobody):
+	case errors.As(err, new(*note.UnverifiedNoteError)):
 		return s, nil
-	case errors.As(err, &wrong):
+	case errors.As(err, new(*note.InvalidSignatureError)):
 		return Signed{}, ErrBadSignature
 	case err != nil:
 		return Signed{}, fmt.Errorf("%w: %w", ErrMalformed, err)

@@ -70,9 +70,8 @@ func (a *file) Perform(ctx context.Context, call Call) (Result, error) {
 	default:
 		result, err = a.append(t)
 	}
-	var doubt *doubtError
 	switch {
-	case errors.As(err, &doubt):
+	case errors.As(err, new(*doubtError)):
 		return Result{}, fmt.Errorf("file %s: %w", t.Resource(), err)
 	case err != nil:
 		return unsentFault(fmt.Errorf("%s %s: %w", t.Op, t.Resource(), err)), nil

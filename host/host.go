@@ -281,11 +281,10 @@ func OK(payload any) (Result, error) {
 func Refused(err error) Result {
 	code, reason, class := governance.CodeBadParams, err.Error(), receipt.Outcome("")
 	var denied *governance.CapError
-	var secret *SecretError
 	switch {
 	case errors.As(err, &denied):
 		code, reason = denied.Code, denied.Reason
-	case errors.As(err, &secret):
+	case errors.As(err, new(*SecretError)):
 		code = "no_secret"
 		if transient(err) {
 			class = receipt.OutcomeRetryableFailure

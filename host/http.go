@@ -148,12 +148,11 @@ func unsent(err error) Result {
 	r := Result{Status: receipt.StatusError, Unsent: true, Short: Short(err)}
 	code := "failed"
 	var denied *governance.CapError
-	var address *addressError
 	var fault *noAnswerError
 	switch {
 	case errors.As(err, &denied):
 		code = string(denied.Code)
-	case errors.As(err, &address):
+	case errors.As(err, new(*addressError)):
 		code = "address_not_allowed"
 	case errors.As(err, &fault):
 		code, r.Class, r.Unsent = "unreachable", receipt.OutcomeRetryableFailure, !fault.left

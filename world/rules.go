@@ -148,8 +148,7 @@ func (r *rules) compileEffects(blobs journal.Blobs) error {
 }
 
 func isMissing(err error) bool {
-	var missing *reducer.MissingError
-	return errors.As(err, &missing)
+	return errors.As(err, new(*reducer.MissingError))
 }
 
 func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry reducer.Registry) (*reducerRule, error) {

@@ -228,6 +228,5 @@ func (s *imageStore) copyImage(from journal.Versions, core *journal.Image) error
 
 // isSpill reports whether an error is a *SpillError.
 func isSpill(err error) bool {
-	var spill *SpillError
-	return errors.As(err, &spill)
+	return errors.As(err, new(*SpillError))
 }

@@ -97,32 +97,26 @@ func hintOfMiss(miss *host.MissError) string {
 
 // hintOfType is hintOf for errors that know something themselves.
 func hintOfType(err error) string {
-	var locked *store.LockedError
 	var diverged *world.Divergence
 	var miss *host.MissError
 	var script *host.ScriptError
 	var keyring *local.KeyringError
 	var left *world.SideEffectsError
-	var adapters *local.AdaptersError
 	var same *governance.SameError
 	var away *journal.ArchivedError
-	var missing *reducer.MissingError
 	var adapter *manifest.NoAdapterError
-	var moment *view.MomentError
 	var bound *world.BoundError
-	var late *local.TimeError
-	var size *local.SizeError
 	var refused *pglog.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		return refused.Next()
 	case errors.As(err, &bound):
 		return hintOfBound(bound)
-	case errors.As(err, &late):
+	case errors.As(err, new(*local.TimeError)):
 		return "--max-time DURATION gives it more"
-	case errors.As(err, &size):
+	case errors.As(err, new(*local.SizeError)):
 		return "--max-size SIZE takes more"
-	case errors.As(err, &locked):
+	case errors.As(err, new(*store.LockedError)):
 		return "a world has one owner at a time: wait until that process has ended, then type this again"
 	case errors.As(err, &diverged):
 		return fmt.Sprintf("worldctl why %d", diverged.Record)
@@ -130,13 +124,13 @@ func hintOfType(err error) string {
 		return hintOfMiss(miss)
 	case errors.As(err, &script):
 		return "correct " + script.File + " and make the world again: the effect waits, and nothing was lost"
-	case errors.As(err, &missing):
+	case errors.As(err, new(*reducer.MissingError)):
 		return hintReducers
 	case errors.As(err, &adapter) && manifest.Nearest(adapter.Name, adapter.Known) != "":
 		return "correct that in " + local.ManifestFile
 	case errors.As(err, &adapter):
 		return "a program that has it runs the world: worldctl init DIR --template go writes one; this one can only read"
-	case errors.As(err, &moment):
+	case errors.As(err, new(*view.MomentError)):
 		return momentForms
 	case errors.As(err, &keyring):
 		return hintOfKeyring(keyring)
@@ -147,7 +141,7 @@ func hintOfType(err error) string {
 	case errors.As(err, &same):
 		is := view.ProposalName(same.N)
 		return fmt.Sprintf("go on with that one: worldctl shadow %[1]s, worldctl approve %[1]s --key FILE; worldctl proposal show %[1]s says what is missing", is)
-	case errors.As(err, &adapters):
+	case errors.As(err, new(*local.AdaptersError)):
 		return "correct that, then worldctl propose it again"
 	case errors.As(err, &away):
 		return fmt.Sprintf("put the file back as %s, or into the directory of the world, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)

@@ -53,8 +53,7 @@ func (c *cli) edition(worlds *openWorlds, name string) (*view.Edition, error) {
 // editionIn finds a manifest that a world has.
 func editionIn(lw *local.World, name string) (*view.Edition, error) {
 	e, err := recordsOf(lw).Edition(name)
-	var none *view.MomentError
-	if errors.As(err, &none) || errors.Is(err, view.ErrNoManifest) {
+	if errors.As(err, new(*view.MomentError)) || errors.Is(err, view.ErrNoManifest) {
 		err = hinted(err, "%s", manifestForms)
 	}
 	return e, err

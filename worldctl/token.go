@@ -175,11 +175,10 @@ func readTokens(file string) (*api.Tokens, error) {
 
 // inTokenFile says what to do about the error of a token file.
 func inTokenFile(file string, err error) error {
-	var clash *api.ClashError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &clash):
+	case errors.As(err, new(*api.ClashError)):
 		return usagef("worldctl token list --file "+file+" shows those that there are", "%w", err)
 	case errors.Is(err, api.ErrExposedTokens):
 		return hinted(err, "chmod 600 %s", file)

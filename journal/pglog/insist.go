@@ -65,9 +65,7 @@ func unreadable(err error) error {
 
 // lasting reports whether asking again would be answered by the same.
 func lasting(err error) bool {
-	var refused *RefusedError
-	var damaged *DamageError
-	if errors.As(err, &refused) || errors.As(err, &damaged) {
+	if errors.As(err, new(*RefusedError)) || errors.As(err, new(*DamageError)) {
 		return true
 	}
 	var said *pgconn.PgError

@@ -120,14 +120,13 @@ func refuse(s State, format string, args ...any) error {
 // how no connection came about; everything else it returns as it is.
 func refusedBy(err error) error {
 	var said *pgconn.PgError
-	var connect *pgconn.ConnectError
 	switch {
 	case errors.As(err, &said):
 		if s := stateOfCode(said.Code); s != "" {
 			return &RefusedError{State: s, Err: err}
 		}
 	case errors.Is(err, context.Canceled):
-	case errors.As(err, &connect):
+	case errors.As(err, new(*pgconn.ConnectError)):
 		return &RefusedError{State: Unreachable, Err: err}
 	}
 	return err

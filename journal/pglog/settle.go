@@ -17,13 +17,12 @@ func (s *Store) settle(f *flight, why error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.opts.Patience)
 	defer cancel()
 	pauses := newPauses()
-	var damaged *DamageError
 	for {
 		at, err := s.confirm(ctx, f)
 		switch {
 		case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrRewound):
 			return err
-		case errors.As(err, &damaged):
+		case errors.As(err, new(*DamageError)):
 			return inWorld(f.world.id, err)
 		case err != nil:
 			why = err

@@ -193,8 +193,7 @@ func (s *Spec) run(ctx context.Context, p Planned, opts local.Options, a *answer
 // live drives a world to its end. The error is one that leaves no result.
 func (c *course) live(ctx context.Context, w *world.World) (*Result, error) {
 	err := c.drive(ctx, w)
-	var failed *RunError
-	if err != nil && (!errors.As(err, &failed) || errors.As(err, new(*BudgetError)) || errors.As(err, new(*endedError))) {
+	if err != nil && (!errors.As(err, new(*RunError)) || errors.As(err, new(*BudgetError)) || errors.As(err, new(*endedError))) {
 		return nil, err
 	}
 	if synced := w.Sync(); synced != nil { // the execution hash is of what a store has

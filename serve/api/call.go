@@ -172,9 +172,8 @@ func (c *call) body(limit int64) ([]byte, error) {
 
 // unread says that a body was too large, or not read to its end.
 func unread(err error) error {
-	var tooLarge *http.MaxBytesError
 	switch {
-	case err == nil || errors.As(err, &tooLarge):
+	case err == nil || errors.As(err, new(*http.MaxBytesError)):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return failed(http.StatusRequestTimeout, "slow-body", "the body came too slowly: the server does not wait for the rest of it")

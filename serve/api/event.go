@@ -209,8 +209,7 @@ func (c *call) stopped(err error, line uint64, done *Bulk) error {
 		return err
 	}
 	f.Line, f.Bulk = line, done
-	var input *world.InputError
-	if !errors.As(err, &input) {
+	if !errors.As(err, new(*world.InputError)) {
 		f.Detail = fmt.Sprintf("line %d: %s", line, f.Detail)
 	}
 	return f

@@ -79,8 +79,7 @@ func is(all ...error) func(error) bool {
 
 // as matches what wraps an error of a type.
 func as[E error](err error) bool {
-	var e E
-	return errors.As(err, &e)
+	return errors.As(err, new(E))
 }
 
 // refused matches what a store on PostgreSQL refuses in one of some states.

@@ -53,10 +53,9 @@ func (e *LineError) Unwrap() error { return e.Err }
 func (lw *World) SubmitLines(ctx context.Context, from io.Reader, to *reducer.Cell, when world.When, count func(lines uint64)) (accepted uint64, err error) {
 	b := &bulk{lines: bufio.NewReaderSize(from, aheadBytes), to: to, when: when, count: count}
 	accepted, err = b.submit(ctx, lw)
-	var input *world.InputError
 	var line *lineError
 	switch {
-	case errors.As(err, &input):
+	case errors.As(err, new(*world.InputError)):
 		err = &LineError{Line: b.refused.line, Event: b.refused.Name, Err: err}
 	case errors.As(err, &line):
 		err = &LineError{Line: b.line, Err: line.error}

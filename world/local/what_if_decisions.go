@@ -99,11 +99,10 @@ func (f *follower) repeat(ctx context.Context) error {
 			_, err := w.Resolve(ctx, *b)
 			return err
 		})
-		var refused *world.InputError
 		switch {
 		case err == nil:
 			f.done.Decided++
-		case errors.As(err, &refused):
+		case errors.As(err, new(*world.InputError)):
 			f.leaveOut(journal.KindResolved)
 		default:
 			return err

@@ -57,7 +57,6 @@ func (v *verifier) begun() <-chan played {
 func (v *verifier) replay(p played) {
 	var missing *reducer.MissingError
 	var beyond *world.BoundError
-	var spill *world.SpillError
 	for {
 		v.report.Snapshots.Checked += p.snapshots
 		switch {
@@ -65,7 +64,7 @@ func (v *verifier) replay(p played) {
 			v.report.StateRoot = p.state
 			v.report.Replay.OK = true
 			return
-		case errors.As(p.err, &beyond), errors.As(p.err, &spill):
+		case errors.As(p.err, &beyond), errors.As(p.err, new(*world.SpillError)):
 			v.beyond = p.err
 			return
 		case errors.As(p.err, &missing):
@@ -121,7 +120,6 @@ func (v *verifier) kind(id journal.Seq) journal.Kind {
 // has the roots that the journal names, 0 where there is none. What is wrong with
 // those that it passes over is reported.
 func (v *verifier) next(from journal.Seq) journal.Seq {
-	var spill *world.SpillError
 	for s, err := range v.h.Scan(from - 1) {
 		if err != nil {
 			break // scan has reported it
@@ -133,7 +131,7 @@ func (v *verifier) next(from journal.Seq) journal.Seq {
 		case err == nil:
 			v.report.Snapshots.Checked++
 			return s.ID
-		case errors.As(err, &spill):
+		case errors.As(err, new(*world.SpillError)):
 			v.beyond = err
 			return 0
 		case errors.Is(err, journal.ErrNotFound): // it was pruned
