@@ -55,11 +55,8 @@ func (p Pins) Pin(a *Asked) (*Asked, map[string][]byte) {
 		if pin == nil {
 			continue
 		}
-		if !bytes.Contains(raw, cacheMember) { // the agent marks a later message now, and providers take few marks
-			pin = cacheMark.ReplaceAll(pin, nil)
-		}
 		from := cap(a.Body) - cap(raw) // raw is a part of the body
-		body = append(append(body, a.Body[done:from]...), pin...)
+		body = append(append(body, a.Body[done:from]...), Unmarked(pin, raw)...)
 		done, replaced[place] = from+len(raw), raw
 	}
 	if done == 0 {
@@ -70,6 +67,15 @@ func (p Pins) Pin(a *Asked) (*Asked, map[string][]byte) {
 		return a, nil
 	}
 	return pinned, replaced
+}
+
+// Unmarked returns what is on record for the place of what an agent sends: without a mark of the cache, unless the agent
+// sets one there now. It marks later messages then, and providers take few marks.
+func Unmarked(recorded, sent json.RawMessage) json.RawMessage {
+	if bytes.Contains(sent, cacheMember) {
+		return recorded
+	}
+	return cacheMark.ReplaceAll(recorded, nil)
 }
 
 var (

@@ -102,7 +102,7 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 		if given {
 			recorded, err := g.blockOf(b.ID, of)
 			failed = errors.Join(failed, err)
-			out = bytes.Replace(out, raw, recorded, 1)
+			out = bytes.Replace(out, raw, relay.Unmarked(recorded, raw), 1)
 		}
 	}
 	for id, b := range results { // order cannot show: each is of another use

@@ -80,7 +80,8 @@ func TestAToolThatRanIsNotRunAgain(t *testing.T) {
 	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list, "other"), "permitted already")
 	require.Empty(t, r.hook("PostToolUse", "one", "Bash", list+files))
 	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list, "n"), "permitted already")
-	seen := told(resultOf("one", "a\\nb"))
+	// Of the last result the agent says that the cache may end with it; in the next request it does not.
+	seen := told(strings.TrimSuffix(resultOf("one", "a\\nb"), "}") + `,"cache_control":{"type":"ephemeral"}}`)
 	r.post(relay.Anthropic, messagesPath, seen)
 	require.Equal(t, seen, string(*s.body.Load()))
 	require.Empty(t, r.hook("PreToolUse", "two", "Bash", list))
