@@ -37,6 +37,7 @@ import (
 type stage struct {
 	t        *testing.T
 	dir      string
+	log      journal.Log // that its journal lies in; nil: its directory
 	provider *httptest.Server
 	answer   atomic.Pointer[http.HandlerFunc]
 	paid     atomic.Int64
@@ -71,10 +72,14 @@ func newStage(t *testing.T, replace ...string) *stage {
 }
 
 func (s *stage) options(desk *relay.Desk, tools *outside.Callers) local.Options {
-	return local.Options{
+	opts := local.Options{
 		Reducers: reducer.Registry{recorder.Name + "@" + recorder.Version: recorder.New},
 		Adapters: map[string]host.Factory{"relay": relay.New(desk), "outside": outside.New(tools)},
 	}
+	if s.log != nil {
+		opts.Log = func([]byte) (journal.Log, error) { return s.log, nil }
+	}
+	return opts
 }
 
 // answers has the provider answer all that comes likewise.

@@ -137,13 +137,18 @@ func (g *Gateway) given(e *receipt.Entry) bool {
 	return e.State == receipt.StateCommitted
 }
 
-// readIntents notes the intents of records after one, and how those stand that have not ended. It returns the last of the records.
+// readIntents notes the intents of durable records after one, and how those stand that have not ended. It returns the last of the records.
 // Params are not read: a permit names its intent.
 func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
 	var named, waits []receipt.Key
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
 	for s, err := range g.cfg.World.Scan(after) {
 		if err != nil {
 			return after, err
+		}
+		if g.cfg.World.Await(now, s.ID-1) != nil {
+			break // it is not durable yet
 		}
 		after = s.ID
 		switch s.Record.Kind {
