@@ -36,18 +36,17 @@ const (
 // program is one that finds nothing on record, and something has to be paid twice. make agents runs it.
 func TestKilledAgentsPayNothingTwice(t *testing.T) {
 	all := strikeAgents(t, &agentKind{
-		variable: "CLAUDE", args: []string{"-p", "append to the ledger", "--dangerously-skip-permissions"}, answer: (*agentSession).answerMessages,
+		variable: "CLAUDE", args: []string{"-p", "append to the ledger", "--dangerously-skip-permissions"}, tools: "--mcp-config", last: fmt.Sprint(agentTurns, true), answer: (*agentSession).answerMessages,
 	})
 	if os.Getenv("CONTROL") == "" {
 		require.Zero(t, all.ranTwice, "tools")
-		require.LessOrEqual(t, all.lost, all.toolDoubts, "a tool that has not run is in doubt")
 	}
 }
 
 // TestKilledCodexPaysNothingTwice is the same with the real Codex of CODEX. It has no hooks: its tools are judged in the answers, and run again.
 func TestKilledCodexPaysNothingTwice(t *testing.T) {
 	all := strikeAgents(t, &agentKind{
-		variable: "CODEX", args: []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "-m", "gpt-5", "append to the ledger"}, answer: (*agentSession).answerResponses,
+		variable: "CODEX", args: []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "-m", "gpt-5", "append to the ledger"}, last: strconv.Itoa(agentTurns), answer: (*agentSession).answerResponses,
 	})
 	require.Zero(t, all.lost, "tools")
 }
@@ -56,6 +55,8 @@ func TestKilledCodexPaysNothingTwice(t *testing.T) {
 type agentKind struct {
 	variable string // of the environment: where it is
 	args     []string
+	tools    string // its flag for a file of MCP servers, if it has one
+	last     string // its last turn
 	answer   func(s *agentSession, w http.ResponseWriter, body []byte)
 }
 
@@ -63,18 +64,13 @@ func strikeAgents(t *testing.T, kind *agentKind) (all tally) {
 	if os.Getenv(kind.variable) == "" {
 		t.Skip(kind.variable + " names no program: make agents fetches it")
 	}
-	program, strikes := program(t), environ(t, "STRIKES", fewStrikes)
-	seed := uint64(environ(t, "SEED", 1))
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for n := 0; all.strikes < strikes; n++ {
-		s := newAgentSession(t, program, kind, n, rng)
-		s.live(strikes - all.strikes)
-		all.add(s.judge())
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-	t.Logf("%+v", all)
+	program := program(t)
+	all = struck(t, func(t *testing.T, dir string, rng *rand.Rand, strikes int) tally {
+		s := newAgentSession(t, program, kind, dir, rng)
+		defer s.off()
+		s.live(strikes)
+		return s.judge()
+	})
 	if os.Getenv("CONTROL") != "" {
 		require.Greater(t, all.twice, all.doubts, "what nothing is found in pays twice")
 		return all
@@ -84,26 +80,68 @@ func strikeAgents(t *testing.T, kind *agentKind) (all tally) {
 	return all
 }
 
+// struck has sessions, AT_ONCE of them side by side, until there were STRIKES, and returns what all came to.
+func struck(t *testing.T, session func(t *testing.T, dir string, rng *rand.Rand, strikes int) tally) (all tally) {
+	seed, lanes := uint64(environ(t, "SEED", 1)), environ(t, "AT_ONCE", 1)
+	each := (environ(t, "STRIKES", fewStrikes) + lanes - 1) / lanes
+	var mu sync.Mutex
+	t.Run("sessions", func(t *testing.T) {
+		for lane := range lanes {
+			t.Run(strconv.Itoa(lane), func(t *testing.T) {
+				t.Parallel()
+				rng, dir := rand.New(rand.NewPCG(seed, uint64(lane))), t.TempDir()
+				for n, strikes := 0, 0; strikes < each && !t.Failed(); n++ {
+					if keep := os.Getenv("KEEP"); keep != "" {
+						defer func() {
+							if t.Failed() {
+								_ = exec.Command("cp", "-a", dir, keep).Run()
+							}
+						}()
+					}
+					one := session(t, filepath.Join(dir, strconv.Itoa(n)), rng, each-strikes)
+					strikes += one.strikes
+					mu.Lock()
+					all.add(one)
+					t.Logf("%s of seed %d: %+v", time.Now().Format(time.TimeOnly), seed, all)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return all
+}
+
 // tally is what sessions came to.
 type tally struct {
 	sessions, strikes, faults, paid, twice, doubts, served int
 
 	ran, ranTwice, lost, toolDoubts int // of the tools
+
+	by map[string]int // of the strikes
 }
 
 func (a *tally) add(b tally) {
 	a.sessions, a.strikes, a.paid, a.twice, a.doubts, a.served = a.sessions+1, a.strikes+b.strikes, a.paid+b.paid, a.twice+b.twice, a.doubts+b.doubts, a.served+b.served
 	a.faults += b.faults
+	if a.by == nil {
+		a.by = make(map[string]int)
+	}
+	for name, n := range b.by {
+		a.by[name] += n
+	}
 	a.ran, a.ranTwice, a.lost, a.toolDoubts = a.ran+b.ran, a.ranTwice+b.ranTwice, a.lost+b.lost, a.toolDoubts+b.toolDoubts
 }
 
 // agentSession is one session of an agent, and its provider.
 type agentSession struct {
-	t        *testing.T
+	*machine
+
 	program  string
 	kind     *agentKind
 	rng      *rand.Rand
-	dir      string
 	provider *httptest.Server
 	strikes  int
 
@@ -115,9 +153,9 @@ type agentSession struct {
 	came    chan struct{}  // a call has come
 }
 
-func newAgentSession(t *testing.T, program string, kind *agentKind, n int, rng *rand.Rand) *agentSession {
+func newAgentSession(t *testing.T, program string, kind *agentKind, dir string, rng *rand.Rand) *agentSession {
 	s := &agentSession{
-		t: t, program: program, kind: kind, rng: rng, dir: filepath.Join(t.TempDir(), strconv.Itoa(n)), paid: make(map[string]int), came: make(chan struct{}, 1),
+		machine: newMachine(t, dir), program: program, kind: kind, rng: rng, paid: make(map[string]int), came: make(chan struct{}, 1),
 	}
 	for _, of := range []string{"home", "ws"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(s.dir, of), 0o700))
@@ -191,7 +229,7 @@ func (s *agentSession) begin(w http.ResponseWriter, turn string) *model {
 // answerMessages is the model of Claude Code: it asks for one command after another.
 func (s *agentSession) answerMessages(w http.ResponseWriter, body []byte) {
 	var asked struct {
-		Tools  []json.RawMessage
+		Tools  []struct{ Name string }
 		Stream bool
 	}
 	if json.Unmarshal(body, &asked) != nil {
@@ -215,8 +253,12 @@ func (s *agentSession) answerMessages(w http.ResponseWriter, body []byte) {
 	reason := "end_turn"
 	if len(asked.Tools) > 0 && turn < agentTurns {
 		reason = "tool_use"
-		m.say("content_block_start", `,"index":1,"content_block":{"type":"tool_use","id":%q,"name":"Bash","input":{}}`, m.id)
-		m.say("content_block_delta", `,"index":1,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"echo %d >> ledger\"}"}`, turn)
+		tool, input := "Bash", fmt.Sprintf(`{"command":"echo %d >> %s"}`, turn, s.ledger())
+		if turn%2 == 1 {
+			tool, input = "mcp__ledger__append", fmt.Sprintf(`{"n":%d}`, turn)
+		}
+		m.say("content_block_start", `,"index":1,"content_block":{"type":"tool_use","id":%q,"name":%q,"input":{}}`, m.id, tool)
+		m.say("content_block_delta", `,"index":1,"delta":{"type":"input_json_delta","partial_json":%q}`, input)
 		m.say("content_block_stop", `,"index":1`)
 	}
 	m.say("message_delta", `,"delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":7}`, reason)
@@ -242,7 +284,7 @@ func (s *agentSession) answerResponses(w http.ResponseWriter, body []byte) {
 	m.say("response.created", `,"response":{"id":"resp_%s"}`, m.id)
 	item := fmt.Sprintf(`{"type":"message","id":"msg_%s","role":"assistant","content":[{"type":"output_text","text":"turn %d"}]}`, m.id, turn)
 	if turn < agentTurns {
-		item = fmt.Sprintf(`{"type":"function_call","id":"fc_%s","call_id":%q,"name":"exec_command","arguments":"{\"cmd\":\"echo %d >> ledger\"}"}`, m.id, m.id, turn)
+		item = fmt.Sprintf(`{"type":"function_call","id":"fc_%s","call_id":%q,"name":"exec_command","arguments":"{\"cmd\":\"echo %d >> %s\"}"}`, m.id, m.id, turn, s.ledger())
 	}
 	m.say("response.output_item.added", `,"output_index":0,"item":%s`, item)
 	m.say("response.output_item.done", `,"output_index":0,"item":%s`, item)
@@ -252,6 +294,9 @@ func (s *agentSession) answerResponses(w http.ResponseWriter, body []byte) {
 // live starts the agent, strikes, and resumes it, until it ends well.
 func (s *agentSession) live(strikes int) {
 	first := append([]string{"agent", "run", "--name", "a", "--", os.Getenv(s.kind.variable)}, s.kind.args...)
+	if s.kind.tools != "" {
+		first = append(first, s.kind.tools, s.servers())
+	}
 	args := first
 	for range maxStarts {
 		cmd := s.command(args...)
@@ -260,11 +305,12 @@ func (s *agentSession) live(strikes int) {
 		require.NoError(s.t, cmd.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		if s.strikes < strikes {
-			s.strike(cmd, ended)
+		for goesOn := true; goesOn && s.strikes < strikes; {
+			goesOn = s.strike(cmd, ended)
 		}
 		err := <-ended
 		if err == nil {
+			require.Positive(s.t, s.paid[s.kind.last], "the agent has come to its last turn: %v: %s", s.paid, &out)
 			return
 		}
 		s.t.Logf("%v: %s", err, bytes.TrimSpace(out.Bytes()))
@@ -277,9 +323,9 @@ func (s *agentSession) live(strikes int) {
 }
 
 func (s *agentSession) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(s.program, args...)
+	cmd := s.machine.command(s.program, args...)
 	cmd.Dir = filepath.Join(s.dir, "ws")
-	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(s.dir, "home"), "ANTHROPIC_BASE_URL="+s.provider.URL, "ANTHROPIC_API_KEY=k", "IS_SANDBOX=1",
+	cmd.Env = append(cmd.Env, "HOME="+filepath.Join(s.dir, "home"), "ANTHROPIC_BASE_URL="+s.provider.URL, "ANTHROPIC_API_KEY=k", "IS_SANDBOX=1",
 		"OPENAI_BASE_URL="+s.provider.URL+"/v1", "OPENAI_API_KEY=k")
 	return cmd
 }
@@ -290,36 +336,59 @@ func (s *agentSession) begun() bool {
 	return err == nil && bytes.Contains(out, []byte(`"name":"a"`))
 }
 
-// strike kills the agent, worldctl or both a while after a call has come, if that is before the end.
-func (s *agentSession) strike(cmd *exec.Cmd, ended chan error) {
+func (s *agentSession) ledger() string { return filepath.Join(s.base, "ledger") }
+
+// servers returns a file that names the MCP server.
+func (s *agentSession) servers() string {
+	self, err := os.Executable()
+	require.NoError(s.t, err)
+	file := filepath.Join(s.base, "servers.json")
+	text := fmt.Sprintf(`{"mcpServers":{"ledger":{"command":%q,"env":{%q:%q,%q:%q}}}}`, self, ledgerEnv, s.ledger(), machineEnv, s.dir)
+	require.NoError(s.t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// strike kills the agent, worldctl or both, or its MCP server, or strikes the machine, a while after a call has come, if that is
+// before the end. It reports whether they may go on.
+func (s *agentSession) strike(cmd *exec.Cmd, ended chan error) (goesOn bool) {
 	for range 1 + s.rng.IntN(3) {
 		select {
 		case <-s.came:
 		case err := <-ended:
 			ended <- err
-			return
+			return false
 		}
 	}
 	<-time.After(time.Duration(s.rng.Int64N(int64(maxToStrike)))) // may be late: a strike comes at any moment
-	children, err := exec.Command("pgrep", "-P", strconv.Itoa(cmd.Process.Pid)).Output()
-	if err != nil {
-		return // it has ended
-	}
-	whom := s.rng.IntN(3)
-	if whom != 0 {
-		_ = cmd.Process.Kill()
-	}
-	for pid := range strings.FieldsSeq(string(children)) {
-		if whom != 1 {
-			_ = syscall.Kill(number(pid), syscall.SIGKILL)
-		}
+	below := children(cmd.Process.Pid)
+	if len(below) == 0 {
+		return false // it has ended
 	}
 	s.strikes++
+	if struck, goesOn := s.machine.strike(s.rng); struck {
+		return goesOn
+	}
+	whom := s.rng.IntN(4)
+	if whom == 3 && s.kill(func(args []string) bool { return args[0] == os.Args[0] }) > 0 {
+		s.by["server killed"]++
+		return true
+	}
+	if whom != 0 {
+		s.by["worldctl killed"]++
+		_ = cmd.Process.Kill()
+	}
+	for _, pid := range below {
+		if whom != 1 {
+			s.by["agent killed"]++
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return false
 }
 
 // judge holds what the provider was asked against what the ledger says.
 func (s *agentSession) judge() (sum tally) {
-	sum.strikes, sum.faults, sum.doubts = s.strikes, s.faults, -s.refused // of which the ledger has one each
+	sum.strikes, sum.by, sum.faults, sum.doubts = s.strikes, s.by, s.faults, -s.refused // of which the ledger has one each
 	for _, n := range s.paid {
 		sum.paid += n
 		sum.twice += n - 1
@@ -347,7 +416,7 @@ func (s *agentSession) judge() (sum tally) {
 
 // judgeTools holds what the tools have left in the ledger of the workspace against what the world says of them.
 func (s *agentSession) judgeTools(sum *tally) {
-	text, err := os.ReadFile(filepath.Join(s.dir, "ws", "ledger"))
+	text, err := os.ReadFile(s.ledger())
 	if err != nil {
 		require.ErrorIs(s.t, err, os.ErrNotExist)
 	}
@@ -364,13 +433,16 @@ func (s *agentSession) judgeTools(sum *tally) {
 			sum.ranTwice += n - 1
 		}
 	}
-	out, err := s.command("intent", "list", "--kind", "tool.call", "-o", "jsonl", "-w", "worldkernel").Output()
-	require.NoError(s.t, err)
-	for line := range strings.Lines(string(out)) {
-		var tool struct{ State, Reason string }
-		require.NoError(s.t, json.Unmarshal([]byte(line), &tool))
-		if tool.State == "failed" && !strings.Contains(tool.Reason, "agent that asked is gone") {
-			sum.toolDoubts++
+	for _, kind := range []string{"tool.call", "mcp.call"} {
+		out, err := s.command("intent", "list", "--kind", kind, "-o", "jsonl", "-w", "worldkernel").Output()
+		require.NoError(s.t, err)
+		for line := range strings.Lines(string(out)) {
+			var tool struct{ State, Reason string }
+			require.NoError(s.t, json.Unmarshal([]byte(line), &tool))
+			if tool.State == "in_doubt" || tool.State == "failed" && !strings.Contains(tool.Reason, "agent that asked is gone") {
+				sum.toolDoubts++
+			}
 		}
 	}
+	require.LessOrEqual(s.t, sum.lost, sum.toolDoubts, "a tool that has not run is in doubt")
 }

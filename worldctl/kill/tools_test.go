@@ -67,7 +67,14 @@ func keepLedger(in io.Reader, out io.Writer, file string) {
 			}
 			<-time.After(time.Duration(rand.IntN(40)) * time.Millisecond) // may be late: likewise
 		}
-		_, _ = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"wrote %d"}]}}`+"\n", *m.ID, p.Arguments.N)
+		result := fmt.Sprintf(`{"content":[{"type":"text","text":"wrote %d"}]}`, p.Arguments.N)
+		switch m.Method {
+		case "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"ledger","version":"1"}}`
+		case "tools/list":
+			result = `{"tools":[{"name":"append","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}]}`
+		}
+		_, _ = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"result":%s}`+"\n", *m.ID, result)
 	}
 }
 
@@ -117,49 +124,42 @@ func callTools(command string) int {
 // server's place, the server or all at random moments, STRIKES times. Each time the session is resumed, until it has come to its end. A
 // tool that ran not at all, or of which nobody could tell, is one of which the agent was told so.
 func TestKilledAgentsRunNoToolTwice(t *testing.T) {
-	program, strikes := program(t), environ(t, "STRIKES", fewStrikes)
-	seed := uint64(environ(t, "SEED", 1))
-	rng := rand.New(rand.NewPCG(seed, 0))
-	var all tally
-	for n := 0; all.strikes < strikes; n++ {
-		s := newToolSession(t, program, filepath.Join(t.TempDir(), strconv.Itoa(n)), rng)
-		s.live(strikes - all.strikes)
-		all.add(s.judge())
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-	t.Logf("%+v", all)
+	program := program(t)
+	all := struck(t, func(t *testing.T, dir string, rng *rand.Rand, strikes int) tally {
+		s := newToolSession(t, program, dir, rng)
+		defer s.off()
+		s.live(strikes)
+		return s.judge()
+	})
 	require.Zero(t, all.ranTwice)
-	if strikes > 5*fewStrikes {
+	if all.strikes > 5*fewStrikes {
 		require.Positive(t, all.served, "something was answered from the record")
 	}
 }
 
 // toolSession is one session of an agent that calls tools.
 type toolSession struct {
-	t       *testing.T
+	*machine
+
 	program string
 	rng     *rand.Rand
-	dir     string
 	strikes int
 }
 
 func newToolSession(t *testing.T, program, dir string, rng *rand.Rand) *toolSession {
-	require.NoError(t, os.MkdirAll(dir, 0o700))
-	return &toolSession{t: t, program: program, rng: rng, dir: dir}
+	return &toolSession{machine: newMachine(t, dir), program: program, rng: rng}
 }
 
 func (s *toolSession) command(args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(s.t, err)
-	cmd := exec.Command(s.program, args...)
+	cmd := s.machine.command(s.program, args...)
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), callerEnv+"="+strings.Join([]string{s.program, self, s.ledger()}, "\n"))
+	cmd.Env = append(cmd.Env, callerEnv+"="+strings.Join([]string{s.program, self, s.ledger()}, "\n"))
 	return cmd
 }
 
-func (s *toolSession) ledger() string { return filepath.Join(s.dir, "ledger") }
+func (s *toolSession) ledger() string { return filepath.Join(s.base, "ledger") }
 
 // live starts the agent, strikes, and resumes it, until it ends well.
 func (s *toolSession) live(strikes int) {
@@ -174,8 +174,8 @@ func (s *toolSession) live(strikes int) {
 		require.NoError(s.t, cmd.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		if s.strikes < strikes {
-			s.strike(cmd.Process.Pid)
+		for goesOn := true; goesOn && s.strikes < strikes; {
+			goesOn = s.strike(cmd.Process.Pid, ended)
 		}
 		if err := <-ended; err == nil {
 			return
@@ -190,32 +190,55 @@ func (s *toolSession) live(strikes int) {
 	s.t.Errorf("the session has not ended after %d starts", maxStarts)
 }
 
-// strike kills one of the processes, or all.
-func (s *toolSession) strike(pid int) {
-	<-time.After(time.Duration(s.rng.Int64N(int64(2 * maxToStrike)))) // may be late: a strike comes at any moment
-	family := []int{pid}
-	for range 3 { // the agent, the program in the server's place, the server
-		out, err := exec.Command("pgrep", "-P", strconv.Itoa(family[len(family)-1])).Output()
-		child, _, _ := strings.Cut(string(out), "\n")
-		if err != nil || child == "" {
-			break
+// strike kills one of the processes, or all, or strikes the machine. It reports whether they may go on.
+func (s *toolSession) strike(pid int, ended chan error) (goesOn bool) {
+	wait := 2 * maxToStrike
+	for atWork := s.rng.IntN(3) > 0; atWork && len(s.family(pid)) < 4; wait = maxToStrike {
+		select {
+		case err := <-ended:
+			ended <- err
+			return false
+		case <-time.After(20 * time.Millisecond):
 		}
-		family = append(family, number(child))
 	}
-	if whom := s.rng.IntN(5); whom < len(family) {
-		family = family[whom : whom+1]
+	<-time.After(time.Duration(s.rng.Int64N(int64(wait)))) // may be late: a strike comes at any moment
+	family := s.family(pid)
+	if len(family) < 2 {
+		return false // it has ended, or not begun
+	}
+	s.strikes++
+	if struck, goesOn := s.machine.strike(s.rng); struck {
+		return goesOn
+	}
+	whom, who := s.rng.IntN(5), "all"
+	if whom < len(family) {
+		family, who = family[whom:whom+1], []string{"worldctl", "agent", "program in the server's place", "server"}[whom]
 	} else if whom < 4 {
-		return // there is no such process now
+		family, who = family[:1], "worldctl"
 	}
 	for _, one := range family {
 		_ = syscall.Kill(one, syscall.SIGKILL)
 	}
-	s.strikes++
+	s.by[who+" killed"]++
+	return false
+}
+
+// family returns worldctl, the agent, the program in the server's place, and the server, as many as there are.
+func (s *toolSession) family(pid int) []int {
+	family := []int{pid}
+	for range 3 {
+		below := children(family[len(family)-1])
+		if len(below) == 0 {
+			break
+		}
+		family = append(family, below[0])
+	}
+	return family
 }
 
 // judge holds what the tools have left against what the agent was told.
 func (s *toolSession) judge() (sum tally) {
-	sum.strikes = s.strikes
+	sum.strikes, sum.by = s.strikes, s.by
 	lines := func(file string) (out []string) {
 		text, err := os.ReadFile(file)
 		require.NoError(s.t, err)
