@@ -18,11 +18,14 @@ type notifying struct {
 	url  string // empty: nobody, but for that in the file
 	file string // of the URL
 	key  string // a file
+
+	decide bool // see notify.Config
 }
 
 func (n *notifying) add(f *pflag.FlagSet) {
 	f.StringVar(&n.url, "notify", "", "post to this `URL`, which others on this machine can read, what newly waits for a person")
 	f.StringVar(&n.file, "notify-file", "", "likewise, to the URL in this `FILE`, which is yours alone")
+	f.BoolVar(&n.decide, "notify-decide", false, "post a link with each effect that waits for approval, by which whoever reads it decides about that effect")
 	f.StringVar(&n.key, "notify-key", "", "`FILE` of the key that signs it, which is yours alone")
 }
 
@@ -55,7 +58,7 @@ func (c *cli) notifier(n *notifying, log *slog.Logger) (*notify.Notifier, error)
 	if err != nil {
 		return nil, &fault{err: err, code: exitUsage, hint: hint}
 	}
-	made, err := notify.New(notify.Config{URL: to, Key: bytes.TrimSpace(key), Log: log})
+	made, err := notify.New(notify.Config{URL: to, Key: bytes.TrimSpace(key), Log: log, Decide: n.decide})
 	if err != nil {
 		return nil, &fault{err: err, code: exitUsage, hint: hint}
 	}

@@ -26,6 +26,8 @@ func TestEveryRouteTakesItsScopeAndNoOther(t *testing.T) {
 			want := http.StatusOK
 			if rt.Path == "/api/sessions" { // which takes a code
 				want = http.StatusUnauthorized
+			} else if strings.HasPrefix(rt.Path, "/decide/") { // which takes a link
+				want = http.StatusGone
 			}
 			require.Equal(t, want, s.do(bare).Status)
 			continue

@@ -27,6 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testlog.Begin()
+	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
 	m.Run()
 }
 

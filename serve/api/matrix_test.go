@@ -27,6 +27,7 @@ func causes() map[string]string {
 	for _, c := range [][]string{
 		{"a session, with a code that worldctl ui has made", "POST /api/sessions"},
 		{"the end of the session that is shown", "DELETE /api/sessions"},
+		{"one effect that awaits approval is performed or not, with a link that has a signature of it" + intents, "POST /decide/{id}/{ticket}"},
 		{"whatever cells do about an event, within the rules in force: effects, too", "/events"},
 		{"a halted cell goes on, with the event that failed or without it", "/cell/resume", "/cell/skip"},
 		{"effects that await approval are performed" + intents, "/intents/approve", "/intents/{key}/approve"},
@@ -68,7 +69,7 @@ func matrix(t *testing.T) string {
 	caused, routesOf := map[Scope][]string{}, map[string][]string{}
 	for _, rt := range routes() {
 		key := strings.TrimPrefix(rt.path, ofWorld)
-		if rt.path == "/api/sessions" {
+		if !rt.ofWorld() {
 			key = rt.method + " " + rt.path
 		}
 		scopes := []Scope{rt.scope}

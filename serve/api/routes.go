@@ -52,6 +52,7 @@ func readRoutes() []route {
 
 		{method: get, path: "/api/inbox", scope: ScopeRead, query: []string{"after", "limit"}, answer: showInbox},
 		{method: get, path: "/api/whoami", scope: scopeAny, answer: whoami},
+		{method: get, path: linkPath + "{id}/{ticket}", scope: scopeOpen, answer: followLink},
 
 		{method: get, path: ofWorld, scope: ScopeRead, answer: showStatus},
 		{method: get, path: ofWorld + "/records", scope: ScopeRead, query: []string{"after", "before", "from", "to", "limit", "kind", "cell", "caused_by", "ids", "raw"}, answer: listRecords},
@@ -89,6 +90,7 @@ func submitRoutes() []route {
 func decideRoutes() []route {
 	post := http.MethodPost
 	return []route{
+		{method: post, path: linkPath + "{id}/{ticket}", scope: scopeOpen, answer: followLink},
 		{method: post, path: ofWorld + "/cell/resume", scope: ScopeApprove, answer: resumeCell},
 		{method: post, path: ofWorld + "/cell/skip", scope: ScopeApprove, answer: skipCell},
 		{method: post, path: ofWorld + "/intents/approve", scope: ScopeApprove, answer: approveIntents},

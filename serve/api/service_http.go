@@ -64,8 +64,8 @@ func (v *Service) notify(ctx context.Context, w *Running) {
 	on := notify.Follow(w.Local, "the world is served", func(line string) { v.Events.Info(line, "world", w.ID) })
 	w.telling.Go(func() { on(ctx) })
 	if v.Notify != nil {
-		link := cmp.Or(v.Link, v.serving.url) + pagePath + "#/" + url.PathEscape(w.ID) + "/inbox"
-		w.telling.Go(func() { v.Notify.Watch(ctx, w.Local, link) })
+		at, id := cmp.Or(v.Link, v.serving.url), url.PathEscape(w.ID)
+		w.telling.Go(func() { v.Notify.Watch(ctx, w.Local, at+pagePath+"#/"+id+"/inbox", at+linkPath+id+"/") })
 	}
 }
 

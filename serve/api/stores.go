@@ -56,7 +56,7 @@ const movingPause = 50 * time.Millisecond
 // process answer that serves it: there is no world then, and nothing more to do.
 func (c *call) find() error {
 	id := c.PathValue("id")
-	if !c.token.sees(id) {
+	if c.token != nil && !c.token.sees(id) {
 		return errNoWorld()
 	}
 	err := c.enterWorld(id)
@@ -146,7 +146,9 @@ func notNow(err error) error {
 }
 
 // isSession reports whether the caller shows a token that is good in this process only.
-func (c *call) isSession() bool { return c.server.tokens.Load().with(c.token.hash) == nil }
+func (c *call) isSession() bool {
+	return c.token != nil && c.server.tokens.Load().with(c.token.hash) == nil
+}
 
 // errOtherSession says that a session ends where its process does.
 func errOtherSession() error {

@@ -62,27 +62,26 @@ func Find(lw *local.World, ticket string) (e receipt.Entry, ok bool) {
 
 // Serve answers who has followed a link. Which hosts may be named in it is the caller's to check.
 func Serve(w http.ResponseWriter, r *http.Request, lw *local.World, ticket string) {
-	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // no-referrer would take the Origin from what the page posts
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Type", "text/html; charset=utf-8")
 	j := view.Journal{Local: lw}
 	e, ok := Find(lw, ticket)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
-		h.Set("Allow", "GET, HEAD, POST")
+		w.Header().Set("Allow", "GET, HEAD, POST")
 		page(w, http.StatusMethodNotAllowed, "This link takes GET and POST", "")
 	case r.Method == http.MethodPost && new(http.CrossOriginProtection).Check(r) != nil:
 		page(w, http.StatusForbidden, "Another page has sent this", "<p>Nothing was decided. Open the link itself.</p>")
 	case !ok:
-		page(w, http.StatusGone, "There is nothing to decide here", "<p>Somebody has decided, or the request has expired, or this was never a link to one.</p>")
+		Gone(w)
 	case r.Method == http.MethodPost:
 		decide(w, r, j, &e)
 	default:
 		show(w, j, &e)
 	}
+}
+
+// Gone answers who has followed what is a link to no request.
+func Gone(w http.ResponseWriter) {
+	page(w, http.StatusGone, "There is nothing to decide here", "<p>Somebody has decided, or the request has expired, or this was never a link to one.</p>")
 }
 
 // show writes the page of a request.
@@ -156,6 +155,12 @@ func decide(w http.ResponseWriter, r *http.Request, j view.Journal, e *receipt.E
 
 // page writes a page. Body is HTML.
 func page(w http.ResponseWriter, status int, title, body string) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin") // no-referrer would take the Origin from what the page posts
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><meta name=robots content=noindex>"+
 		"<title>worldkernel</title><style>body{font:16px sans-serif;max-width:50em;margin:2em auto;padding:0 1em}th{text-align:left;vertical-align:top;padding-right:1em}"+

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/serve/link"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -34,10 +35,11 @@ type Message struct {
 type Item struct {
 	ID       string      `json:"id"`
 	Wants    view.Wanted `json:"wants"`
-	Cell     string      `json:"cell"`     // shortened, controls spelled out; empty: it is a proposal
-	Kind     string      `json:"kind"`     // of an effect; empty: it is none
-	Proposal string      `json:"proposal"` // empty: it is none
-	Since    journal.Seq `json:"since"`    // the record
+	Cell     string      `json:"cell"`             // shortened, controls spelled out; empty: it is a proposal
+	Kind     string      `json:"kind"`             // of an effect; empty: it is none
+	Proposal string      `json:"proposal"`         // empty: it is none
+	Since    journal.Seq `json:"since"`            // the record
+	Decide   string      `json:"decide,omitempty"` // a link by which whoever has it decides about this
 
 	intent receipt.Key // zero: it is none
 }
@@ -120,8 +122,8 @@ type notices struct {
 func (t *notices) id() string { return t.world.Keys().World() }
 
 // message returns a message about what was not told yet; nil: there is nothing.
-func (t *notices) message(waits []Item, link string) *Message {
-	m := &Message{Schema: view.SchemaOf("notify"), World: t.id(), Link: link, Waiting: len(waits), New: []Item{}}
+func (t *notices) message(waits []Item, where string) *Message {
+	m := &Message{Schema: view.SchemaOf("notify"), World: t.id(), Link: where, Waiting: len(waits), New: []Item{}}
 	var ids []string
 	counts := make(map[view.Wanted]int)
 	for _, x := range waits {
@@ -138,8 +140,16 @@ func (t *notices) message(waits []Item, link string) *Message {
 		return nil
 	}
 	m.ID, m.More = idOf(ids...), len(ids)-len(m.New)
-	m.Text = fmt.Sprintf("%s: %s\n%s", m.World, summed(counts), link)
+	m.Text = fmt.Sprintf("%s: %s\n%s", m.World, summed(counts), where)
 	return m
+}
+
+// addLink adds the link of what waits for approval, if it begins with anything.
+func (t *notices) addLink(x *Item, decides string) {
+	e, ok := view.Journal{Local: t.world}.LedgerEntry(x.intent)
+	if of := link.Of(t.world, &e); ok && decides != "" && of != "" {
+		x.Decide = decides + of
+	}
 }
 
 // noted is the content of the file.

@@ -35,6 +35,8 @@ type Config struct {
 	Key []byte       // of the signatures; MinKeyBytes at least
 	Log *slog.Logger // of what was not taken; nil: nobody reads it
 
+	Decide bool // each effect that waits for approval comes with a link, by which whoever has it decides about that
+
 	Settle time.Duration // things that come so soon after each other are told together; 0: 2 s
 	Retry  time.Duration // before what was not taken is posted again, the first time, half more or less; 0: 1 s
 }
@@ -83,8 +85,11 @@ func New(cfg Config) (*Notifier, error) {
 }
 
 // Watch tells of what waits in a world, until ctx or the world ends. link leads a person
-// to it.
-func (n *Notifier) Watch(ctx context.Context, w *local.World, link string) {
+// to it; decides begins links about one effect.
+func (n *Notifier) Watch(ctx context.Context, w *local.World, link, decides string) {
+	if !n.cfg.Decide {
+		decides = ""
+	}
 	t := &notices{world: w, url: sha256.Sum256([]byte(n.cfg.URL))}
 	if err := t.readTold(); err != nil {
 		n.cfg.Log.Warn("what was notified is not known: all that waits is told", "world", t.id(), "error", err)
@@ -96,7 +101,7 @@ func (n *Notifier) Watch(ctx context.Context, w *local.World, link string) {
 		if w.Await(ctx, at-1) != nil { // what is told is durable
 			return
 		}
-		if err := n.tell(ctx, t, link); err != nil {
+		if err := n.tell(ctx, t, link, decides); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
@@ -117,10 +122,13 @@ func (n *Notifier) Watch(ctx context.Context, w *local.World, link string) {
 }
 
 // tell posts what waits and was not told yet.
-func (n *Notifier) tell(ctx context.Context, t *notices, link string) error {
+func (n *Notifier) tell(ctx context.Context, t *notices, link, decides string) error {
 	waits := waiting(view.Journal{Local: t.world})
 	m := t.message(waits, link)
 	if m != nil {
+		for i := range m.New {
+			t.addLink(&m.New[i], decides)
+		}
 		body, err := view.Marshal(m)
 		if err == nil {
 			err = n.post(ctx, m.ID, body)

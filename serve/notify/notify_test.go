@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/serve/link"
 	"github.com/worldkernel/worldkernel/serve/notify"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
@@ -34,6 +35,7 @@ var key = []byte("0123456789abcdef")
 type receiver struct {
 	t      *testing.T
 	answer func(n int) int // the status of the n-th answer
+	links  bool            // it is sent links
 	got    chan notify.Message
 	server *httptest.Server
 
@@ -120,12 +122,12 @@ func (r *receiver) watched(dir string, log io.Writer) (lw *local.World, end func
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(r.t, err)
 	n, err := notify.New(notify.Config{
-		URL: r.server.URL + "/secret-path", Key: key, Log: slog.New(slog.NewTextHandler(log, nil)), Settle: time.Millisecond, Retry: time.Millisecond,
+		URL: r.server.URL + "/secret-path", Key: key, Decide: r.links, Log: slog.New(slog.NewTextHandler(log, nil)), Settle: time.Millisecond, Retry: time.Millisecond,
 	})
 	require.NoError(r.t, err)
 	ctx, cancel := context.WithCancel(r.t.Context())
 	var watching sync.WaitGroup
-	watching.Go(func() { n.Watch(ctx, lw, "http://here/ui/#/w/inbox") })
+	watching.Go(func() { n.Watch(ctx, lw, "http://here/ui/#/w/inbox", "http://here/decide/w/") })
 	return lw, func() {
 		cancel()
 		watching.Wait()
@@ -158,7 +160,7 @@ func TestWhatNewlyWaitsIsToldOnce(t *testing.T) {
 	m := r.next()
 	require.Equal(t, []any{"w", "w: 1 effect waits for approval\nhttp://here/ui/#/w/inbox", 1, 0}, []any{m.World, m.Text, m.Waiting, m.More})
 	require.Len(t, m.New, 1)
-	require.Equal(t, []any{view.WantsApprove, "bot/a", "tool.b"}, []any{m.New[0].Wants, m.New[0].Cell, m.New[0].Kind})
+	require.Equal(t, []any{view.WantsApprove, "bot/a", "tool.b", ""}, []any{m.New[0].Wants, m.New[0].Cell, m.New[0].Kind, m.New[0].Decide})
 	ask(t, lw, "b", map[string]any{"fail": "as told"})
 	second := r.next()
 	require.Equal(t, "w: 1 cell is halted", strings.Split(second.Text, "\n")[0])
@@ -190,8 +192,16 @@ func TestWhatNewlyWaitsIsToldOnce(t *testing.T) {
 	end()
 
 	other := newReceiver(t, taken)
-	_, end = other.watched(dir, io.Discard)
-	require.Len(t, other.next().New, 2, "who was never told is told all")
+	other.links = true
+	lw, end = other.watched(dir, io.Discard)
+	all := other.next().New
+	require.Len(t, all, 2, "who was never told is told all")
+	for _, x := range all {
+		ticket, is := strings.CutPrefix(x.Decide, "http://here/decide/w/")
+		e, found := link.Find(lw, ticket)
+		require.Equal(t, []bool{x.Wants == view.WantsApprove, found}, []bool{is, is}, "of what waits for approval alone")
+		require.Equal(t, found, e.Intent.Cell == x.Cell)
+	}
 	end()
 	require.Empty(t, r.got)
 }
