@@ -61,7 +61,11 @@ func TestASessionIsAConversation(t *testing.T) {
 	require.Contains(t, worldctl(t, dir, "agent", "run", "--upstream", "anthropic="+provider.URL, "--", agent), "3 made")
 
 	dir = filepath.Join(dir, "worldkernel")
-	s := look(t, dir, "--manual")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "other.txt"), []byte("It says nothing."), 0o600))
+	fork := filepath.Join(t.TempDir(), "alt")
+	require.Contains(t, worldctl(t, dir, "agent", "fork", "--at", "2", "--answer", "other.txt", "--tools", "read", "--upstream", "anthropic="+provider.URL, "-d", fork), "2 made")
+
+	s := look(t, dir, "--manual", dir, fork)
 	s.at("#/" + worldID(t, dir) + "/conversations")
 	s.await("And in b.txt?")
 	s.inOrder("user", "What is in a.txt?", "model.call", "claude-x", "assistant", "Let me look.", "tool.call", `read {"path":"a.txt"}`, "tool", "hello from the file",
@@ -70,4 +74,10 @@ func TestASessionIsAConversation(t *testing.T) {
 	s.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('.item.is-call .fold')[0].click()"))
 	s.await(`"max_tokens":100`) // of the body, as text
 	s.picture("session")
+	s.at("#/" + worldID(t, dir) + "/meters")
+	s.await("micros")
+	s.at("#/" + worldID(t, dir) + "/compare?a=head&with=" + worldID(t, fork))
+	s.await("they differ")
+	s.inOrder("micros", "525", "350", "tool.call", `read {"path":"a.txt"}`, "model.call", "claude-x: ", "not asked for")
+	s.picture("session-compare")
 }

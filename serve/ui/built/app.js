@@ -2135,161 +2135,6 @@ function Rights({ world, cell: cell2 }) {
       ${number(u4.left)} of ${number(u4.limit)} ${spelled(u4.unit)} left${u4.held > 0 && `, ${number(u4.held)} held`} <meter min="0" max=${u4.limit || 1} value=${u4.spent + u4.held} aria-label=${"spent and held of " + spelled(u4.unit)}></meter><//>`))}</dl>`}`;
 }
 
-// compare.js
-function Compare({ world }) {
-  const { a: a4 = "", b: b4 = "", with: other2 = "" } = place.value.of;
-  const asked2 = a4 !== "" || other2 !== "";
-  const query = new URLSearchParams({ a: a4 || "head", b: b4 || "head", limit: "100" });
-  if (other2) query.set("with", other2);
-  const { is, error } = useAnswer(asked2 ? pathOf(world, "compare") + "?" + query : null, true);
-  const command = `worldctl diff ${word(a4 || "head")} ${other2 ? word((dirOf(other2) || "../OTHER") + (b4 ? "@" + b4 : "")) : word(b4 || "head")}`;
-  return html`<${Head} title="Compare" about=${is ? is.same ? "they are the same" : "they differ" : ""} />
-    <div class="pad wide">
-      <${Choice} key=${a4 + " " + b4 + " " + other2} world=${world} a=${a4} b=${b4} other=${other2} />
-      <${Trouble} of=${error} />
-      ${!asked2 && html`<p class="dim">Say which moments: a record (#120), the end of a tick (t5), a snapshot, so many records before the last (-10), head.</p>`}
-      ${asked2 && !is && !error && html`<p class="dim">It is computed…</p>`}
-      ${is && html`<${Difference} of=${is} worlds=${[world, other2 || world]} />`}
-      <footer>${other2 && html`<small>while nobody has the other world open: </small>`}<${Command} line=${command} /></footer>
-    </div>`;
-}
-function Choice({ world, a: a4, b: b4, other: other2 }) {
-  const worlds = useAnswer("/api/worlds", true);
-  const snapshots = useAnswer(pathOf(world, "snapshots") + "?limit=100", true);
-  const [left2, setLeft] = useState(a4 || at());
-  const [right, setRight] = useState(b4);
-  const [beside2, setBeside] = useState(other2);
-  A2(() => setBeside(other2), [worlds.is]);
-  const show = (e4) => {
-    e4.preventDefault();
-    go(world, "compare", { a: left2.trim().replace(/^#/, "") || "head", b: right.trim().replace(/^#/, ""), with: beside2 });
-  };
-  const enter2 = (e4) => e4.key === "Enter" && show(e4);
-  return html`<div class="choices" role="search" aria-label="What is compared" onKeyDown=${enter2}>
-    <label>This world at<input list="moments" value=${left2} placeholder="head" onInput=${(e4) => setLeft(e4.target.value)} /></label>
-    <label>and<select value=${beside2} onChange=${(e4) => setBeside(e4.target.value)}>
-      <option value="">this world</option>
-      ${(worlds.is?.worlds ?? []).filter((w5) => w5.id !== world).map((w5) => html`<option key=${w5.id} value=${w5.id}>${line(w5.name, 40)} · ${short(w5.id, 6)}</option>`)}
-    </select></label>
-    <label>at<input list="moments" value=${right} placeholder="head" onInput=${(e4) => setRight(e4.target.value)} /></label>
-    <datalist id="moments">${(snapshots.is?.snapshots ?? []).map((s4) => html`<option key=${s4.record} value=${s4.name}></option>`)}</datalist>
-    <button type="button" class="full yes" onClick=${show}>Compare</button>
-  </div>`;
-}
-var At = ({ world, of }) => world ? html`<a href=${address(world, "timeline", { of })}>#${number(of)}</a>` : html`#${number(of)}`;
-function GoesOn({ name, world, of }) {
-  const { is } = useAnswer(world && of > 0 ? pathOf(world, "records", of) + "?raw=false" : null, true);
-  if (of === 0) return name + " ends there";
-  return html`${name} goes on with <${At} world=${world} of=${of} />${is && html` <b>${spelled(is.kind)}</b>${is.cells.length > 0 && " " + line(is.cells.join(", "), 80)}`}`;
-}
-function Difference({ of, worlds }) {
-  const cells2 = [...of.cells.added, ...of.cells.gone, ...of.cells.changed].sort((a4, b4) => a4.cell < b4.cell ? -1 : 1);
-  const intents = [...of.intents.changed, ...of.intents.added, ...of.intents.gone];
-  const { parted } = of;
-  return html`<dl class="facts">
-      <${Fact} name="A">${spelled(of.a.world_id)} at <${At} world=${worlds[0]} of=${of.a.at} />, ${atTick(of.a.time, worlds[0])}, state root <code>${short(of.a.state_root)}</code><//>
-      <${Fact} name="B">${spelled(of.b.world_id)} at <${At} world=${worlds[1]} of=${of.b.at} />, ${atTick(of.b.time, worlds[1] || worlds[0])}, state root <code>${short(of.b.state_root)}</code><//>
-      <${Fact} name="they part">${parted.common > 0 ? html`after <${At} world=${worlds[0]} of=${parted.common} />, which both have` : "at the first record"}: <${GoesOn} name="A" world=${worlds[0]} of=${parted.a} />, <${GoesOn} name="B" world=${worlds[1]} of=${parted.b} /><//>
-      ${of.a.manifest !== of.b.manifest && html`<${Fact} name="rules"><span class="warn">others: ${short(of.a.manifest, 8)}, and ${short(of.b.manifest, 8)}</span><//>`}
-    </dl>
-    <h2 class="sub">Cells <small>${number(cells2.length + (of.left_out?.cells ?? 0))} differ${of.left_out?.cells > 0 ? ", " + number(of.left_out.cells) + " are not shown" : ""}${of.cells.histories > 0 ? `; ${number(of.cells.histories)} are the same and came there by other events` : ""}</small></h2>
-    ${cells2.map((c4) => html`<${CellRow} key=${c4.cell} of=${c4} world=${worlds[0]} />`)}
-    <h2 class="sub">Intents <small>${number(intents.length + (of.left_out?.intents ?? 0))} differ${of.left_out?.intents > 0 ? ", " + number(of.left_out.intents) + " are not shown" : ""}</small></h2>
-    ${intents.length > 0 && html`<${Intents} of=${intents} worlds=${worlds} />`}
-    <h2 class="sub">Cost since they parted</h2>
-    <${Costs} of=${of.cost} />
-    ${(!of.timers.same || !of.scheduled.same) && html`<dl class="facts"><${Fact} name="timers">${number(of.timers.a)} and ${number(of.timers.b)}${of.timers.same ? ", the same" : ""}<//><${Fact} name="scheduled">${number(of.scheduled.a)} and ${number(of.scheduled.b)}${of.scheduled.same ? ", the same" : ""}<//></dl>`}`;
-}
-function CellRow({ of, world }) {
-  const [open, setOpen] = useState(false);
-  const shown2 = open ? of.state : of.state.slice(0, 5);
-  return html`<div class="bubble differs">
-    <header><b><a href=${address(world, "cells", { of: of.cell })}>${line(of.cell, 80)}</a></b> <small>${of.change === "changed" ? `step ${of.a.n} → ${of.b.n}` : of.change === "added" ? "only in B" : "only in A"}</small></header>
-    <dl class="value">${shown2.map((s4) => html`<div key=${s4.path}><dt>${line(s4.path || "state", 120)}</dt><dd>
-      ${Object.hasOwn(s4, "a") && html`<del><${Whole} of=${s4.a} /></del>`} ${Object.hasOwn(s4, "b") && html`<ins><${Whole} of=${s4.b} /></ins>`}</dd></div>`)}</dl>
-    ${of.state.length > shown2.length && html`<button type="button" class="small" onClick=${() => setOpen(true)}>${number(of.state.length - shown2.length)} more places</button>`}
-  </div>`;
-}
-function Intents({ of, worlds }) {
-  const side = (x3, world) => x3 ? html`${spelled(x3.outcome || x3.state)} ${world ? html`<a href=${address(world, "records", { of: x3.record })}>#${x3.record}</a>` : ""}` : html`<span class="dim">not asked for</span>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Intents"><table>
-    <thead><tr><th>cell</th><th>asks for</th><th>A</th><th>B</th></tr></thead>
-    <tbody>${of.map((x3, i4) => html`<tr key=${i4}><td>${line(x3.cell, 60)}</td><td><b>${line(x3.kind, 60)}</b> <code>${line(x3.params, 60)}</code></td><td>${side(x3.a, worlds[0])}</td><td>${side(x3.b, worlds[1])}</td></tr>`)}</tbody>
-  </table></div>`;
-}
-function Costs({ of }) {
-  const units2 = ["calls", "tokens", "bytes", "micros"].filter((u4) => of.a[u4] || of.b[u4]);
-  if (units2.length === 0) return html`<p class="dim">Nothing.</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Cost"><table>
-    <thead><tr><th>unit</th><th class="n">A</th><th class="n">B</th><th class="n">B − A</th></tr></thead>
-    <tbody>${units2.map((u4) => html`<tr key=${u4}><td>${u4 === "micros" ? "money, in millionths" : u4}</td><td class="n">${number(of.a[u4] ?? 0)}</td><td class="n">${number(of.b[u4] ?? 0)}</td><td class="n">${number((of.b[u4] ?? 0) - (of.a[u4] ?? 0))}</td></tr>`)}</tbody>
-  </table></div>`;
-}
-
-// records_by_id.js
-var most2 = 300;
-function useRecords(world, ids) {
-  const kept3 = T2({ world, is: (
-    /** @type {Map<number, any>} */
-    /* @__PURE__ */ new Map()
-  ) });
-  const [, setCame] = useState(0);
-  const [error, setError] = useState(
-    /** @type {Error | null} */
-    null
-  );
-  if (kept3.current.world !== world) kept3.current = { world, is: /* @__PURE__ */ new Map() };
-  const { is } = kept3.current;
-  const missing = [...new Set(ids)].filter((id) => id > 0 && !is.has(id));
-  A2(() => {
-    if (missing.length === 0) return void 0;
-    const end = new AbortController();
-    (async () => {
-      for (let i4 = 0; i4 < missing.length; i4 += most2) {
-        let path = pathOf(world, "records") + "?raw=false&ids=" + missing.slice(i4, i4 + most2).join();
-        while (path) {
-          const page2 = await get(path, end.signal);
-          for (const r4 of page2.records) is.set(r4.id, r4);
-          path = page2.next;
-          setCame((n4) => n4 + 1);
-        }
-      }
-      setError(null);
-    })().catch((err) => !end.signal.aborted && setError(err));
-    return () => end.abort();
-  }, [world, missing.join()]);
-  return { is, error };
-}
-
-// past.js
-function useRollbacks(world) {
-  const { of, version } = columns.value;
-  const ids = useMemo(() => idsOf(of, /^rollback\.applied/), [of, version]);
-  const { is } = useRecords(world, ids);
-  const all2 = ids.filter((id) => is.has(id)).map((id) => ({ id, at: is.get(id).payload?.snapshot_journal_len ?? 0, record: is.get(id) }));
-  const key = all2.map((r4) => r4.id).join();
-  return useMemo(() => all2, [world, key]);
-}
-function idsOf(of, test) {
-  const wanted2 = of.whats.map((w5) => test.test(w5));
-  const ids = [];
-  for (let i4 = 0; i4 < of.n; i4++) if (wanted2[of.what[i4]]) ids.push(i4 + 1);
-  return ids;
-}
-function kept2(all2, head) {
-  const parts2 = [];
-  for (let end = head; end > 0; ) {
-    const last = all2.findLast((r4) => r4.id <= end);
-    parts2.push([last?.id ?? 1, end]);
-    end = last?.at ?? 0;
-  }
-  return parts2;
-}
-function leftBehind(all2, head) {
-  const parts2 = kept2(all2, head);
-  return (id) => parts2.some(([from, to]) => id >= from && id <= to) ? 0 : parts2.findLast(([from]) => from > id)?.[0] ?? 0;
-}
-
 // message.js
 var known2 = [{ who: "role", text: "content" }, { who: "from", text: "words" }];
 function messageOf(data, view) {
@@ -2386,6 +2231,161 @@ function overlap(a4, b4) {
     if (first2 + gone + i4 === a4.length) return { kept: first2 + i4, gone };
   }
   return { kept: first2, gone: a4.length - first2 };
+}
+
+// compare.js
+function Compare({ world }) {
+  const { a: a4 = "", b: b4 = "", with: other2 = "" } = place.value.of;
+  const asked2 = a4 !== "" || other2 !== "";
+  const query = new URLSearchParams({ a: a4 || "head", b: b4 || "head", limit: "100" });
+  if (other2) query.set("with", other2);
+  const { is, error } = useAnswer(asked2 ? pathOf(world, "compare") + "?" + query : null, true);
+  const command = `worldctl diff ${word(a4 || "head")} ${other2 ? word((dirOf(other2) || "../OTHER") + (b4 ? "@" + b4 : "")) : word(b4 || "head")}`;
+  return html`<${Head} title="Compare" about=${is ? is.same ? "they are the same" : "they differ" : ""} />
+    <div class="pad wide">
+      <${Choice} key=${a4 + " " + b4 + " " + other2} world=${world} a=${a4} b=${b4} other=${other2} />
+      <${Trouble} of=${error} />
+      ${!asked2 && html`<p class="dim">Say which moments: a record (#120), the end of a tick (t5), a snapshot, so many records before the last (-10), head.</p>`}
+      ${asked2 && !is && !error && html`<p class="dim">It is computed…</p>`}
+      ${is && html`<${Difference} of=${is} worlds=${[world, other2 || world]} />`}
+      <footer>${other2 && html`<small>while nobody has the other world open: </small>`}<${Command} line=${command} /></footer>
+    </div>`;
+}
+function Choice({ world, a: a4, b: b4, other: other2 }) {
+  const worlds = useAnswer("/api/worlds", true);
+  const snapshots = useAnswer(pathOf(world, "snapshots") + "?limit=100", true);
+  const [left2, setLeft] = useState(a4 || at());
+  const [right, setRight] = useState(b4);
+  const [beside2, setBeside] = useState(other2);
+  A2(() => setBeside(other2), [worlds.is]);
+  const show = (e4) => {
+    e4.preventDefault();
+    go(world, "compare", { a: left2.trim().replace(/^#/, "") || "head", b: right.trim().replace(/^#/, ""), with: beside2 });
+  };
+  const enter2 = (e4) => e4.key === "Enter" && show(e4);
+  return html`<div class="choices" role="search" aria-label="What is compared" onKeyDown=${enter2}>
+    <label>This world at<input list="moments" value=${left2} placeholder="head" onInput=${(e4) => setLeft(e4.target.value)} /></label>
+    <label>and<select value=${beside2} onChange=${(e4) => setBeside(e4.target.value)}>
+      <option value="">this world</option>
+      ${(worlds.is?.worlds ?? []).filter((w5) => w5.id !== world).map((w5) => html`<option key=${w5.id} value=${w5.id}>${line(w5.name, 40)} · ${short(w5.id, 6)}</option>`)}
+    </select></label>
+    <label>at<input list="moments" value=${right} placeholder="head" onInput=${(e4) => setRight(e4.target.value)} /></label>
+    <datalist id="moments">${(snapshots.is?.snapshots ?? []).map((s4) => html`<option key=${s4.record} value=${s4.name}></option>`)}</datalist>
+    <button type="button" class="full yes" onClick=${show}>Compare</button>
+  </div>`;
+}
+var At = ({ world, of }) => world ? html`<a href=${address(world, "timeline", { of })}>#${number(of)}</a>` : html`#${number(of)}`;
+function GoesOn({ name, world, of }) {
+  const { is } = useAnswer(world && of > 0 ? pathOf(world, "records", of) + "?raw=false" : null, true);
+  if (of === 0) return name + " ends there";
+  return html`${name} goes on with <${At} world=${world} of=${of} />${is && html` <b>${spelled(is.kind)}</b>${is.cells.length > 0 && " " + line(is.cells.join(", "), 80)}`}`;
+}
+function Difference({ of, worlds }) {
+  const cells2 = [...of.cells.added, ...of.cells.gone, ...of.cells.changed].sort((a4, b4) => a4.cell < b4.cell ? -1 : 1);
+  const intents = [...of.intents.changed, ...of.intents.added, ...of.intents.gone];
+  const { parted } = of;
+  return html`<dl class="facts">
+      <${Fact} name="A">${spelled(of.a.world_id)} at <${At} world=${worlds[0]} of=${of.a.at} />, ${atTick(of.a.time, worlds[0])}, state root <code>${short(of.a.state_root)}</code><//>
+      <${Fact} name="B">${spelled(of.b.world_id)} at <${At} world=${worlds[1]} of=${of.b.at} />, ${atTick(of.b.time, worlds[1] || worlds[0])}, state root <code>${short(of.b.state_root)}</code><//>
+      <${Fact} name="they part">${parted.common > 0 ? html`after <${At} world=${worlds[0]} of=${parted.common} />, which both have` : "at the first record"}: <${GoesOn} name="A" world=${worlds[0]} of=${parted.a} />, <${GoesOn} name="B" world=${worlds[1]} of=${parted.b} /><//>
+      ${of.a.manifest !== of.b.manifest && html`<${Fact} name="rules"><span class="warn">others: ${short(of.a.manifest, 8)}, and ${short(of.b.manifest, 8)}</span><//>`}
+    </dl>
+    <h2 class="sub">Cells <small>${number(cells2.length + (of.left_out?.cells ?? 0))} differ${of.left_out?.cells > 0 ? ", " + number(of.left_out.cells) + " are not shown" : ""}${of.cells.histories > 0 ? `; ${number(of.cells.histories)} are the same and came there by other events` : ""}</small></h2>
+    ${cells2.map((c4) => html`<${CellRow} key=${c4.cell} of=${c4} world=${worlds[0]} />`)}
+    <h2 class="sub">Intents <small>${number(intents.length + (of.left_out?.intents ?? 0))} differ${of.left_out?.intents > 0 ? ", " + number(of.left_out.intents) + " are not shown" : ""}</small></h2>
+    ${intents.length > 0 && html`<${Intents} of=${intents} worlds=${worlds} />`}
+    <h2 class="sub">Cost since they parted</h2>
+    <${Costs} of=${of.cost} />
+    ${(!of.timers.same || !of.scheduled.same) && html`<dl class="facts"><${Fact} name="timers">${number(of.timers.a)} and ${number(of.timers.b)}${of.timers.same ? ", the same" : ""}<//><${Fact} name="scheduled">${number(of.scheduled.a)} and ${number(of.scheduled.b)}${of.scheduled.same ? ", the same" : ""}<//></dl>`}`;
+}
+function CellRow({ of, world }) {
+  const [open, setOpen] = useState(false);
+  const shown2 = open ? of.state : of.state.slice(0, 5);
+  return html`<div class="bubble differs">
+    <header><b><a href=${address(world, "cells", { of: of.cell })}>${line(of.cell, 80)}</a></b> <small>${of.change === "changed" ? `step ${of.a.n} → ${of.b.n}` : of.change === "added" ? "only in B" : "only in A"}</small></header>
+    <dl class="value">${shown2.map((s4) => html`<div key=${s4.path}><dt>${line(s4.path || "state", 120)}</dt><dd>
+      ${Object.hasOwn(s4, "a") && html`<del><${Whole} of=${s4.a} /></del>`} ${Object.hasOwn(s4, "b") && html`<ins><${Whole} of=${s4.b} /></ins>`}</dd></div>`)}</dl>
+    ${of.state.length > shown2.length && html`<button type="button" class="small" onClick=${() => setOpen(true)}>${number(of.state.length - shown2.length)} more places</button>`}
+  </div>`;
+}
+function Intents({ of, worlds }) {
+  const side = (x3, world) => x3 ? html`${spelled(x3.outcome || x3.state)} ${world ? html`<a href=${address(world, "records", { of: x3.record })}>#${x3.record}</a>` : ""}` : html`<span class="dim">not asked for</span>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Intents"><table>
+    <thead><tr><th>cell</th><th>asks for</th><th>A</th><th>B</th></tr></thead>
+    <tbody>${of.map((x3, i4) => html`<tr key=${i4}><td>${line(x3.cell, 60)}</td><td><b>${line(x3.kind, 60)}</b> <code>${line(calledOf(x3.params) ?? x3.params, 60)}</code></td><td>${side(x3.a, worlds[0])}</td><td>${side(x3.b, worlds[1])}</td></tr>`)}</tbody>
+  </table></div>`;
+}
+function Costs({ of }) {
+  const units2 = ["calls", "tokens", "bytes", "micros"].filter((u4) => of.a[u4] || of.b[u4]);
+  if (units2.length === 0) return html`<p class="dim">Nothing.</p>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Cost"><table>
+    <thead><tr><th>unit</th><th class="n">A</th><th class="n">B</th><th class="n">B − A</th></tr></thead>
+    <tbody>${units2.map((u4) => html`<tr key=${u4}><td>${u4 === "micros" ? "money, in millionths" : u4}</td><td class="n">${number(of.a[u4] ?? 0)}</td><td class="n">${number(of.b[u4] ?? 0)}</td><td class="n">${number((of.b[u4] ?? 0) - (of.a[u4] ?? 0))}</td></tr>`)}</tbody>
+  </table></div>`;
+}
+
+// records_by_id.js
+var most2 = 300;
+function useRecords(world, ids) {
+  const kept3 = T2({ world, is: (
+    /** @type {Map<number, any>} */
+    /* @__PURE__ */ new Map()
+  ) });
+  const [, setCame] = useState(0);
+  const [error, setError] = useState(
+    /** @type {Error | null} */
+    null
+  );
+  if (kept3.current.world !== world) kept3.current = { world, is: /* @__PURE__ */ new Map() };
+  const { is } = kept3.current;
+  const missing = [...new Set(ids)].filter((id) => id > 0 && !is.has(id));
+  A2(() => {
+    if (missing.length === 0) return void 0;
+    const end = new AbortController();
+    (async () => {
+      for (let i4 = 0; i4 < missing.length; i4 += most2) {
+        let path = pathOf(world, "records") + "?raw=false&ids=" + missing.slice(i4, i4 + most2).join();
+        while (path) {
+          const page2 = await get(path, end.signal);
+          for (const r4 of page2.records) is.set(r4.id, r4);
+          path = page2.next;
+          setCame((n4) => n4 + 1);
+        }
+      }
+      setError(null);
+    })().catch((err) => !end.signal.aborted && setError(err));
+    return () => end.abort();
+  }, [world, missing.join()]);
+  return { is, error };
+}
+
+// past.js
+function useRollbacks(world) {
+  const { of, version } = columns.value;
+  const ids = useMemo(() => idsOf(of, /^rollback\.applied/), [of, version]);
+  const { is } = useRecords(world, ids);
+  const all2 = ids.filter((id) => is.has(id)).map((id) => ({ id, at: is.get(id).payload?.snapshot_journal_len ?? 0, record: is.get(id) }));
+  const key = all2.map((r4) => r4.id).join();
+  return useMemo(() => all2, [world, key]);
+}
+function idsOf(of, test) {
+  const wanted2 = of.whats.map((w5) => test.test(w5));
+  const ids = [];
+  for (let i4 = 0; i4 < of.n; i4++) if (wanted2[of.what[i4]]) ids.push(i4 + 1);
+  return ids;
+}
+function kept2(all2, head) {
+  const parts2 = [];
+  for (let end = head; end > 0; ) {
+    const last = all2.findLast((r4) => r4.id <= end);
+    parts2.push([last?.id ?? 1, end]);
+    end = last?.at ?? 0;
+  }
+  return parts2;
+}
+function leftBehind(all2, head) {
+  const parts2 = kept2(all2, head);
+  return (id) => parts2.some(([from, to]) => id >= from && id <= to) ? 0 : parts2.findLast(([from]) => from > id)?.[0] ?? 0;
 }
 
 // turns.js
@@ -3121,7 +3121,7 @@ function Present({ world }) {
       id: idOf(o4),
       href: here({ of: idOf(o4), all: "" }),
       body: html`<b><${State} of=${state} name=${name} /> ${spelled(o4.intent?.kind ?? o4.cell)}</b>
-        <span>${!world && html`${called(o4.world)} · `}${o4.intent ? html`${spelled(o4.cell)} <code>${line(o4.intent.params, 60)}</code>` : line(o4.failure?.error ?? "", 60)}</span>`
+        <span>${!world && html`${called(o4.world)} · `}${o4.intent ? html`${spelled(o4.cell)} <code>${line(calledOf(o4.intent.params) ?? o4.intent.params, 60)}</code>` : line(o4.failure?.error ?? "", 60)}</span>`
     };
   });
   const slash = world ? -1 : chosen.indexOf("/");
@@ -3181,7 +3181,7 @@ function Intent({ world, id, alike }) {
     <//>
     <div class="pad whole">
       <h2>${spelled(x3.cell)} wants <b>${spelled(x3.kind)}</b></h2>
-      <div class="box"><${Value} of=${x3.params} whole=${whole2} /></div>
+      <div class="box"><${Value} of=${readable(x3.params)} whole=${whole2} /></div>
       ${asked2.map((r4) => html`<div class="form" key=${r4.name}><b>It asks</b>: <${Value} of=${r4.message} whole=${whole2} />${r4.schema && html`<${Value} of=${r4.schema} whole=${whole2} />`}</div>`)}
       ${cut2 && html`<${ShowAll} act=${() => setWhole(true)} />`}
       <${Facts} of=${x3} world=${world} />

@@ -3,6 +3,7 @@ import { html, useEffect, useState } from './lib.js';
 import { dirOf, pathOf } from './api.js';
 import { atTick } from './clock.js';
 import { useAnswer } from './live.js';
+import { calledOf } from './message.js';
 import { at } from './moment.js';
 import { address, go, place } from './place.js';
 import { Command, Fact, Head, Trouble, word } from './parts.js';
@@ -99,7 +100,7 @@ function Intents({ of, worlds }) {
   const side = (/** @type {any} */ x, /** @type {string} */ world) => (x ? html`${spelled(x.outcome || x.state)} ${world ? html`<a href=${address(world, 'records', { of: x.record })}>#${x.record}</a>` : ''}` : html`<span class="dim">not asked for</span>`);
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Intents"><table>
     <thead><tr><th>cell</th><th>asks for</th><th>A</th><th>B</th></tr></thead>
-    <tbody>${of.map((x, i) => html`<tr key=${i}><td>${line(x.cell, 60)}</td><td><b>${line(x.kind, 60)}</b> <code>${line(x.params, 60)}</code></td><td>${side(x.a, worlds[0])}</td><td>${side(x.b, worlds[1])}</td></tr>`)}</tbody>
+    <tbody>${of.map((x, i) => html`<tr key=${i}><td>${line(x.cell, 60)}</td><td><b>${line(x.kind, 60)}</b> <code>${line(calledOf(x.params) ?? x.params, 60)}</code></td><td>${side(x.a, worlds[0])}</td><td>${side(x.b, worlds[1])}</td></tr>`)}</tbody>
   </table></div>`;
 }
 

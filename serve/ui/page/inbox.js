@@ -6,6 +6,7 @@ import { atTick, when } from './clock.js';
 import { columns } from './columns.js';
 import { Form, ShowAll, Stuck, Ways } from './decide.js';
 import { useAnswer } from './live.js';
+import { calledOf, readable } from './message.js';
 import { at, recordAt } from './moment.js';
 import { address, amend, here, lead, place, there, where } from './place.js';
 import { Command, CommandNow, Fact, Head, List, State, Trouble, useKey, word } from './parts.js';
@@ -46,7 +47,7 @@ function Present({ world }) {
       id: idOf(o),
       href: here({ of: idOf(o), all: '' }),
       body: html`<b><${State} of=${state} name=${name} /> ${spelled(o.intent?.kind ?? o.cell)}</b>
-        <span>${!world && html`${called(o.world)} · `}${o.intent ? html`${spelled(o.cell)} <code>${line(o.intent.params, 60)}</code>` : line(o.failure?.error ?? '', 60)}</span>`,
+        <span>${!world && html`${called(o.world)} · `}${o.intent ? html`${spelled(o.cell)} <code>${line(calledOf(o.intent.params) ?? o.intent.params, 60)}</code>` : line(o.failure?.error ?? '', 60)}</span>`,
     };
   });
   const slash = world ? -1 : chosen.indexOf('/');
@@ -107,7 +108,7 @@ function Intent({ world, id, alike }) {
     <//>
     <div class="pad whole">
       <h2>${spelled(x.cell)} wants <b>${spelled(x.kind)}</b></h2>
-      <div class="box"><${Value} of=${x.params} whole=${whole} /></div>
+      <div class="box"><${Value} of=${readable(x.params)} whole=${whole} /></div>
       ${asked.map((/** @type {any} */ r) => html`<div class="form" key=${r.name}><b>It asks</b>: <${Value} of=${r.message} whole=${whole} />${r.schema && html`<${Value} of=${r.schema} whole=${whole} />`}</div>`)}
       ${cut && html`<${ShowAll} act=${() => setWhole(true)} />`}
       <${Facts} of=${x} world=${world} />
