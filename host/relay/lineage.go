@@ -34,57 +34,6 @@ func (a *Asked) profile() profile {
 	return anyAgent
 }
 
-// turn is a message or an item, in the members that dialects share.
-type turn struct {
-	Role, Type, ToolCallID, CallID string
-	Content, ToolCalls, Output     json.RawMessage
-}
-
-func turnOf(raw json.RawMessage) (t turn) {
-	for name, value := range members(raw) {
-		switch name {
-		case "role":
-			t.Role, _ = textIn(value)
-		case "type":
-			t.Type, _ = textIn(value)
-		case "content":
-			t.Content = value
-		case "output":
-			t.Output = value
-		case "tool_calls":
-			t.ToolCalls = value
-		case "tool_call_id":
-			t.ToolCallID, _ = textIn(value)
-		case "call_id":
-			t.CallID, _ = textIn(value)
-		}
-	}
-	return t
-}
-
-// block is a part of a message.
-type block struct {
-	Text, ToolUseID string
-	Content         json.RawMessage
-	Failed          bool
-}
-
-func blockOf(raw json.RawMessage) (b block) {
-	for name, value := range members(raw) {
-		switch name {
-		case "text":
-			b.Text, _ = textIn(value)
-		case "tool_use_id":
-			b.ToolUseID, _ = textIn(value)
-		case "content":
-			b.Content = value
-		case "is_error":
-			b.Failed = string(value) == "true"
-		}
-	}
-	return b
-}
-
 // turns returns the lineage of a conversation, and the last text of the user's.
 func (a *Asked) turns(fields map[string]json.RawMessage) (turns []any, prompt string) {
 	name := "messages"
@@ -103,40 +52,38 @@ func (a *Asked) turns(fields map[string]json.RawMessage) (turns []any, prompt st
 	}
 	var of user
 	for _, raw := range members(fields[name]) {
-		t := turnOf(raw)
-		switch {
-		case a.said(&t):
+		t := fieldsOf(raw)
+		switch role := t.text("role"); {
+		case a.said(t):
 			turns = of.appendTurn(turns)
-			turns = append(turns, []any{"a", a.saidBy(&t, raw)})
-		case t.Role == "system" || t.Role == "developer":
+			turns = append(turns, []any{"a", a.saidBy(t, raw)})
+		case role == "system" || role == "developer":
 			if a.profile() == anyAgent {
 				turns = append(of.appendTurn(turns), canonical(raw, "cache_control"))
 			}
 		default:
-			of.add(a.profile(), &t)
+			of.add(a.profile(), t)
 		}
 	}
 	return of.appendTurn(turns), of.last
 }
 
 // said reports whether the model has said a turn.
-func (a *Asked) said(t *turn) bool {
-	if a.form != formResponses {
-		return t.Role == "assistant"
-	}
-	return t.Role == "assistant" || t.Type != "" && t.Type != "message" && !strings.HasSuffix(t.Type, "_output") && t.Role == ""
+func (a *Asked) said(t fields) bool {
+	role, kind := t.text("role"), t.text("type")
+	return role == "assistant" || a.form == formResponses && kind != "" && kind != "message" && !strings.HasSuffix(kind, "_output") && role == ""
 }
 
 // saidBy returns what the model has said, as it says it each time it is quoted.
-func (a *Asked) saidBy(t *turn, raw json.RawMessage) any {
+func (a *Asked) saidBy(t fields, raw json.RawMessage) any {
 	switch a.form {
 	case formMessages:
-		if text, ok := textIn(t.Content); ok {
+		if text, ok := textIn(t["content"]); ok {
 			return []any{map[string]any{"type": "text", "text": text}}
 		}
-		return canonical(t.Content, "cache_control")
+		return canonical(t["content"], "cache_control")
 	case formChat:
-		return []any{canonical(t.Content), canonical(t.ToolCalls)}
+		return []any{canonical(t["content"]), canonical(t["tool_calls"])}
 	default:
 		return canonical(raw, "id", "status")
 	}
@@ -150,24 +97,24 @@ type user struct {
 }
 
 // add adds a message of the user's, or results of tools.
-func (u *user) add(p profile, t *turn) {
-	for _, id := range []string{t.ToolCallID, t.CallID} {
+func (u *user) add(p profile, t fields) {
+	for _, id := range []string{t.text("tool_call_id"), t.text("call_id")} {
 		if id != "" {
 			u.ids = append(u.ids, id)
 			return
 		}
 	}
-	if text, ok := textIn(t.Content); ok {
+	if text, ok := textIn(t["content"]); ok {
 		u.text(p, text)
 		return
 	}
-	for _, raw := range members(t.Content) {
-		b := blockOf(raw)
-		switch {
-		case b.ToolUseID != "":
-			u.ids = append(u.ids, b.ToolUseID)
-		case b.Text != "":
-			u.text(p, b.Text)
+	for _, raw := range members(t["content"]) {
+		b := fieldsOf(raw)
+		switch id, text := b.text("tool_use_id"), b.text("text"); {
+		case id != "":
+			u.ids = append(u.ids, id)
+		case text != "":
+			u.text(p, text)
 		default: // an image, a document
 			u.texts = append(u.texts, keyOf([]any{canonical(raw, "cache_control")}))
 		}
@@ -211,16 +158,17 @@ func Results(body []byte) iter.Seq2[Result, json.RawMessage] {
 				continue
 			}
 			for _, raw := range members(turns) {
-				t := turnOf(raw)
-				of := Result{ID: t.ToolCallID, Content: t.Content}
-				if strings.HasSuffix(t.Type, "_output") {
-					of = Result{ID: t.CallID, Content: t.Output}
+				t := fieldsOf(raw)
+				of := Result{ID: t.text("tool_call_id"), Content: t["content"]}
+				if strings.HasSuffix(t.text("type"), "_output") {
+					of = Result{ID: t.text("call_id"), Content: t["output"]}
 				}
 				if of.ID != "" && !yield(of, raw) {
 					return
 				}
-				for _, raw := range members(t.Content) {
-					if b := blockOf(raw); b.ToolUseID != "" && !yield(Result{b.ToolUseID, b.Failed, b.Content}, raw) {
+				for _, raw := range members(t["content"]) {
+					b := fieldsOf(raw)
+					if id := b.text("tool_use_id"); id != "" && !yield(Result{id, string(b["is_error"]) == "true", b["content"]}, raw) {
 						return
 					}
 				}

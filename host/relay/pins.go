@@ -101,8 +101,7 @@ func (a *Asked) pinnable(body []byte) iter.Seq2[string, json.RawMessage] {
 			i := -1
 			for _, raw := range members(value) {
 				i++
-				t := turnOf(raw)
-				if talks := name == "messages" || name == "input"; talks && a.said(&t) {
+				if talks := name == "messages" || name == "input"; talks && a.said(fieldsOf(raw)) {
 					continue
 				}
 				if !yield(fmt.Sprintf("$.%s[%d]", name, i), raw) {
@@ -117,11 +116,11 @@ func (a *Asked) pinnable(body []byte) iter.Seq2[string, json.RawMessage] {
 func (a *Asked) alike(x, y json.RawMessage) bool {
 	var of [2]user
 	for i, raw := range []json.RawMessage{x, y} {
-		t := turnOf(raw)
-		if t.Role == "" && t.CallID == "" || t.Role == "system" || t.Role == "developer" {
+		t := fieldsOf(raw)
+		if role := t.text("role"); role == "" && t.text("call_id") == "" || role == "system" || role == "developer" {
 			continue // a part of the system prompt
 		}
-		of[i].add(a.profile(), &t)
+		of[i].add(a.profile(), t)
 		slices.Sort(of[i].ids)
 	}
 	return slices.Equal(of[0].ids, of[1].ids) && slices.Equal(of[0].texts, of[1].texts) && of[0].notices == of[1].notices

@@ -51,11 +51,7 @@ func Read(dialect, method, target string, header http.Header, body []byte) (*Ask
 		} else if body[afterSpace(body, 0)] != '{' {
 			return nil, errors.New("the request is no JSON object")
 		}
-		fields := make(map[string]json.RawMessage)
-		for name, value := range members(body) {
-			fields[name] = value
-		}
-		if err := a.readFields(fields); err != nil {
+		if err := a.readFields(fieldsOf(body)); err != nil {
 			return nil, err
 		}
 	}
