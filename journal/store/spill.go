@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,7 +14,8 @@ import (
 // world is larger than memory. It is one process's, of one replay, and gone when that ends:
 // nothing waits for the disk. It is safe for concurrent use.
 type Spill struct {
-	images *Store // without records, lock and anchor
+	journal.Versions        // of images
+	images           *Store // without records, lock and anchor
 
 	mu      sync.Mutex    // guards what follows, and orders Checkpoints
 	heads   []journal.Seq // of images, ascending
@@ -31,8 +31,8 @@ const spillBytes = 8 << 20
 // NewSpill makes a spill in a new directory.
 func NewSpill(dir string, opts Options) (*Spill, error) {
 	opts.Scratch = true
-	x := &Spill{images: &Store{dir: dir, opts: opts.withDefaults()}, broken: make(chan error, 1)}
-	s := x.images
+	s := &Store{dir: dir, opts: opts.withDefaults()}
+	x := &Spill{Versions: s, images: s, broken: make(chan error, 1)}
 	err := s.opts.FS.MkdirAll(dir, 0o700)
 	if err == nil {
 		s.db, err = pebble.Open(dir, x.pebbleOptions())
@@ -206,23 +206,8 @@ func (x *Spill) IntentVersion(key journal.Hash, at journal.Seq) (*journal.Intent
 	return v, x.wrapError(err)
 }
 
-// CellVersions implements journal.Versions.
-func (x *Spill) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.CellVersion, error] {
-	return x.images.CellVersions(prefix, at)
-}
-
-// IntentVersions implements journal.Versions.
-func (x *Spill) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
-	return x.images.IntentVersions(at)
-}
-
 // CountVersion implements journal.Versions.
 func (x *Spill) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
 	v, err := x.images.CountVersion(key, at)
 	return v, x.wrapError(err)
-}
-
-// CountVersions implements journal.Versions.
-func (x *Spill) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
-	return x.images.CountVersions(at)
 }

@@ -2,7 +2,6 @@ package worldtest
 
 import (
 	"cmp"
-	"iter"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +33,8 @@ func (s *Spills) Spilling() world.Spilling {
 		defer s.mu.Unlock()
 		s.Made++
 		s.Open++
-		return &spill{j: &Journal{FailRead: s.fail}, of: s}, nil
+		j := &Journal{FailRead: s.fail}
+		return &spill{Versions: j, j: j, of: s}, nil
 	}}
 }
 
@@ -49,6 +49,8 @@ func (s *Spills) fail() error {
 
 // spill is a world.Spill in memory.
 type spill struct {
+	journal.Versions // of j
+
 	j  *Journal
 	of *Spills
 }
@@ -76,39 +78,6 @@ func (x *spill) Close() error {
 	x.of.Open--
 	x.of.mu.Unlock()
 	return x.of.fail()
-}
-
-// Core implements journal.Versions.
-func (x *spill) Core(at journal.Seq) (*journal.Image, error) { return x.j.Core(at) }
-
-// CellVersion implements journal.Versions.
-func (x *spill) CellVersion(cell string, at journal.Seq) (*journal.CellVersion, error) {
-	return x.j.CellVersion(cell, at)
-}
-
-// IntentVersion implements journal.Versions.
-func (x *spill) IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error) {
-	return x.j.IntentVersion(key, at)
-}
-
-// CellVersions implements journal.Versions.
-func (x *spill) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.CellVersion, error] {
-	return x.j.CellVersions(prefix, at)
-}
-
-// IntentVersions implements journal.Versions.
-func (x *spill) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
-	return x.j.IntentVersions(at)
-}
-
-// CountVersion implements journal.Versions.
-func (x *spill) CountVersion(key journal.CountKey, at journal.Seq) (*journal.CountVersion, error) {
-	return x.j.CountVersion(key, at)
-}
-
-// CountVersions implements journal.Versions.
-func (x *spill) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
-	return x.j.CountVersions(at)
 }
 
 // RequireSpilling requires that replays and verification of a world come to the same with
