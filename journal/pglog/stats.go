@@ -9,39 +9,15 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// latencies are how many buckets there are of Latency.
-const latencies = 16
-
-// LatencyBound is the upper bound of a bucket: 0.5 ms, and twice as much each time.
-func LatencyBound(bucket int) time.Duration { return 500 * time.Microsecond << bucket }
-
-// Latency counts how long something took.
-type Latency struct {
-	Buckets [latencies]uint64 // each without those before it; what took longer is in none
-	Count   uint64
-	Sum     time.Duration
-}
-
-func (l *Latency) observe(took time.Duration) {
-	l.Count++
-	l.Sum += took
-	for i := range l.Buckets {
-		if took <= LatencyBound(i) {
-			l.Buckets[i]++
-			return
-		}
-	}
-}
-
 // Stats counts what a process has done in a store.
 type Stats struct {
-	Appends   Latency // of the records of one world that went in one statement, until the answer
-	Records   uint64  // in those that are durable
-	Confirms  uint64  // appends that were not answered by a row: what became of them was looked for
-	Fenced    uint64  // worlds that turned out to have another owner
-	Rewound   uint64  // worlds that are halted: the store has lost what it had acknowledged
-	Unknown   uint64  // appends of which nobody could tell in time whether they are durable
-	Takeovers uint64  // worlds that were claimed from owners that had died
+	Appends   journal.Latency // of the records of one world that went in one statement, until the answer
+	Records   uint64          // in those that are durable
+	Confirms  uint64          // appends that were not answered by a row: what became of them was looked for
+	Fenced    uint64          // worlds that turned out to have another owner
+	Rewound   uint64          // worlds that are halted: the store has lost what it had acknowledged
+	Unknown   uint64          // appends of which nobody could tell in time whether they are durable
+	Takeovers uint64          // worlds that were claimed from owners that had died
 
 	PoolUsed, PoolMax int32         // connections
 	PoolWaited        time.Duration // for one that was free
@@ -91,7 +67,7 @@ func (s *Store) Figures(ctx context.Context) (f Figures, err error) {
 func (n *Stats) landed(f *flight, err error) {
 	switch {
 	case err == nil:
-		n.Appends.observe(time.Since(f.began))
+		n.Appends.Note(time.Since(f.began))
 		n.Records += uint64(f.head.ID - f.after.ID)
 	case errors.Is(err, journal.ErrFenced):
 		n.Fenced++

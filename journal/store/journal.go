@@ -192,7 +192,9 @@ func (s *Store) acknowledgeAll(group []*pending) {
 		s.moveAnchor(head, lead)
 	}
 	err := s.syncAll(group)
-	s.syncTook.noteDuration(time.Since(began))
+	s.tookMu.Lock()
+	s.syncTook.Note(time.Since(began))
+	s.tookMu.Unlock()
 	if err == nil && lead == nil {
 		s.moveAnchor(head, nil)
 		err = s.failed()

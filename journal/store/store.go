@@ -248,7 +248,8 @@ type Store struct {
 	lead     []byte        // the last; memory that acknowledge uses again
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
-	syncTook              latency
+	tookMu                sync.Mutex    // guards what follows
+	syncTook              journal.Latency
 	wake                  atomic.Pointer[func()]
 	acked                 acknowledged // for Await
 
@@ -322,12 +323,14 @@ func (s *Store) Epoch() uint64 { return s.owned.Epoch }
 type Stats struct {
 	JournalSyncs uint64 // of Pebble's log
 	AnchorSyncs  uint64
-	SyncTook     Latency // how long groups of appends waited for the log's, and for the anchor's where that is at the same time
+	SyncTook     journal.Latency // how long groups of appends waited for the log's, and for the anchor's where that is at the same time
 }
 
 // Stats returns the counts so far.
 func (s *Store) Stats() Stats {
-	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load(), SyncTook: s.syncTook.readLatency()}
+	s.tookMu.Lock()
+	defer s.tookMu.Unlock()
+	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load(), SyncTook: s.syncTook}
 }
 
 // Close waits for pending appends and for what is being read, and gives the world up. Closing

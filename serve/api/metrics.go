@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -94,12 +93,7 @@ func (s *syncs) Describe(to chan<- *prometheus.Desc) { to <- s.desc }
 // Collect implements prometheus.Collector.
 func (s *syncs) Collect(to chan<- prometheus.Metric) {
 	took := s.world.StoreStats().SyncTook
-	buckets, sum := make(map[float64]uint64), uint64(0)
-	for i, n := range took.Buckets {
-		sum += n
-		buckets[store.LatencyBound(i).Seconds()] = sum
-	}
-	to <- prometheus.MustNewConstHistogram(s.desc, took.Count, took.Sum.Seconds(), buckets)
+	to <- prometheus.MustNewConstHistogram(s.desc, took.Count, took.Sum.Seconds(), took.UpTo())
 }
 
 // showMetrics answers with all metrics, up to what was durable when it was asked.

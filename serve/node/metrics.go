@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/journal/pglog"
 )
 
 // askPatience is how long the store may take to say how it stands, to who asks for metrics.
@@ -69,13 +68,8 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	tell.gauge("store_connections", "Connections to the database that are in use.", float64(s.PoolUsed))
 	tell.gauge("store_connections_max", "Connections to the database that there may be at most, beside that of the lease.", float64(s.PoolMax))
 	tell.count("store_connection_wait_seconds_total", "How long was waited for a connection that was free.", s.PoolWaited.Seconds())
-	buckets, sum := make(map[float64]uint64), uint64(0)
-	for i, times := range s.Appends.Buckets {
-		sum += times
-		buckets[pglog.LatencyBound(i).Seconds()] = sum
-	}
 	appends := prometheus.NewDesc("worldkernel_store_append_seconds", "How long records waited until the store had them durable.", nil, nil)
-	to <- prometheus.MustNewConstHistogram(appends, s.Appends.Count, s.Appends.Sum.Seconds(), buckets)
+	to <- prometheus.MustNewConstHistogram(appends, s.Appends.Count, s.Appends.Sum.Seconds(), s.Appends.UpTo())
 
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
