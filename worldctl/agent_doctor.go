@@ -249,20 +249,12 @@ func (a *agentReport) examineTools(s *session, offered, provided map[string]bool
 func (c *cli) showExamined(a *agentReport) error {
 	unknown := 0
 	err := c.object("agent-doctor", a, func() {
-		requests := c.newTable()
-		requests.AppendHeader(table.Row{"request", "model", "asked", "recognized", "at once with", "differs at"})
-		for _, r := range a.Requests {
-			requests.AppendRow(table.Row{r.Request, r.Model, short(r.Prompt), r.Recognized, strings.Trim(fmt.Sprint(r.Beside), "[]"), strings.Join(r.Differs, "\n")})
-		}
-		requests.Render()
-		tools := c.newTable()
-		tools.AppendHeader(table.Row{"tool", "judged in", "after a crash"})
-		for _, t := range a.Tools {
-			tools.AppendRow(table.Row{t.Tool, t.Seen, t.Crash})
-		}
-		if len(a.Tools) > 0 {
-			tools.Render()
-		}
+		tabulate(c, table.Row{"request", "model", "asked", "recognized", "at once with", "differs at"}, a.Requests, func(r *requestReport) table.Row {
+			return table.Row{r.Request, r.Model, short(r.Prompt), r.Recognized, strings.Trim(fmt.Sprint(r.Beside), "[]"), strings.Join(r.Differs, "\n")}
+		})
+		tabulate(c, table.Row{"tool", "judged in", "after a crash"}, a.Tools, func(t *toolReport) table.Row {
+			return table.Row{t.Tool, t.Seen, t.Crash}
+		})
 	})
 	for _, r := range a.Requests {
 		if !r.Recognized {

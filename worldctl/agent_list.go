@@ -26,7 +26,7 @@ func newAgentListCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(c, "agent-list", "sessions", each(all, func(s session) (session, error) { return s, nil }), columns[session]{
+			return list(c, "agent-list", "sessions", allItems(all), columns[session]{
 				header: table.Row{"session", "starts", "state", "calls", "tools", "served", "denied", "failed", "tokens", "micros", "command"},
 				row: func(s session) table.Row {
 					state := "running, or killed"

@@ -34,7 +34,7 @@ there again when the budget renews.`,
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			all := recordsOf(lw).Budgets()
 			if c.output != formTable {
-				return list(c, "budget-list", "budgets", first(each(all, same[view.Budget]), limit), columns[view.Budget]{})
+				return list(c, "budget-list", "budgets", first(allItems(all), limit), columns[view.Budget]{})
 			}
 			if ago := since(lw); ago != "" {
 				c.note("as of %s%s", recordsOf(lw).Tick(lw.Status().Time), ago)
@@ -45,7 +45,7 @@ there again when the budget renews.`,
 					rows = append(rows, budgetRow{b.Of(), u, len(b.Holders) + b.More, b.Waiting, renewal(lw, &b)})
 				}
 			}
-			return list(c, "budget-list", "budgets", first(each(rows, same[budgetRow]), limit), columns[budgetRow]{
+			return list(c, "budget-list", "budgets", first(allItems(rows), limit), columns[budgetRow]{
 				header: table.Row{"of", "unit", "limit", "spent", "held", "left", "holders", "waiting", "renews"},
 				row: func(r budgetRow) table.Row {
 					return table.Row{r.of, r.Unit, r.Limit, r.Spent, r.Held, r.Left, r.holders, r.waiting, r.renews}
@@ -77,9 +77,6 @@ func renewal(lw *local.World, b *view.Budget) string {
 	}
 	return fmt.Sprintf("tick %d", b.Renews)
 }
-
-// same is what a thing is shown as that is shown as it is.
-func same[T any](x T) (T, error) { return x, nil }
 
 func newBudgetShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{

@@ -53,7 +53,7 @@ as data.`,
 				none = "no such cells"
 			}
 			d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
-			return list(c, "cell-list", "cells", each(page.Cells, func(l view.CellLine) (view.CellLine, error) { return l, nil }), columns[view.CellLine]{
+			return list(c, "cell-list", "cells", allItems(page.Cells), columns[view.CellLine]{
 				header: table.Row{"cell", "steps", "state", "mailbox", "halted"},
 				row:    func(l view.CellLine) table.Row { return cellRow(l, d) },
 				none:   none,
@@ -115,14 +115,9 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 	}
 	c.facts(append(facts, [2]any{"at", fmt.Sprintf("#%d", a.At)}, [2]any{"state", state})...)
 	d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
-	if len(a.Mailbox) > 0 {
-		t := c.newTable()
-		t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
-		for _, m := range a.Mailbox {
-			t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.Data(m.Data)})
-		}
-		t.Render()
-	}
+	tabulate(c, table.Row{"record", "waits in the mailbox", "data"}, a.Mailbox, func(m *world.MailView) table.Row {
+		return table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.Data(m.Data)}
+	})
 	c.showDue(a, d)
 }
 
@@ -132,25 +127,19 @@ const mostDue = 20
 // showDue shows what falls due for a cell, the next first.
 func (c *cli) showDue(a *view.Cell, d view.Describer) {
 	all := slices.Concat(a.Scheduled, a.Timers)
-	if len(all) == 0 {
-		return
-	}
 	slices.SortStableFunc(all, func(x, y world.AlarmView) int { return cmp.Compare(x.At, y.At) })
-	t := c.newTable()
 	byClock := d.Local.IsReal()
 	at := "at tick"
 	if byClock {
 		at = "at"
 	}
-	t.AppendHeader(table.Row{"record", "falls due", at, "data"})
-	for _, x := range all[:min(mostDue, len(all))] {
+	tabulate(c, table.Row{"record", "falls due", at, "data"}, all[:min(mostDue, len(all))], func(x *world.AlarmView) table.Row {
 		var when any = x.At
 		if byClock {
 			when = calendar(d.Local, x.At)
 		}
-		t.AppendRow(table.Row{fmt.Sprintf("#%d", x.Record), x.Name, when, d.Data(x.Data)})
-	}
-	t.Render()
+		return table.Row{fmt.Sprintf("#%d", x.Record), x.Name, when, d.Data(x.Data)}
+	})
 	if more := len(all) - mostDue; more > 0 {
 		c.note("%d more fall due later: -o json has all", more)
 	}

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -65,13 +66,7 @@ func (c *cli) showIntents(x *view.Differing[view.IntentDifference]) {
 			rows = append(rows, table.Row{d.Cell, d.Kind, params, some.is, standsAs(d.A) + " -> " + standsAs(d.B)})
 		}
 	}
-	if len(rows) == 0 {
-		return
-	}
-	t := c.newTable()
-	t.AppendHeader(table.Row{"cell", "asks for", "params", "is", "stands"})
-	t.AppendRows(rows)
-	t.Render()
+	tabulate(c, table.Row{"cell", "asks for", "params", "is", "stands"}, rows, func(row *table.Row) table.Row { return *row })
 }
 
 // standsAs prints where an intent stands, and why where it came to nothing.
@@ -87,21 +82,10 @@ func standsAs(s *view.IntentSide) string {
 
 func (c *cli) showCells(a *view.Comparison) {
 	cells := a.Cells.ByName()
-	if len(cells) > 0 {
-		t := c.newTable()
-		t.AppendHeader(table.Row{"cell", "is", "steps", "mailbox", "halted"})
-		for _, d := range cells {
-			left, right := d.A, d.B
-			if left == nil {
-				left = new(view.CellLine)
-			}
-			if right == nil {
-				right = new(view.CellLine)
-			}
-			t.AppendRow(table.Row{d.Cell, d.Change, view.Arrow(left.N, right.N), view.Arrow(left.Mailbox, right.Mailbox), view.Arrow(left.Halted, right.Halted)})
-		}
-		t.Render()
-	}
+	tabulate(c, table.Row{"cell", "is", "steps", "mailbox", "halted"}, cells, func(d *view.CellDifference) table.Row {
+		left, right := cmp.Or(d.A, new(view.CellLine)), cmp.Or(d.B, new(view.CellLine))
+		return table.Row{d.Cell, d.Change, view.Arrow(left.N, right.N), view.Arrow(left.Mailbox, right.Mailbox), view.Arrow(left.Halted, right.Halted)}
+	})
 	for _, d := range cells {
 		for _, x := range d.State {
 			fmt.Fprintln(c.stdout, d.Cell, c.lineOf(&x))

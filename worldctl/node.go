@@ -94,13 +94,11 @@ func nodesOf(ctx context.Context, url, store string) (lines []nodeLine, err erro
 }
 
 func (c *cli) nodesTable(nodes []nodeLine, several bool) {
-	t := c.newTable()
 	head := table.Row{"node", "worlds", "alive for", "url", "version"}
 	if several {
 		head = append(head, "store")
 	}
-	t.AppendHeader(head)
-	for _, n := range nodes {
+	tabulate(c, head, nodes, func(n *nodeLine) table.Row {
 		alive := "gone"
 		if n.Alive {
 			alive = (time.Duration(n.Lease) * time.Millisecond).Round(time.Second).String()
@@ -109,9 +107,8 @@ func (c *cli) nodesTable(nodes []nodeLine, several bool) {
 		if several {
 			row = append(row, n.Store)
 		}
-		t.AppendRow(row)
-	}
-	t.Render()
+		return row
+	})
 	for _, n := range nodes {
 		for _, line := range n.Resting {
 			c.note("%s cannot go on with %s", n.Node, visible(line, ""))

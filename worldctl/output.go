@@ -261,6 +261,18 @@ func (c *cli) facts(pairs ...[2]any) {
 	}
 }
 
+// tabulate prints items as a table. Of none it prints nothing.
+func tabulate[T any](c *cli, header table.Row, items []T, row func(*T) table.Row) {
+	t := c.newTable()
+	t.AppendHeader(header)
+	for i := range items {
+		t.AppendRow(row(&items[i]))
+	}
+	if len(items) > 0 {
+		t.Render()
+	}
+}
+
 func (c *cli) newTable() table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(c.stdout)

@@ -68,15 +68,9 @@ func (c *cli) verifyReceipts(verify func(view.Journal) (*view.ReceiptCheck, erro
 
 func (c *cli) showReceiptCheck(check *view.ReceiptCheck) {
 	fmt.Fprintf(c.stdout, "%s checked, %d bad, %d unverifiable\n", view.Number(check.Checked, "receipt"), len(check.Bad), check.Unverifiable)
-	if check.OK {
-		return
-	}
-	t := c.newTable()
-	t.AppendHeader(table.Row{"key", "record", "error"})
-	for _, b := range check.Bad {
-		t.AppendRow(table.Row{view.Short(b.Key), numbered(b.Record), b.Error})
-	}
-	t.Render()
+	tabulate(c, table.Row{"key", "record", "error"}, check.Bad, func(b *view.BadReceipt) table.Row {
+		return table.Row{view.Short(b.Key), numbered(b.Record), b.Error}
+	})
 }
 
 // maxFileBytes bounds what is read into memory at once.

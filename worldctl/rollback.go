@@ -147,11 +147,8 @@ func (c *cli) showLeft(lw *local.World, a *view.Rollback) {
 }
 
 func (c *cli) showLeftTable(lw *local.World, left []journal.SideEffect) {
-	t := c.newTable()
-	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition", "params"})
 	d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
-	for _, x := range left {
-		t.AppendRow(table.Row{view.Short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition, d.ParamsOf(x.Key)})
-	}
-	t.Render()
+	tabulate(c, table.Row{"key", "cell", "kind", "state", "record", "disposition", "params"}, left, func(x *journal.SideEffect) table.Row {
+		return table.Row{view.Short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition, d.ParamsOf(x.Key)}
+	})
 }

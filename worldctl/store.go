@@ -167,12 +167,7 @@ func (c *cli) storeTable(a storeAnswer) {
 	for _, f := range a.Faults {
 		fmt.Fprintf(c.stdout, "refused   %s\n", f.Text)
 	}
-	if len(a.Worlds) == 0 {
-		return
-	}
-	t := c.newTable()
-	t.AppendHeader(table.Row{"world", "state", "owner", "due", "owed", "epoch", "head"})
-	for _, w := range a.Worlds {
+	tabulate(c, table.Row{"world", "state", "owner", "due", "owed", "epoch", "head"}, a.Worlds, func(w *storedWorld) table.Row {
 		owner := cmp.Or(w.Owner, "nobody")
 		if w.Owner != "" && !w.Alive {
 			owner += " (gone)"
@@ -185,9 +180,8 @@ func (c *cli) storeTable(a storeAnswer) {
 		case w.To != "":
 			owner = w.To
 		}
-		t.AppendRow(table.Row{w.ID, w.State, owner, w.Due, w.Owed, w.Epoch, fmt.Sprint("#", w.Head)})
-	}
-	t.Render()
+		return table.Row{w.ID, w.State, owner, w.Due, w.Owed, w.Epoch, fmt.Sprint("#", w.Head)}
+	})
 }
 
 func (c *cli) checkStore(ctx context.Context, url string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -129,18 +128,15 @@ func (c *cli) showReport(r *verify.Report, trust bool) {
 		facts = append(facts, [2]any{"anchor", fmt.Sprintf("%s, at #%d", okay(r.Anchor.OK), r.Anchor.ID)})
 	}
 	c.facts(append(facts, [2]any{"verdict", verdict(r, trust)})...)
-	if len(r.Faults) > 0 {
-		c.showFaults(r.Faults)
-	}
+	c.showFaults(r.Faults)
 }
 
 func (c *cli) showFaults(faults []verify.Fault) {
-	t := c.newTable()
-	t.AppendHeader(table.Row{"", "place", "fault"})
-	for i, f := range faults {
-		t.AppendRow(table.Row{strconv.Itoa(i + 1), f.Place, f.Message})
-	}
-	t.Render()
+	n := 0
+	tabulate(c, table.Row{"", "place", "fault"}, faults, func(f *verify.Fault) table.Row {
+		n++
+		return table.Row{n, f.Place, f.Message}
+	})
 }
 
 // gaps says which records a replay could not recompute.

@@ -166,13 +166,9 @@ func (c *cli) showUnknown(a *view.WhatIf) {
 		return
 	}
 	fmt.Fprintf(c.stdout, "%s unknown, and left out of what is compared:\n", cellsAre(len(a.Unknown)+a.UnknownMore))
-	t := c.newTable()
-	t.AppendHeader(table.Row{"cell", "after", "tick", "because"})
-	for i := range a.Unknown {
-		x := &a.Unknown[i]
-		t.AppendRow(table.Row{x.Cell, fmt.Sprintf("#%d", x.Since), x.Tick, c.because(x)})
-	}
-	t.Render()
+	tabulate(c, table.Row{"cell", "after", "tick", "because"}, a.Unknown, func(x *view.UnknownCell) table.Row {
+		return table.Row{x.Cell, fmt.Sprintf("#%d", x.Since), x.Tick, c.because(x)}
+	})
 	if a.UnknownMore > 0 {
 		c.note("unknown cells besides these: %d", a.UnknownMore)
 	}
