@@ -79,7 +79,7 @@ func Unmarked(recorded, sent json.RawMessage) json.RawMessage {
 }
 
 var (
-	cacheMember = []byte(`"cache_control"`)
+	cacheMember = []byte(`"cache_control"`) //nolint:gochecknoglobals // a constant
 	// In a text the quotes would stand behind backslashes.
 	cacheMark = regexp.MustCompile(`,\s*"cache_control"\s*:\s*\{[^{}]*\}|"cache_control"\s*:\s*\{[^{}]*\}\s*,`)
 )
