@@ -3,6 +3,8 @@ package worldctl
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -26,31 +28,36 @@ type mcpBridge struct {
 	name, session string
 	hold          time.Duration
 	command       []string
+	config        string // a list of servers, in place of a command
 }
 
 func newMCPCommand(c *cli) *cobra.Command {
 	var m mcpBridge
 	x := agentRun{Joins: true}
 	cmd := &cobra.Command{
-		Use:   "mcp [--name SERVER] -- COMMAND [ARGUMENT...]",
+		Use:   "mcp [--name SERVER] {-- COMMAND [ARGUMENT...] | --config FILE}",
 		Short: "Stand before an MCP server, and have its tools judged",
 		Long: `Run a server of the Model Context Protocol (stdio), for the client that has started this in its
 place. All that the two say passes as it is, but for calls of tools: each is judged by the policies of
 the world, made once it is permitted, and recorded with its result.
 
 Below agent run this is the world of the agent. Else it is that of -w or the nearest, or one that is
-made as agent run makes it, and the calls are those of a session with the name of the server.`,
+made as agent run makes it, and the calls are those of a session with the name of the server.
+
+--config runs all servers of a client's list of servers, and reaches those that have an address, as one:
+their tools are SERVER__TOOL for the client, and TOOL of SERVER for policies.`,
 		Example: `  worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work
-  claude mcp add files -- worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work`,
+  claude mcp add files -- worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work
+  worldctl mcp --config servers.json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("such as worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work", "mcp needs the command of a server, after --")
+			if len(args) == 0 == (m.config == "") {
+				return usagef("such as worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work", "mcp needs the command of a server, after --, or else --config FILE")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if m.command = args; m.name == "" {
-				m.name = serverName(args)
+				m.name = serverName(append(args, m.config))
 			}
 			if at := os.Getenv(toolsEnv); at != "" && c.world == "" && c.storeURL() == "" {
 				code, err := c.bridge(cmd.Context(), &m, at)
@@ -69,6 +76,7 @@ made as agent run makes it, and the calls are those of a session with the name o
 		},
 	}
 	cmd.Flags().StringVar(&m.name, "name", "", "the `SERVER` as policies know it; made of the command if not given")
+	cmd.Flags().StringVar(&m.config, "config", "", "the `FILE` that lists servers: {\"mcpServers\": {NAME: {\"command\": …} or {\"url\": …}}}")
 	cmd.Flags().StringVar(&m.session, "session", "", "the `NAME` of the session, beside no agent run; that of the server if not given")
 	cmd.Flags().StringVar(&x.As, "as", "", "who starts it: `NAME`; your login if not given")
 	cmd.Flags().DurationVar(&m.hold, "hold", 0, "how long a call waits for a person before the model is told to call again; as the client allows if not given")
@@ -85,15 +93,66 @@ func endedWith(code int) error {
 
 // bridge runs the server behind a gateway, and returns its exit code.
 func (c *cli) bridge(ctx context.Context, m *mcpBridge, at string) (code int, err error) {
-	cmd := exec.Command(m.command[0], m.command[1:]...)
-	cmd.Stderr = os.Stderr
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, toolsEnv+"=") })
+	if m.config != "" {
+		g := gateway.Group{URL: at, Name: m.name, Hold: m.hold, Client: c.stdin, Out: os.Stdout}
+		if g.Servers, err = groupServers(m.config); err == nil {
+			err = g.Run(ctx)
+		}
+		return 0, err
+	}
+	cmd := serverCommand(m.command)
 	b := gateway.Bridge{URL: at + "/" + url.PathEscape(m.name), Hold: m.hold, Server: cmd, Client: c.stdin, Out: os.Stdout}
 	err = b.Run(ctx)
 	if cmd.ProcessState != nil && err == nil {
 		code = max(cmd.ProcessState.ExitCode(), 0) // one that a signal has ended was ended here, mostly
 	}
 	return code, err
+}
+
+// serverCommand returns the command of a server, which does not know of the gateway.
+func serverCommand(argv []string) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, toolsEnv+"=") })
+	return cmd
+}
+
+// groupServers reads the servers of a client's list.
+func groupServers(file string) (out []gateway.GroupServer, err error) {
+	var list struct {
+		Servers, MCPServers map[string]map[string]any
+	}
+	if err := readJSON(file, &list); err != nil {
+		return nil, err
+	}
+	if list.MCPServers == nil { // as VS Code has it
+		list.MCPServers = list.Servers
+	}
+	for _, name := range slices.Sorted(maps.Keys(list.MCPServers)) {
+		of := list.MCPServers[name]
+		s := gateway.GroupServer{Name: name}
+		if command, _ := of["command"].(string); command != "" {
+			argv := append([]string{command}, texts(of["args"])...)
+			for i := range argv {
+				argv[i] = withVariables(argv[i])
+			}
+			s.Command = serverCommand(argv)
+			s.Command.Dir, _ = of["cwd"].(string)
+			env, _ := of["env"].(map[string]any)
+			for key, value := range env { // order cannot show: keys differ
+				s.Command.Env = append(s.Command.Env, key+"="+withVariables(fmt.Sprint(value)))
+			}
+		} else if where, _ := of["url"].(string); where != "" {
+			s.URL, s.Header = withVariables(where), headers(of["headers"], withVariables)
+		} else {
+			return nil, hinted(fmt.Errorf("%s: the server %q has neither command nor url", file, name), "such as {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"@modelcontextprotocol/server-filesystem\", \"/work\"]}}}")
+		}
+		out = append(out, s)
+	}
+	if len(out) == 0 {
+		err = usagef("such as {\"mcpServers\": {\"files\": {\"command\": \"files-server\"}}}", "%s lists no server", file)
+	}
+	return out, err
 }
 
 // launchers are programs that run the server which their first argument names.

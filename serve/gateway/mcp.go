@@ -80,7 +80,13 @@ func (g *Gateway) serves(name string) {
 
 // serveMCP serves the connection of a client to a server.
 func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, name string) {
-	if upgrade := r.Header.Get("Upgrade"); upgrade == "" {
+	upgrade := r.Header.Get("Upgrade")
+	if r.Method == http.MethodPut { // a group
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.serves(name)
+		return
+	} else if upgrade == "" {
 		g.serveWeb(w, r, name)
 		return
 	} else if upgrade != mcpProtocol || name == "" || len(name) > maxName {

@@ -112,22 +112,34 @@ type client struct {
 // connect starts a server as a client does, behind the gateway.
 func (r *run) connect(name string, command ...string) *client {
 	r.t.Helper()
-	c := &client{t: r.t, file: filepath.Join(r.dir, "..", "calls"), lines: make(chan string, 1000), ended: make(chan error, 1)}
+	file := filepath.Join(r.dir, "..", "calls")
+	return r.piped(file, func(in io.Reader, out io.Writer) error {
+		return (&gateway.Bridge{URL: r.url("mcp", "/"+name), Server: r.program(file, command...), Client: in, Out: out}).Run(context.Background())
+	})
+}
+
+// program returns the command of a server that appends to a file.
+func (r *run) program(file string, command ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(r.t, err)
 	if len(command) == 0 {
 		command = []string{self}
 	}
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), serverEnv+"="+c.file)
+	cmd.Env = append(os.Environ(), serverEnv+"="+file)
+	return cmd
+}
+
+// piped returns the client of what runs between two pipes.
+func (r *run) piped(file string, run func(in io.Reader, out io.Writer) error) *client {
+	c := &client{t: r.t, file: file, lines: make(chan string, 1000), ended: make(chan error, 1)}
 	var said *io.PipeReader
 	var hears *io.PipeWriter
 	var client *io.PipeReader
 	client, c.in = io.Pipe()
 	said, hears = io.Pipe()
-	b := &gateway.Bridge{URL: r.url("mcp", "/"+name), Server: cmd, Client: client, Out: hears}
 	go func() {
-		c.ended <- b.Run(context.Background())
+		c.ended <- run(client, hears)
 		_ = hears.Close()
 	}()
 	go func() {

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// groupWeb is the client of a server over HTTP in a group.
+type groupWeb struct {
+	*member
+	at  string
+	out io.Writer
+
+	mu               sync.Mutex // of what is written, too
+	session, version string
+}
+
+// run sends the server the messages of a reader, until that ends or ctx does.
+func (w *groupWeb) run(ctx context.Context, in io.ReadCloser) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(ctx, func() { _ = in.Close() })()
+	var under sync.WaitGroup
+	eachLine(in, func(line []byte) {
+		m, err := readServer(line)
+		switch {
+		case err != nil:
+		case m.method == methodInitialize: // what comes after it needs the session
+			w.post(ctx, m)
+		case m.method == "": // nobody answers an answer
+			m.id = nil
+			fallthrough
+		default:
+			under.Go(func() { w.post(ctx, m) })
+		}
+	})
+	end()
+	under.Wait()
+	if w.session != "" {
+		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), serverGrace)
+		defer end()
+		if resp, err := w.do(ctx, http.MethodDelete, nil, make(map[string]string)); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	return errors.New("its client has gone")
+}
+
+func (w *groupWeb) do(ctx context.Context, method string, body []byte, header map[string]string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, w.at, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if w.Header != nil {
+		req.Header = w.Header.Clone()
+	}
+	w.mu.Lock()
+	header[sessionHeader], header["Mcp-Protocol-Version"] = w.session, cmp.Or(header["Mcp-Protocol-Version"], w.version)
+	w.mu.Unlock()
+	for name, value := range header { // order cannot show: a map is built from a map
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// post sends a message, and has the client hear the answer.
+func (w *groupWeb) post(ctx context.Context, m *mcpMessage) {
+	var params struct {
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+		Meta struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.params, &params) // as far as it has this form
+	resp, err := w.do(ctx, http.MethodPost, m.line, map[string]string{
+		"Content-Type": typeJSON, "Accept": typeJSON + ", " + typeEvents, "Mcp-Method": m.method, "Mcp-Name": cmp.Or(params.Name, params.URI),
+		"Mcp-Protocol-Version": params.Meta.Version,
+	})
+	if err != nil {
+		w.say(fault(m.id, codeInternal, "worldkernel: "+err.Error()), m)
+		return
+	}
+	if m.method == methodInitialize {
+		w.mu.Lock()
+		w.session = resp.Header.Get(sessionHeader)
+		w.mu.Unlock()
+	}
+	if !w.hear(resp, m) {
+		w.say(fault(m.id, codeInternal, fmt.Sprintf("worldkernel: the server %s has not answered: status %d", w.Name, resp.StatusCode)), m)
+	}
+	if m.method == "notifications/initialized" {
+		w.listen(ctx)
+	}
+}
+
+// listen has the client hear what the server says of itself.
+func (w *groupWeb) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		resp, err := w.do(ctx, http.MethodGet, nil, map[string]string{"Accept": typeEvents})
+		if err != nil {
+			return
+		}
+		if w.hear(resp, &mcpMessage{}); resp.StatusCode != http.StatusOK {
+			return
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hear has the client hear an answer, and reports whether it answers a message.
+func (w *groupWeb) hear(resp *http.Response, of *mcpMessage) (answered bool) {
+	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
+	if !isKind(resp, typeEvents) {
+		data, _ := io.ReadAll(io.LimitReader(resp.Body, maxLine)) // what is cut is no message
+		return w.say(data, of)
+	}
+	for r := bufio.NewReader(resp.Body); ; {
+		e, err := readEvent(r)
+		if err != nil {
+			return answered
+		}
+		answered = e.data != nil && w.say(e.data, of) || answered
+	}
+}
+
+// say has the client hear a message, and reports whether it answers another one.
+func (w *groupWeb) say(line []byte, of *mcpMessage) (answers bool) {
+	m, err := readServer(line)
+	if err != nil || m.method == "" && (of.id == nil || m.key != of.key) {
+		return of.id == nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if of.method == methodInitialize {
+		var said struct {
+			Version string `json:"protocolVersion"`
+		}
+		_ = json.Unmarshal(m.result, &said) // of a fault there is none
+		w.version = cmp.Or(said.Version, w.version)
+	}
+	_, _ = w.out.Write(append(m.line, '\n'))
+	return m.method == ""
+}
