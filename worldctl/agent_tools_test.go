@@ -161,6 +161,32 @@ END
 }
 
 // A server gets a name of its command where nobody gives it one.
+// A list of servers is read as clients read theirs, and what is wrong with it is said.
+func TestServersOfAListAreAGroup(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("KEY", "k1")
+	t.Setenv(toolsEnv, "http://127.0.0.1:1/a/token/mcp")
+	for _, list := range []string{"mcpServers", "servers"} {
+		write(t, "list.json", `{"`+list+`": {"b": {"command": "run", "args": ["${KEY}", "-y"], "env": {"A": "${KEY}"}, "cwd": "/x"},
+			"a": {"type": "http", "url": "https://${NONE:-example.com}/mcp", "headers": {"X-Key": "${KEY}"}}}}`)
+		servers, err := groupServers("list.json")
+		require.NoError(t, err)
+		require.Len(t, servers, 2)
+		require.Equal(t, "https://example.com/mcp k1", servers[0].URL+" "+servers[0].Header.Get("X-Key"))
+		require.Nil(t, servers[0].Command)
+		require.Equal(t, "b /x", servers[1].Name+" "+servers[1].Command.Dir)
+		require.Equal(t, []string{"run", "k1", "-y"}, servers[1].Command.Args)
+		require.Contains(t, servers[1].Command.Env, "A=k1")
+		require.NotContains(t, strings.Join(servers[1].Command.Env, " "), toolsEnv)
+	}
+	for text, says := range map[string]string{`{`: "list.json", `{}`: "lists no server", `{"mcpServers": {"a": {}}}`: "neither command nor url"} {
+		write(t, "list.json", text)
+		code, _, said := inProcess(t.Context(), "mcp", "--config", "list.json")
+		require.NotZero(t, code)
+		require.Contains(t, said, says)
+	}
+}
+
 func TestServersHaveNames(t *testing.T) {
 	for command, name := range map[string]string{
 		"npx -y @modelcontextprotocol/server-filesystem@1 /work": "server-filesystem",

@@ -197,7 +197,7 @@ func hostileWorld(t *testing.T) (dir string) {
 var verbsShown = map[string][][]string{
 	"agent list": {{}}, "agent show": {{}, {hostile}}, "hook": {{}}, "agent calls": {{}, {hostile}}, "agent resume": {{hostile}}, "agent replay": {{hostile}}, "agent run": {{"--name", hostile, "--", hostile}, {"--upstream", hostile, "--", hostile}},
 	"agent env": {{"--name", hostile}, {"--upstream", hostile}}, "agent fork": {{hostile, "--at", "1"}}, "agent doctor": {{"--", hostile}},
-	"mcp": {{"--name", hostile, "--", hostile}}, "budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "dev": {{hostile}}, "test": {{}, {hostile}},
+	"mcp": {{"--name", hostile, "--", hostile}, {"--config", hostile}}, "budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "dev": {{hostile}}, "test": {{}, {hostile}},
 	"init": {{hostile}}, "run": {{}}, "send": {{hostile, "{"}, {"said", "\x1b\u202e"}}, "step": {{}}, "validate": {{"WORLD/world.yaml"}, {hostile}},
 	"audit": {{}, {"--as", hostile}}, "cell list": {{}, {"--state"}}, "measure": {{hostile}, {"--expr", hostile}, {"--expr", "n: {cells: cell}"}}, "cell resume": {{hostile}}, "cell show": {{"cell/a"}, {hostile}}, "cell skip": {{hostile}},
 	"graph": {{}, {"--format", "dot"}}, "status": {{}}, "tail": {{}, {"-v"}, {"--kind", hostile}}, "timeline": {{}, {"-v"}}, "why": {{"#9"}, {"cell/a"}, {hostile}},
