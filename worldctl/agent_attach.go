@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -239,4 +240,21 @@ func (c *cli) runAttached(ctx context.Context, x *agentRun) error {
 		err = errors.Join(err, code.Close(), from.Decode(&s))
 		return s, errors.Join(<-ended, err)
 	})
+}
+
+// forkAtOwner has the owner of the world fork it, and completes what is other in the fork.
+func (c *cli) forkAtOwner(ctx context.Context, dir string, f *agentFork, given []byte) error {
+	var out bytes.Buffer
+	asks := *c
+	asks.stdin, asks.rawOut = bytes.NewReader(given), bufio.NewWriter(&out)
+	code, answered, err := asks.askOwner(ctx, dir)
+	switch {
+	case err != nil:
+		return err
+	case !answered:
+		return errNoOwner
+	case code != exitOK:
+		return &fault{err: errDifferent, code: code} // it has said why
+	}
+	return json.Unmarshal(out.Bytes(), &f.agentRun)
 }

@@ -3,6 +3,7 @@ package worldctl
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -45,7 +46,7 @@ is live, and paid from what the session's budgets had left at that moment. This 
 change. What was under way then is asked for again.
 
 The file of --answer is a text, or an answer of the call's API as JSON. --model takes the place of
-the model of that call, in it and in all that follow, but for those of an agent resume of the fork.
+the model of that call, in it and in all that follow, those of an agent resume of the fork, too.
 
 The agent runs in the directory in which it ran, in the files that are there now. So tools that do
 more than read are denied in the fork, but for those that --tools names as policies do: Bash, or
@@ -75,8 +76,6 @@ func (c *cli) forkAgent(ctx context.Context, f *agentFork) error {
 		return usagef("worldctl agent calls numbers the calls; such as worldctl agent fork --at 3 -d DIR", "agent fork needs --at CALL and -d DIR")
 	case f.answer != "" && f.model != "":
 		return usagef("--model asks another model, --answer asks none", "want one of --answer and --model")
-	case c.owned != nil:
-		return errBesides
 	}
 	var given []byte
 	var err error
@@ -89,26 +88,12 @@ func (c *cli) forkAgent(ctx context.Context, f *agentFork) error {
 		return err
 	}
 	parent := c.world
-	err = c.with(func(lw *local.World) error {
-		at, err := c.branchOf(lw, f, given)
-		if err != nil {
-			return err
-		}
-		kinds := slices.DeleteFunc([]string{recorder.Call, recorder.MCPCall, recorder.OwnTool}, func(kind string) bool { return !gates(lw, kind) })
-		actor, err := c.actor(f.As)
-		if err != nil {
-			return err
-		}
-		done, err := c.makeFork(ctx, lw, f.dir, local.ForkOptions{At: at, Effects: journal.ForkLive, Live: manifest.Live(kinds), Actor: actor, Amend: f.amend(kinds)})
-		if err != nil {
-			return notCopied(f.dir, err)
-		}
-		c.note("note: %s is forked from %s at #%d, before call %d of %s", shellWord(f.dir), done.Parent, done.At, f.at, f.Name)
-		if len(f.tools) == 0 {
-			c.note("note: tools that do more than read are denied in it: --tools NAME permits one")
-		}
-		return nil
-	})
+	err = c.with(func(lw *local.World) error { return c.makeAgentFork(ctx, lw, f, given) })
+	if elsewhere := new(ownedError); errors.As(err, &elsewhere) {
+		err = c.forkAtOwner(ctx, elsewhere.dir, f, given)
+	} else if err == nil && c.owned != nil { // who has asked starts the agent
+		return c.lineJSON(f.agentRun)
+	}
 	if err != nil {
 		return err
 	}
@@ -117,6 +102,28 @@ func (c *cli) forkAgent(ctx context.Context, f *agentFork) error {
 	err = fork.runAgent(ctx, &f.agentRun)
 	c.note("compare: worldctl -w %s diff head %s", shellWord(parent), shellWord(f.dir))
 	return err
+}
+
+// makeAgentFork forks a world before the call, with rules for the agent's tools.
+func (c *cli) makeAgentFork(ctx context.Context, lw *local.World, f *agentFork, given []byte) error {
+	at, err := c.branchOf(lw, f, given)
+	if err != nil {
+		return err
+	}
+	kinds := slices.DeleteFunc([]string{recorder.Call, recorder.MCPCall, recorder.OwnTool}, func(kind string) bool { return !gates(lw, kind) })
+	actor, err := c.actor(f.As)
+	if err != nil {
+		return err
+	}
+	done, err := c.makeFork(ctx, lw, f.dir, local.ForkOptions{At: at, Effects: journal.ForkLive, Live: manifest.Live(kinds), Actor: actor, Amend: f.amend(kinds)})
+	if err != nil {
+		return notCopied(f.dir, err)
+	}
+	c.note("note: %s is forked from %s at #%d, before call %d of %s", shellWord(f.dir), done.Parent, done.At, f.at, f.Name)
+	if len(f.tools) == 0 {
+		c.note("note: tools that do more than read are denied in it: --tools NAME permits one")
+	}
+	return nil
 }
 
 // branchOf completes what is other in the fork, and returns the last record that both worlds have.
@@ -145,7 +152,7 @@ func (c *cli) branchOf(lw *local.World, f *agentFork, given []byte) (journal.Seq
 		return 0, err
 	}
 	_, lineage, _ := strings.Cut(e.Intent.Tag, " ")
-	f.Branch = &gateway.Branch{Lineage: lineage, Answer: given, Of: asked.Model, Model: f.model}
+	f.Branch = &gateway.Branch{Lineage: lineage, Answer: given, Instead: recorder.Instead{Of: asked.Model, Model: f.model}}
 	return beforeEvent(j, journal.Seq(e.Emitted))
 }
 

@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -87,9 +88,29 @@ func TestAnAgentIsForked(t *testing.T) {
 	for range 2 {
 		require.Contains(t, <-provider.asked, `"model":"big"`)
 	}
+	code, said, _ = typed("one,two,four,more", "agent", "resume", "-w", "asked")
+	require.Zero(t, code, said)
+	require.Contains(t, said, "4 requests, 1 made, 3 from the record")
+	require.Contains(t, <-provider.asked, `"model":"big"`, "the fork goes on as it has begun")
+
+	owning, stop := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		ended <- run(owning, released(), []string{"run", "-w", gatewayDir, "--until-idle=false"}, strings.NewReader(""), io.Discard, io.Discard)
+	}()
+	awaitOwner(gatewayDir)
+	code, said, answer = typed("one,two", "agent", "fork", "a", "--at", "2", "--answer", "other", "-d", "owned")
+	require.Zero(t, code, said)
+	require.Contains(t, said, "before call 2 of a")
+	require.Contains(t, answer, "something else", "another process owns the world")
+	code, said, _ = typed("one", "agent", "fork", "a", "--at", "9", "-d", "x")
+	require.NotZero(t, code)
+	require.Contains(t, said, "has made 3 calls")
+	stop()
+	<-ended
 	code, said, answer = typed("two,five", "agent", "fork", "--at", "2", "--answer", "other", "-d", "early")
 	require.Zero(t, code, "call 2 is other, though call 1 is left: %s", said)
-	require.Contains(t, answer, "answer 6")
+	require.Contains(t, answer, "answer 7")
 	require.Contains(t, said, "1 recorded and not asked for")
 	_, after, _ := typed("", "tail", "-o", "jsonl", "-w", gatewayDir)
 	require.Equal(t, before, after, "the world does not change")

@@ -43,6 +43,13 @@ type Beginning struct {
 	Principal   string   `cbor:"principal"`   // who has started the agent
 	Command     []string `cbor:"command"`     // with its arguments; empty: the agent was started by somebody else
 	Dir         string   `cbor:"dir"`         // the agent's working directory
+	Instead              // in a fork, from now on
+}
+
+// Instead says which model is asked in the place of another one. Its zero value: none is.
+type Instead struct {
+	Of    string `cbor:"of,omitempty" json:"of,omitempty"` // the model that the agent asks for
+	Model string `cbor:"instead,omitempty" json:"instead,omitempty"`
 }
 
 // Request is the data of Asked and the params of Call: what policies see of a request, and
@@ -154,6 +161,7 @@ type Session struct {
 	Tools       uint64   `cbor:"tools" json:"tools"`   // that answers asked for
 	Called      uint64   `cbor:"called" json:"called"` // calls of tools that went to the gate
 	Ran         uint64   `cbor:"ran" json:"ran"`       // of which the servers have answered
+	Instead
 
 	Pins    map[string]Pins   `cbor:"pins" json:"-"`    // by server: its tools as they were first listed, or last permitted
 	Changed map[string]Change `cbor:"changed" json:"-"` // by tag: calls under way of tools that are other ones than their pins
@@ -172,6 +180,9 @@ func handle(ctx *reducer.Context, s Session, e reducer.Event) (Session, error) {
 			err = fmt.Errorf("incarnation %d follows %d", b.Incarnation, s.Incarnation)
 		}
 		s.Incarnation, s.Running, s.Principal, s.Command, s.Dir = b.Incarnation, true, b.Principal, b.Command, b.Dir
+		if b.Model != "" {
+			s.Instead = b.Instead
+		}
 		return s, err
 	case Asked:
 		r, err := reducer.Decode[Request](e.Data)

@@ -255,19 +255,15 @@ func (c *conversation) branch() error {
 	g := c.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b := g.cfg.Branch
 	c.instead = nil // it may be what a denial made of the call that was answered
-	switch {
-	case b == nil:
-		return nil
-	case c.asked.Key == b.Lineage && !g.summary.Branched:
+	if b := g.cfg.Branch; b != nil && c.asked.Key == b.Lineage && !g.summary.Branched {
 		g.summary.Branched, g.cfg.Diverge = true, true
 		c.instead = b.Answer
 	}
-	if b.Model == "" || c.asked.Model != b.Of {
+	if g.instead.Model == "" || c.asked.Model != g.instead.Of {
 		return nil
 	}
-	return c.asked.SetModel(b.Model)
+	return c.asked.SetModel(g.instead.Model)
 }
 
 // put hands the request in, for whoever has the permit.

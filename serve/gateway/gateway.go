@@ -85,8 +85,8 @@ type Config struct {
 type Branch struct {
 	Lineage string // of the call
 	Answer  []byte // to it, in the place of the provider's: see relay.Asked.Given; nil: the provider is asked
-	Of      string // the model that is asked for
-	Model   string // the model that is asked in its place; empty: none is
+
+	recorder.Instead
 }
 
 // Gateway serves one incarnation of a session. It is safe for concurrent use.
@@ -111,6 +111,7 @@ type Gateway struct {
 	now      map[string][]*asking     // by lineage: the requests of this incarnation, in order
 	left     int                      // answers of past that were not given yet
 	numbered uint64                   // requests of this incarnation
+	instead  recorder.Instead         // the model that is asked
 	tools    tools
 	hooks    hooks
 	pins     relay.Pins // of requests that were answered from the record
@@ -172,11 +173,14 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	}
 	if cfg.Branch != nil {
 		g.ever[cfg.Branch.Lineage] = true
+		if cfg.Branch.Model != "" {
+			g.instead = cfg.Branch.Instead
+		}
 	}
 	after := cfg.World.Head().ID
 	g.read = after
 	if !cfg.Offline {
-		begins := recorder.Beginning{Incarnation: g.incarnation, Principal: cfg.Principal, Command: cfg.Command, Dir: cfg.Dir}
+		begins := recorder.Beginning{Incarnation: g.incarnation, Principal: cfg.Principal, Command: cfg.Command, Dir: cfg.Dir, Instead: g.instead}
 		if err := g.submit(ctx, recorder.Began, begins); err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func (g *Gateway) recall() error {
 	g.cfg.World.View(func(m *world.Moment) {
 		if c, ok := m.Cell(g.cell); ok {
 			s, err := reducer.Decode[recorder.Session](c.State)
-			g.incarnation, failed = s.Incarnation, err
+			g.incarnation, g.instead, failed = s.Incarnation, s.Instead, err
 			if c.Halted {
 				failed = fmt.Errorf("%w: %s", ErrHalted, g.cell)
 			}
