@@ -107,21 +107,26 @@ func (s Session) answer(r *reducer.Receipt, now uint64) Session {
 	s.Changed = maps.Clone(s.Changed)
 	delete(s.Changed, r.Tag)
 	if r.Status == "ok" {
-		s.Pins = pinned(s.Pins, c.Server, map[string]string{c.Tool: c.Hash}, now, true)
+		s.Pins = pinned(s.Pins, c.Server, map[string]string{c.Tool: c.Hash}, now)
 	}
 	return s
 }
 
-// list pins tools that were never listed before.
+// list pins tools that were never listed before, in no session.
 func (s Session) list(l *Listing, now uint64) Session {
-	if len(l.Tools) > 0 {
-		s.Pins = pinned(s.Pins, l.Server, l.Tools, now, false)
+	fresh := maps.Clone(l.Tools)
+	maps.DeleteFunc(fresh, func(name, _ string) bool {
+		_, is := s.Pins[l.Server].Tools[name]
+		return is || slices.Contains(l.Changed, name)
+	})
+	if len(fresh) > 0 {
+		s.Pins = pinned(s.Pins, l.Server, fresh, now)
 	}
 	return s
 }
 
-// pinned returns pins with tools that were not pinned yet or, with anew, whatever they were pinned to.
-func pinned(all map[string]Pins, server string, tools map[string]string, now uint64, anew bool) map[string]Pins {
+// pinned returns pins with tools, whatever they were pinned to.
+func pinned(all map[string]Pins, server string, tools map[string]string, now uint64) map[string]Pins {
 	n := 0
 	for _, p := range all { // order cannot show: a sum
 		n += len(p.Tools)
@@ -132,7 +137,7 @@ func pinned(all map[string]Pins, server string, tools map[string]string, now uin
 		next = make(map[string]string)
 	}
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		if _, is := was[name]; is && !anew || !is && n >= MaxPins {
+		if _, is := was[name]; !is && n >= MaxPins {
 			continue
 		} else if !is {
 			n++
