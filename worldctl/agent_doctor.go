@@ -233,7 +233,9 @@ func (a *agentReport) examineTools(s *session, offered, provided map[string]bool
 	}
 	for tool := range offered { // likewise
 		of := toolReport{tool, "answers: the agent has no hooks", "runs again"}
-		if hasHooks(s.Command[0]) {
+		if isProgram(s.Command[0], "codex") {
+			of.Seen, of.Crash = "answers", never
+		} else if hasHooks(s.Command[0]) {
 			of.Seen, of.Crash = "hooks", never
 			if slices.Contains(gateway.ReadOnly(), tool) {
 				of.Crash = "runs again: it only reads"

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func newHookCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "hook",
 		Short: "Ask whether an agent may run a tool, for the agent's own hooks",
-		Long: `What Claude Code runs before and after each of its tools, when worldctl agent run has started it:
+		Long: `What Claude Code runs before and after each of its tools, and Codex before, when worldctl agent run has started it:
 the call is read from stdin, and the answer written to stdout, as Claude Code's hooks have them.
 Exit code 2 denies the tool where the gateway cannot be asked.`,
 		Example: `  worldctl agent run -- claude -p "fix the failing test"`,
@@ -101,7 +102,64 @@ func gates(lw *local.World, kind string) (gates bool) {
 
 // hasHooks reports whether a program is Claude Code, which gets hooks.
 func hasHooks(program string) bool {
-	return strings.TrimSuffix(filepath.Base(program), ".exe") == "claude"
+	return isProgram(program, "claude")
+}
+
+func isProgram(program, name string) bool {
+	return strings.TrimSuffix(filepath.Base(program), ".exe") == name
+}
+
+// hookedCodex returns the command line of Codex with a hook that asks worldctl, beside those of its user. Codex runs only hooks
+// that are trusted by their digest, which it says itself; the trust is in the command line, too, and in no file.
+func hookedCodex(argv []string, program, dir string) ([]string, error) {
+	ours := shellWord(program) + " hook || exit 2" // a hook that fails otherwise lets the tool run
+	out := slices.Insert(slices.Clone(argv), 1, "-c", fmt.Sprintf(`hooks.PreToolUse=[{matcher=".*",hooks=[{type="command",command=%q}]}]`, ours))
+	ctx, cancel := context.WithTimeout(context.Background(), hookPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, out[0], out[1], out[2], "app-server")
+	cmd.Dir = dir
+	where, err := json.Marshal(dir)
+	if err != nil {
+		return argv, err
+	}
+	ask, err := cmd.StdinPipe()
+	if err != nil {
+		return argv, err
+	}
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return argv, err
+	}
+	defer func() { _, _ = ask.Close(), cmd.Wait() }()
+	_, err = fmt.Fprintf(ask, `{"id":1,"method":"initialize","params":{"clientInfo":{"name":"worldctl","version":"1"}}}
+{"method":"initialized"}
+{"id":2,"method":"hooks/list","params":{"cwds":[%s]}}
+`, where)
+	for from := json.NewDecoder(said); err == nil; {
+		var answer struct {
+			ID     json.RawMessage
+			Result struct {
+				Data []struct {
+					Hooks []struct{ Key, CurrentHash, Command string }
+				}
+			}
+		}
+		if err = from.Decode(&answer); err != nil || string(answer.ID) != "2" {
+			continue
+		}
+		for _, of := range answer.Result.Data {
+			for _, h := range of.Hooks {
+				if h.Command == ours {
+					return slices.Insert(out, 3, "-c", fmt.Sprintf(`hooks.state={%q={trusted_hash=%q}}`, h.Key, h.CurrentHash)), nil
+				}
+			}
+		}
+		err = errors.New("it lists no hook of its command line")
+	}
+	return argv, err
 }
 
 // hooked returns the command line of Claude Code with hooks that ask worldctl, beside those of its user.

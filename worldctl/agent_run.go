@@ -261,6 +261,11 @@ func (c *cli) startAgentTo(ctx context.Context, g *attached, stdout, stderr io.W
 		if err != nil {
 			return -1, err
 		}
+		if isProgram(argv[0], "codex") {
+			if argv, err = hookedCodex(argv, program, g.Dir); err != nil {
+				c.note("note: Codex takes no hook, so after a restart it runs again what ran: %s", err)
+			}
+		}
 	}
 	argv, clean := c.withTools(argv, g)
 	defer clean()

@@ -161,6 +161,29 @@ END
 }
 
 // A server gets a name of its command where nobody gives it one.
+// Codex is told to ask worldctl before a tool, and to trust that hook and no other, on its command line. Where it does not list
+// the hook, as a Codex that knows none, its command line stays as it is.
+func TestCodexTrustsTheHookOfItsCommandLine(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "codex")
+	argv := []string{program, "exec", "x"}
+	for command, trusts := range map[string]bool{"worldctl hook || exit 2": true, "other hook": false} {
+		answer := `{"id":2,"result":{"data":[{"hooks":[{"key":"k0","currentHash":"no","command":"theirs"},{"key":"k","currentHash":"sha256:1","command":"` + command + `"}]}]}}`
+		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho '{\"id\":1,\"result\":{}}'\necho '"+answer+"'\ncat >/dev/null\n"), 0o700)) //nolint:gosec // a program
+		out, err := hookedCodex(argv, "worldctl", dir)
+		if !trusts {
+			require.Error(t, err)
+			require.Equal(t, argv, out)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			program, "-c", `hooks.PreToolUse=[{matcher=".*",hooks=[{type="command",command="worldctl hook || exit 2"}]}]`,
+			"-c", `hooks.state={"k"={trusted_hash="sha256:1"}}`, "exec", "x",
+		}, out)
+	}
+}
+
 // A list of servers is read as clients read theirs, and what is wrong with it is said.
 func TestServersOfAListAreAGroup(t *testing.T) {
 	t.Chdir(t.TempDir())

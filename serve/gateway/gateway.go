@@ -78,6 +78,7 @@ type Config struct {
 	Answers  bool                               // the agent's own tools are judged in the answers that ask for them
 	Hooked   bool                               // but for those of Claude Code, which asks by its hooks
 	Defer    time.Duration                      // after which a tool that waits for a person ends Claude Code, which runs without a terminal; 0: the model is told to call again
+	Recalls  bool                               // its hook asks only whether a tool ran before: that of Codex
 	Branch   *Branch                            // the world is a fork, and something is other in it than in its parent; nil: nothing is
 }
 

@@ -42,6 +42,7 @@ type hooks struct {
 	blocks  map[string][]byte // likewise: these results
 	servers map[string]bool   // as in the names of tools: those whose calls come through the gateway
 	called  map[string]string // by the provider's id: the last call of that in an answer that was judged
+	ran     map[string]asked  // likewise: of such calls, those that ran in an earlier incarnation, and have no result in a request yet
 	tickets []ticket          // tools that wait for a person, and whose hooks have gone
 }
 
@@ -130,6 +131,8 @@ const deferred = "a person has to approve this, and the agent ends meanwhile"
 func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied string) {
 	if g.judgedElsewhere(h.Name) {
 		return ""
+	} else if g.cfg.Recalls {
+		return g.ranBefore(h.ID)
 	}
 	u, denied, err := g.useOf(ctx, h, nonce)
 	if err != nil {
@@ -268,13 +271,16 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 	switch {
 	case u.answer && (result != nil || e.Uncertain || e.State == receipt.StateInDoubt):
 		u.ran = true
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.hooks.ran[h.calledAs] = u.asked()
 		return "", false, nil
 	case result != nil:
 		g.mu.Lock()
 		g.hooks.given[h.ID] = u.asked()
 		g.summary.ToolsServed++
 		g.mu.Unlock()
-		return "this call ran before the restart; its recorded result is given to the model", false, nil
+		return ranAlready, false, nil
 	case e.State == receipt.StateDenied:
 		return "denied: " + reason, false, nil
 	case !e.Uncertain && e.State != receipt.StateInDoubt, runsAgain(h.Name):
@@ -291,7 +297,7 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 			g.again(u)
 			return "", false, nil
 		}
-		return "IN DOUBT: this call was permitted before the restart, and nobody can tell whether it ran. Look whether it took effect before you call it again", false, nil
+		return inDoubt, false, nil
 	}
 	g.again(u)
 	return "", false, nil
@@ -307,16 +313,6 @@ func (g *Gateway) again(u *using) {
 }
 
 func (a *asking) asked() asked { return asked{a.tag, a.key} }
-
-// missedTool says offline that the record does not know a call.
-func (g *Gateway) missedTool(h *hookCall) string {
-	g.count(func(s *Summary) {
-		if s.Divergence == nil {
-			s.Divergence = &Divergence{Request: s.ToolRequests, Path: "the agent", Tool: h.Name, Prompt: shorten(string(h.Input), maxText)}
-		}
-	})
-	return "the record does not have this call"
-}
 
 // notRun says why a use that is over was not permitted.
 func (g *Gateway) notRun(u *using, e *receipt.Entry) string {

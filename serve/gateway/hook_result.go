@@ -86,7 +86,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 // agent had from its hook.
 func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 	g.mu.Lock()
-	idle := len(g.hooks.using)+len(g.hooks.given) == 0
+	idle := len(g.hooks.using)+len(g.hooks.given)+len(g.hooks.ran) == 0
 	g.mu.Unlock()
 	if idle {
 		return body, nil
@@ -97,12 +97,15 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 	for b, raw := range relay.Results(body) {
 		g.mu.Lock()
 		of, given := g.hooks.given[b.ID]
+		delete(g.hooks.ran, b.ID)
 		results[cmp.Or(g.hooks.called[b.ID], b.ID)] = b
 		g.mu.Unlock()
 		if given {
 			recorded, err := g.blockOf(b.ID, of)
 			failed = errors.Join(failed, err)
-			out = bytes.Replace(out, raw, relay.Unmarked(recorded, raw), 1)
+			if recorded != nil {
+				out = bytes.Replace(out, raw, relay.Unmarked(recorded, raw), 1)
+			}
 		}
 	}
 	for id, b := range results { // order cannot show: each is of another use
@@ -115,7 +118,7 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 func (g *Gateway) recallUses() error {
 	x := &g.hooks
 	x.using, x.past, x.given, x.blocks = make(map[string]*using), make(map[string]asked), make(map[string]asked), make(map[string][]byte)
-	x.servers, x.called = make(map[string]bool), make(map[string]string)
+	x.servers, x.called, x.ran = make(map[string]bool), make(map[string]string), make(map[string]asked)
 	var session recorder.Session
 	var failed error
 	uses := g.intentsOf(recorder.OwnTool, 0)
@@ -152,6 +155,48 @@ func (g *Gateway) intentsOf(kind string, from uint64) (all []receipt.Entry) {
 	return all
 }
 
+// What the model is told of a call that was permitted before a restart.
+const (
+	ranAlready = "this call ran before the restart; its recorded result is given to the model"
+	inDoubt    = "IN DOUBT: this call was permitted before the restart, and nobody can tell whether it ran. Look whether it took effect before you call it again"
+)
+
+// ranBefore says why a tool is not to run that an answer from the record asks for: it ran before the restart, or may have. Codex's
+// hook names the provider's id or, of a tool that a script of the model's calls, one of its own. All that such a script calls ran.
+func (g *Gateway) ranBefore(id string) (denied string) {
+	g.mu.Lock()
+	of, ran := g.hooks.ran[id]
+	if g.hooks.called[id] == "" {
+		for id, of = range g.hooks.ran { // order cannot show: where two scripts run at once, either answer denies
+			ran = true
+		}
+	}
+	g.mu.Unlock()
+	if !ran {
+		return ""
+	}
+	e := g.entry(of.key)
+	result, _, err := g.toolResultOf(&e)
+	if err != nil || result == nil {
+		return inDoubt
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hooks.given[id] = of
+	g.summary.ToolsServed++
+	return ranAlready
+}
+
+// missedTool says offline that the record does not know a call.
+func (g *Gateway) missedTool(h *hookCall) string {
+	g.count(func(s *Summary) {
+		if s.Divergence == nil {
+			s.Divergence = &Divergence{Request: s.ToolRequests, Path: "the agent", Tool: h.Name, Prompt: shorten(string(h.Input), maxText)}
+		}
+	})
+	return "the record does not have this call"
+}
+
 // blockOf returns a recorded result as the model has seen it, or, where it never has, as an agent tells it.
 func (g *Gateway) blockOf(id string, of asked) ([]byte, error) {
 	g.mu.Lock()
@@ -169,7 +214,9 @@ func (g *Gateway) blockOf(id string, of asked) ([]byte, error) {
 			}
 		}
 	}
-	if found == nil {
+	if found == nil && g.cfg.Recalls {
+		return nil, nil // the model sees the denial
+	} else if found == nil {
 		r, reason, err := g.toolResultOf(&tool)
 		if err == nil && r == nil {
 			err = errors.New(reason)

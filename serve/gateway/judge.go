@@ -185,6 +185,7 @@ func (c *conversation) judgeCall(ctx context.Context, id string, i int, call *re
 	}
 	g.mu.Lock()
 	g.hooks.called[call.ID] = id
+	delete(g.hooks.given, call.ID) // the provider may use it again
 	g.mu.Unlock()
 	h := &hookCall{ID: id, Name: call.Name, Input: call.Arguments, answer: true, calledAs: call.ID}
 	u, denied, err := g.useOf(ctx, h, "")
