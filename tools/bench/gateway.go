@@ -42,16 +42,27 @@ type gatewayBench struct {
 const gatewayText = `Model calls through the gateway, beside the same calls direct and through a reverse proxy.
 
 A provider in this process answers at once. One client calls it direct, through
-httputil.ReverseProxy and through the gateway, in turn. Then many agents call one that
+httputil.ReverseProxy and through the gateway, in turn. Likewise tools of an MCP server are
+called, direct and through the gateway, over stdio and HTTP. Then many agents call one that
 takes 50 ms, and a conversation of many turns that grows to 1 MB is stored, and answered
 from the record.`
 
 func newGatewayCommand(p *program) *cobra.Command {
 	var b gatewayBench
+	var child string
 	cmd, f := b.command(p, "gateway", gatewayText, "  bench gateway\n  bench gateway --calls 50 --rounds 1", 3, b.each(b.round))
 	f.IntVar(&b.calls, "calls", 300, "how often one client calls, each way")
 	f.IntVar(&b.agents, "agents", 64, "how many agents call at once, 20 times each")
 	f.IntVar(&b.turns, "turns", 200, "of the conversation that grows to 1 MB")
+	f.StringVar(&child, "child", "", "be an MCP server, or stand before one at a `URL`")
+	_ = f.MarkHidden("child") // it exists
+	inFull := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if child != "" {
+			return b.child(cmd.Context(), child)
+		}
+		return inFull(cmd, args)
+	}
 	b.profile(f)
 	return cmd
 }
@@ -65,6 +76,7 @@ func (b *gatewayBench) round(ctx context.Context, r *run) {
 	defer proxy.Close()
 	s := r.session(ctx, "small", provider.URL)
 	b.added(r, provider.URL, proxy.URL, s.url)
+	b.tools(ctx, r, s.tools)
 	s.end()
 	b.atOnce(ctx, r, provider.URL)
 	b.stored(ctx, r, provider.URL)
@@ -91,29 +103,31 @@ func newProvider() *httptest.Server {
 
 // agentSession is a session of an agent in a world of its own.
 type agentSession struct {
-	url string // in the place of the provider
-	end func()
+	url   string // in the place of the provider
+	tools string // where MCP servers come in
+	end   func()
 }
 
 // session begins an incarnation of a session in the world of a directory, which it makes where there is none.
 func (r *run) session(ctx context.Context, dir, provider string) *agentSession {
-	desk := new(relay.Desk)
+	desk, tools := new(relay.Desk), new(outside.Callers)
 	opts := local.Options{
 		Reducers: reducer.Registry{recorder.Name + "@" + recorder.Version: recorder.New},
-		Adapters: map[string]host.Factory{"relay": relay.New(desk), "outside": outside.New(nil)},
+		Adapters: map[string]host.Factory{"relay": relay.New(desk), "outside": outside.New(tools)},
 	}
 	if _, err := os.Stat(r.at(dir)); err != nil {
 		r.must(examples.Copy("gateway", r.at(dir)))
 		r.must(local.Create(r.at(dir), local.CreateOptions{ID: "bench"}, opts))
 	}
 	lw := r.open(r.at(dir), opts)
-	g, err := gateway.Open(ctx, gateway.Config{World: lw, Desk: desk, Session: "a", Principal: "bench", Upstream: map[string]string{relay.OpenAI: provider}})
+	g, err := gateway.Open(ctx, gateway.Config{World: lw, Desk: desk, Tools: tools, Session: "a", Principal: "bench", Upstream: map[string]string{relay.OpenAI: provider}})
 	r.must(err)
 	driving, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { _, _ = lw.Drive(driving, local.Course{Stay: true}) })
 	server := httptest.NewServer(g)
-	return &agentSession{g.URL(strings.TrimPrefix(server.URL, "http://"), relay.OpenAI), func() {
+	at := strings.TrimPrefix(server.URL, "http://")
+	return &agentSession{g.URL(at, relay.OpenAI), g.URL(at, "mcp"), func() {
 		_, err := g.Close(ctx, 0)
 		server.Close()
 		cancel()

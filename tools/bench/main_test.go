@@ -18,7 +18,7 @@ import (
 // one with the peers.
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) > 1 && os.Args[1] == "submit":
+	case len(os.Args) > 1 && (os.Args[1] == "submit" || os.Args[1] == "gateway"):
 		main()
 	case len(os.Args) > 1 && os.Args[1] == "-peer":
 		standIn(os.Args[2])
