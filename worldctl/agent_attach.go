@@ -90,7 +90,7 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 		World: lw, Desk: &c.opts.agents.desk, Tools: &c.opts.agents.tools, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
 		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge, Again: x.Again, Branch: x.Branch, Defer: x.Defer,
 		Answers: gates(lw, recorder.OwnTool), Hooked: len(a.Command) > 0 && hasHooks(a.Command[0]), Recalls: len(a.Command) > 0 && isProgram(a.Command[0], "codex"),
-		Address: listener.Addr().String(),
+		Address: listener.Addr().String(), Offers: len(a.Command) > 0 && hasHooks(a.Command[0]),
 		Waits: func(key receipt.Key, link string) {
 			c.note("a person has to approve a call of %s: %s", a.Name, c.inWorld("worldctl intent approve "+view.Short(key)))
 			if link != "" { // empty: somebody was faster

@@ -73,6 +73,7 @@ type Config struct {
 	Offline  bool                               // only the record answers, and the world stays as it is
 	Diverge  bool                               // what was not asked before goes to the provider
 	Address  string                             // HOST:PORT where it is served; empty: people decide by no link
+	Offers   bool                               // and MCP clients that open links for their users get them: the agent is no program that follows them itself
 	Waits    func(key receipt.Key, link string) // is told of each call that a person has to approve, and where, from another goroutine; nil: nobody is
 	Again    bool                               // the agent was started again: calls of tools that the record has are not made
 	Answers  bool                               // the agent's own tools are judged in the answers that ask for them

@@ -150,7 +150,8 @@ func offeredIn(t *testing.T, line string) (link, id string) {
 // A client that opens links for its user gets that of a decision. Whatever it says to it decides nothing, and the server does
 // not hear of it.
 func TestAClientIsOfferedTheLinkOfADecision(t *testing.T) {
-	r := newStage(t, allowTools, needPerson).start()
+	s := newStage(t, allowTools, needPerson)
+	r := s.start(offers)
 	c := r.connect("files")
 	c.say(hello, opensLinks)
 	require.Contains(t, c.hear(), `"serverInfo"`)
@@ -172,11 +173,20 @@ func TestAClientIsOfferedTheLinkOfADecision(t *testing.T) {
 	require.Contains(t, silent.hear(), `"serverInfo"`)
 	silent.say(callOne)
 	require.Contains(t, silent.hear(), "intent approve ")
+
+	r.stop()
+	program := s.start().connect("files?hold=1ms") // that is its own client could follow the link itself
+	program.say(hello, opensLinks)
+	require.Contains(t, program.hear(), `"serverInfo"`)
+	program.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"append","arguments":{"a":2}}}`)
+	require.Contains(t, program.hear(), "intent approve ")
 }
+
+func offers(c *gateway.Config) { c.Offers = true }
 
 // Likewise over HTTP: the offer is in the stream of the call.
 func TestOverHTTPAClientIsOfferedTheLink(t *testing.T) {
-	r, files := newStage(t, allowTools, needPerson).start(), newSite(t)
+	r, files := newStage(t, allowTools, needPerson).start(offers), newSite(t)
 	at := r.reach(files.URL)
 	require.Contains(t, r.say(at, hello, opensLinks), `"serverInfo"`)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader(callOne))
@@ -208,7 +218,7 @@ func TestOverHTTPAClientIsOfferedTheLink(t *testing.T) {
 // A client without a session gets the offer as the answer, and makes the call again: it is one call, which the server gets
 // as it was. A call in the midst of the server's own exchange is held.
 func TestACallWithoutASessionIsAnsweredWithAnOffer(t *testing.T) {
-	r, files := newStage(t, allowTools, needPerson).start(), newSite(t)
+	r, files := newStage(t, allowTools, needPerson).start(offers), newSite(t)
 	at := r.reach(files.URL)
 	meta := fmt.Sprintf(noSession, opensLinks)
 	var asked struct {

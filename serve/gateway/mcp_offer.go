@@ -48,7 +48,7 @@ func (c *toolCall) offer(e *receipt.Entry) (answer []byte) {
 	if c.stateless() {
 		opens = opensLinks(c.meta[metaClient]) && len(c.more) == 0 // else the server's own state would be lost
 	}
-	if link == "" || !opens {
+	if link == "" || !opens || !s.g.cfg.Offers {
 		return nil
 	}
 	message := "A person has to approve a call of " + view.Visible(shorten(s.name+"/"+c.tool, maxName), "")
