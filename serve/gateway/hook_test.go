@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host/outside"
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -21,6 +23,7 @@ import (
 	"github.com/worldkernel/worldkernel/serve/gateway"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // hook asks as an agent's hook does, and returns why the tool is denied; empty: it is not.
@@ -103,6 +106,29 @@ func TestAToolThatRanIsNotRunAgain(t *testing.T) {
 	r.post(relay.Anthropic, messagesPath, seen)
 	r.post(relay.Anthropic, messagesPath, told(resultOf("one", "denied")+","+resultOf("two", "denied")))
 	require.Equal(t, told(resultOf("one", "a\\nb")+`,{"content":"a\nb","tool_use_id":"two","type":"tool_result"}`), string(*s.body.Load()))
+}
+
+// A call that worldctl died with before its cell had handled it is the one that the restarted agent makes: it is no second intent.
+func TestACallThatWasNotHandledIsOneCall(t *testing.T) {
+	s := newStage(t)
+	lw, err := local.Open(s.dir, s.options(new(relay.Desk), new(outside.Callers)))
+	require.NoError(t, err)
+	arguments, err := canon.FromJSON([]byte(`{"command":"ls"}`))
+	require.NoError(t, err)
+	call, err := canon.Marshal(recorder.ToolRequest{Ask: "tool one", Incarnation: 1, Principal: "ada", ToolUseID: "one", Tool: "Bash", Arguments: arguments})
+	require.NoError(t, err)
+	_, err = lw.SubmitEvent(t.Context(), world.Submission{Name: recorder.Called, Data: call, To: &reducer.Cell{Reducer: recorder.Name, Key: "a"}})
+	require.NoError(t, err)
+	require.NoError(t, lw.Close())
+
+	driving, stop := context.WithCancel(t.Context())
+	r := s.start(func(c *gateway.Config) {
+		go func() { _, _ = c.World.Drive(driving, local.Course{Stay: true}) }()
+	})
+	require.Empty(t, r.hook("PreToolUse", "one", "Bash", list))
+	require.Empty(t, r.hook("PostToolUse", "one", "Bash", list+files))
+	require.Len(t, r.uses(), 1)
+	stop()
 }
 
 // A tool that a policy denies does not run, and one that a person has to allow waits; the model that is told to ask again

@@ -32,11 +32,14 @@ func lineage(tag string) string {
 	return key
 }
 
-// settle waits until no call of the session is under way. One that has not begun waits for its caller.
+// settle waits until no call of the session is under way, and the cell has handled what was submitted before: a call that is no
+// intent yet would be asked for a second time. One that has not begun waits for its caller.
 func (g *Gateway) settle(ctx context.Context) error {
-	for !g.cfg.Offline {
+	for begun := time.Now(); !g.cfg.Offline; {
 		head, under := g.cfg.World.Head().ID, false
 		g.cfg.World.View(func(m *world.Moment) {
+			c, _ := m.Cell(g.cell)
+			under = len(c.Mail) > 0 && !c.Halted && time.Since(begun) < lateTime // else nobody drives the world
 			for _, e := range m.Intents() {
 				under = under || e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String() && !g.cfg.Desk.Wants(e.Intent.Tag) && !g.cfg.Tools.Wants(e.Intent.Tag)
 			}
