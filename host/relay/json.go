@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"unicode/utf8"
 )
 
 // Requests repeat a whole conversation, of which little is looked at: what follows finds it without decoding the rest. It is for
@@ -88,12 +89,12 @@ func stringEnd(raw []byte, i int) int {
 	}
 }
 
-// textIn returns a string; ok is false where it is none.
+// textIn returns a string, with U+FFFD for what is not UTF-8, as json.Unmarshal has it; ok is false where it is none.
 func textIn(raw json.RawMessage) (text string, ok bool) {
 	switch {
 	case len(raw) < 2 || raw[0] != '"':
 		return "", false
-	case bytes.IndexByte(raw, '\\') < 0:
+	case bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw):
 		return string(raw[1 : len(raw)-1]), true
 	}
 	return text, json.Unmarshal(raw, &text) == nil

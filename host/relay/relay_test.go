@@ -150,6 +150,7 @@ func FuzzRead(f *testing.F) {
 func FuzzReading(f *testing.F) {
 	f.Add(byte(1), 3, []byte("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\"}}]}}]}\n\ndata: [DONE]\n\n"))
 	f.Add(byte(2), 5, []byte("data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"function_call\",\"call_id\":\"c\"}}\n\n"))
+	f.Add(byte(2), 5, []byte("data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"f\xa7_call\",\"call_id\":\"c\"}}\n\n"))
 	f.Add(byte(3), 7, []byte("data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":-1}}}\r\n\r\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":1e99}}\n\n"))
 	f.Fuzz(func(t *testing.T, of byte, size int, body []byte) {
 		a := &Asked{form: form(of % 4)}
