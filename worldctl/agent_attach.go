@@ -92,7 +92,7 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 		Answers: gates(lw, recorder.OwnTool), Hooked: len(a.Command) > 0 && hasHooks(a.Command[0]), Recalls: len(a.Command) > 0 && isProgram(a.Command[0], "codex"),
 		Address: listener.Addr().String(), Offers: len(a.Command) > 0 && hasHooks(a.Command[0]),
 		Waits: func(key receipt.Key, link string) {
-			c.note("a person has to approve a call of %s: %s", a.Name, c.inWorld("worldctl intent approve "+view.Short(key)))
+			c.note("%s: a person has to approve %s: %s", a.Name, view.Describer{Journal: view.Journal{Local: lw}}.ParamsOf(key), c.inWorld("worldctl intent approve "+view.Short(key)))
 			if link != "" { // empty: somebody was faster
 				c.note("or at %s", link)
 			}

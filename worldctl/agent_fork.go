@@ -50,8 +50,8 @@ the model of that call, in it and in all that follow, those of an agent resume o
 
 The agent runs in the directory in which it ran, in the files that are there now. So tools that do
 more than read are denied in the fork, but for those that --tools names as policies do: Bash, or
-SERVER/TOOL of an MCP server, or * for all that the world permits. An agent without hooks, which is
-any but Claude Code, runs the tools of recorded answers again: these have to be named, too.`,
+SERVER/TOOL of an MCP server, or * for all that the world permits. Agents but Claude Code run the
+tools of recorded answers again, where no hook denies them: these have to be named, too.`,
 		Example: `  worldctl agent fork triage --at 7 --model claude-opus-5 -d alt
   worldctl agent fork --at 3 --answer other.txt --tools Bash,files/read_file -d alt
   worldctl diff head alt`,

@@ -347,7 +347,11 @@ func upstreams(given map[string]string, getenv func(string) string) map[string]s
 // showAgentRun says what a run of an agent came to, on stderr: stdout is the agent's.
 func (c *cli) showAgentRun(name string, code int, s *gateway.Summary) error {
 	c.note("")
-	c.note("%s %s: %s, %d made, %d from the record; %d tokens, %d micros, %d tools asked for", name, endedBy(code),
+	how := endedBy(code)
+	if code == 0 && len(s.Deferred) > 0 {
+		how = "ended to wait for a person"
+	}
+	c.note("%s %s: %s, %d made, %d from the record; %d tokens, %d micros, %d tools asked for", name, how,
 		view.Number(uint64(s.Requests), "request"), s.Calls, s.Served, s.Tokens, s.Micros, s.Tools)
 	for _, of := range []struct {
 		n    int

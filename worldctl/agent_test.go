@@ -246,6 +246,8 @@ func TestAToolOfAnAgentWaitsForAPerson(t *testing.T) {
 	code, said = typed("agent", "run", "--name", "a", "--defer", "1ms", "--", claude, "-p", "x")
 	require.Equal(t, exitDenied, code, said)
 	require.Contains(t, said, "then worldctl -w worldkernel agent resume a")
+	require.Contains(t, said, "a ended to wait for a person")
+	require.Contains(t, said, `a: a person has to approve Bash {}: `)
 	answer, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(answer), `"defer"`)

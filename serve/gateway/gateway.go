@@ -187,6 +187,13 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 			return nil, err
 		}
 	}
+	if !cfg.Offline && cfg.Waits != nil { // what waits since before has no new record
+		var all []receipt.Entry
+		cfg.World.View(func(m *world.Moment) { all = m.Intents() })
+		for i := range all {
+			g.tellWaits(all[i])
+		}
+	}
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	g.life, g.end = following, end
 	g.following.Go(func() { g.follow(following, after) })

@@ -177,7 +177,7 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	if u := g.hooks.using[h.ID]; u != nil {
 		defer g.mu.Unlock()
 		if !u.answer && (nonce == "" || nonce != u.nonce || u.result == nil) {
-			return nil, "this call was permitted already", nil
+			return nil, "a call of this id " + u.stands(), nil
 		}
 		return u, "", nil
 	}
@@ -221,6 +221,16 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	}
 	ask.Ask = u.tag
 	return u, "", g.submitUse(context.WithoutCancel(ctx), h, u, ask, waits)
+}
+
+// stands says how a use stands that another hook has asked for.
+func (u *using) stands() string {
+	select {
+	case <-u.permit:
+		return "was permitted already"
+	default:
+		return "waits already, for another hook"
+	}
 }
 
 // submitUse has the gate judge a use, or lets it take the place of an intent that waits.

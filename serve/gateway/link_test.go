@@ -123,6 +123,21 @@ func TestALinkDecidesAboutOneCall(t *testing.T) {
 	}
 }
 
+// A call that waits since before the agent was started again is told of anew: its link was that of a listener that is gone.
+func TestALinkOfBeforeIsToldAgain(t *testing.T) {
+	links, tells := linked()
+	s := newStage(t, allowTools, needPerson)
+	r := s.start(tells)
+	r.connect("files").say(callOne)
+	before := <-links
+	r.stop()
+	r = s.start(tells, again)
+	link := <-links
+	require.NotEqual(t, before, link)
+	status, _ := r.follow(http.MethodPost, link, "deny")
+	require.Equal(t, http.StatusOK, status)
+}
+
 const (
 	opensLinks = `{"elicitation":{"form":{},"url":{}}}`
 	hello      = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"c"}}}`

@@ -172,11 +172,16 @@ func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
 	}
 	g.look(named, after)
 	for _, key := range waits {
-		if e := g.entry(key); e.Intent.Cell == g.cell.String() {
-			g.cfg.Waits(key, g.link(&e))
-		}
+		g.tellWaits(g.entry(key))
 	}
 	return after, nil
+}
+
+// tellWaits tells of a call that a person has to approve, if it is one of the session.
+func (g *Gateway) tellWaits(e receipt.Entry) {
+	if e.State == receipt.StateAwaitingApproval && e.Intent.Cell == g.cell.String() && !e.Abandoned {
+		g.cfg.Waits(e.Intent.Key, g.link(&e))
+	}
 }
 
 // look notes how intents stand that have not ended, as far as a record: so all that wait for one need not ask the world.
