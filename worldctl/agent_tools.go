@@ -26,6 +26,7 @@ import (
 type toolServers struct {
 	before map[string]map[string]any // by name: those that come behind the gateway, as the client has them
 	unseen []string                  // those that do not
+	own    []string                  // those that are worldctl mcp, which stands before servers of its own
 	g      *attached
 }
 
@@ -45,11 +46,20 @@ func (t *toolServers) add(servers map[string]map[string]any, may func(name strin
 			t.unseen = append(t.unseen, name)
 		case strings.TrimSuffix(filepath.Base(command), ".exe") != ownName:
 			t.before[name] = s
+		case standsBefore(texts(s["args"])):
+			t.own = append(t.own, name)
 		}
 	}
 }
 
 func anyServer(string) bool { return true }
+
+// standsBefore reports whether arguments of worldctl are those with which it stands before servers, in the agent's world.
+func standsBefore(args []string) bool {
+	return slices.Index(args, "mcp") == 0 && !slices.ContainsFunc(args, func(a string) bool {
+		return strings.HasPrefix(a, "-w") || strings.HasPrefix(a, "--world") || strings.HasPrefix(a, "--store")
+	})
+}
 
 // webKinds are what clients call servers over HTTP. Those of the protocol before, sse, have no single address.
 var webKinds = []string{"http", "streamable-http", "streamable_http"} //nolint:gochecknoglobals // a table
@@ -134,6 +144,12 @@ func (c *cli) withTools(argv []string, g *attached) (out []string, clean func())
 		c.note("note: not seen by the gateway: tools of MCP servers: %s", err)
 		c.note("hint: worldctl mcp --name NAME -- COMMAND in the place of a server's COMMAND has them seen")
 		return argv, func() {}
+	}
+	for _, name := range servers.own { // by whatever name policies know it
+		err = errors.Join(err, gateway.ComesThrough(g.Tools, name))
+	}
+	if err != nil {
+		c.note("note: calls of worldctl mcp are judged twice: %s", err)
 	}
 	if len(servers.before) > 0 {
 		c.note("note: MCP servers behind the gateway: %s", strings.Join(slices.Sorted(maps.Keys(servers.before)), ", "))

@@ -237,3 +237,16 @@ func TestALoginIsAskedForNowhereElse(t *testing.T) {
 	require.Zero(t, elsewhere.Load())
 	require.True(t, wantsLogin(other.URL, make(http.Header)))
 }
+
+// Servers of a client that are worldctl mcp come through the gateway by whatever name the client has for them, unless they are of another world.
+func TestWorldctlMCPComesThroughByItsClientsName(t *testing.T) {
+	servers := newToolServers(&attached{})
+	servers.add(map[string]map[string]any{
+		"all":     {"command": "/usr/bin/worldctl", "args": []any{"mcp", "--config", "servers.json"}},
+		"another": {"command": "worldctl", "args": []any{"mcp", "-wother", "--", "server"}},
+		"third":   {"command": "worldctl", "args": []any{"mcp", "--world=other", "--", "server"}},
+		"verb":    {"command": "worldctl", "args": []any{"-w", "other", "mcp", "--", "server"}},
+	}, anyServer)
+	require.Equal(t, []string{"all"}, servers.own)
+	require.Empty(t, servers.before)
+}

@@ -442,6 +442,10 @@ func TestACallIsJudgedOnce(t *testing.T) {
 	_, body = r.post(p.dialect, p.path, strings.Replace(p.request(), `"x"`, `"y"`, 1))
 	require.Equal(t, answer, body)
 	require.Len(t, r.uses(), 5)
+	require.NoError(t, gateway.ComesThrough(r.url("mcp", ""), "other")) // now it does
+	_, body = r.post(p.dialect, p.path, strings.Replace(p.request(), `"x"`, `"z"`, 1))
+	require.Equal(t, answer, body)
+	require.Len(t, r.uses(), 5)
 }
 
 // What a policy sees of a call is what the agent runs: an id of earlier, members twice or in another case, and input that is no JSON hide nothing.

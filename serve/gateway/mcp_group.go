@@ -38,7 +38,7 @@ type Group struct {
 	Client  io.Reader // see Bridge
 	Out     io.Writer // likewise
 
-	// Patience is how long servers have to say what they are before the client is answered without them; 0: eight
+	// Patience is how long servers have to say what they are before the client is answered without them, as soon as one has; 0: eight
 	// seconds, since Codex waits ten for all.
 	Patience time.Duration
 
@@ -112,19 +112,13 @@ func (g *Group) newMembers() error {
 }
 
 // Run runs the servers until the client has gone, or all have ended. Once ctx ends it is as if the client had gone.
-func (g *Group) Run(ctx context.Context) error {
+func (g *Group) Run(ctx context.Context) (err error) {
 	if err := g.newMembers(); err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, g.URL+"/"+url.PathEscape(g.Name), nil)
-	if err != nil {
+	if err := ComesThrough(g.URL, g.Name); err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req) // calls of the group's tools come through the gateway
-	if err != nil {
-		return fmt.Errorf("the gateway is not there: %w", err)
-	}
-	_ = resp.Body.Close()
 	g.asked, g.posed, g.names, g.uris = make(map[string]*groupAsk), make(map[string]question), make(map[string]listed), make(map[string]*member)
 	written := make(chan struct{})
 	g.out = newQueue(g.Out, func(error) { close(written) })
@@ -154,6 +148,20 @@ func (g *Group) Run(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// ComesThrough tells a gateway, at the address of its tools, that calls of a client's server come through it: so its tools are not judged
+// as those of the agent as well.
+func ComesThrough(at, name string) error {
+	req, err := http.NewRequest(http.MethodPut, at+"/"+url.PathEscape(name), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("the gateway is not there: %w", err)
+	}
+	return resp.Body.Close()
 }
 
 // eachLine reads lines to the end.
@@ -283,13 +291,20 @@ func (g *Group) ask(m *mcpMessage) {
 		}
 	}
 	if describes(m.method) {
-		time.AfterFunc(cmp.Or(g.Patience, groupTime), func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			for _, slow := range slices.Clone(a.waits) {
-				wait(slow)
-			}
-		})
+		time.AfterFunc(cmp.Or(g.Patience, groupTime), func() { g.goOn(a, wait) })
+	}
+}
+
+// goOn has a request answered without the servers that are slow, once any other has answered.
+func (g *Group) goOn(a *groupAsk, without func(slow *member)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.asked[a.m.key] == a && len(a.results) == 0 {
+		time.AfterFunc(lookAgain, func() { g.goOn(a, without) })
+		return
+	}
+	for _, slow := range slices.Clone(a.waits) {
+		without(slow)
 	}
 }
 

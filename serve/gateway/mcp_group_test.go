@@ -245,6 +245,23 @@ func TestASlowServerOfSeveralComesLater(t *testing.T) {
 	require.NoError(t, <-c.ended)
 }
 
+// Where all servers are slow, their client waits for the first.
+func TestAGroupWaitsForItsFirstServer(t *testing.T) {
+	r, slow := newStage(t).start(), newSite(t)
+	slow.answersBy(func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(100 * time.Millisecond) // may be late: a slow server
+		body, _ := io.ReadAll(r.Body)
+		slow.serve(w, body)
+	})
+	c := r.piped("", func(in io.Reader, out io.Writer) error {
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Patience: time.Millisecond, Servers: []gateway.GroupServer{{Name: "slow", URL: slow.URL}}}).Run(context.Background())
+	})
+	require.Contains(t, c.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`), `"serverInfo"`)
+	require.Equal(t, []string{"slow__append"}, listed(t, c.ask(1, "tools/list", `{}`), "tools", "name"))
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-c.ended)
+}
+
 // Servers of a group whose names a client or a person takes for one another are refused.
 func TestServersOfAGroupHaveNamesOfTheirOwn(t *testing.T) {
 	for _, names := range [][]string{{"a.b", "a_b"}, {"A", "a"}, {"a-b", "a_b"}, {"a_", "a"}, {"a__b", "a_b"}, {"_"}} {
