@@ -196,14 +196,17 @@ func (c *cli) runBeside(ctx context.Context, x *agentRun) error {
 }
 
 // runOwned runs an agent beside a world that this process owns, and drives the world until it and all that others have
-// attached have ended.
+// attached have ended. Where the world cannot go on the agent is ended: it would wait for ever for what nobody records.
 func (c *cli) runOwned(ctx context.Context, lw *local.World, x *agentRun) error {
 	driving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var beside sync.WaitGroup
 	var drove error
+	ctx, broke := context.WithCancel(ctx)
+	defer broke()
 	beside.Go(func() {
 		if !x.Offline {
 			_, drove = lw.Drive(driving, local.Course{Stay: true})
+			broke()
 		}
 	})
 	g, end, err := c.attach(ctx, lw, x)

@@ -3,6 +3,9 @@ package worldctl
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -58,6 +62,41 @@ func TestFullDiskUnderAWorldLosesNothing(t *testing.T) {
 	require.True(t, left.OK)
 	require.GreaterOrEqual(t, left.Records, acknowledged.Head.ID+accepted, "what was said to be accepted is there")
 	worldctl(t, strings.NewReader(line), "-w", dir, "send", "-")
+}
+
+// TestAnAgentEndsWithAWorldThatCannotGoOn fills the file system while the provider answers: nobody drives the world from
+// then on, so the agent is ended, which would wait for ever for what is not recorded. With room again it is started again.
+func TestAnAgentEndsWithAWorldThatCannotGoOn(t *testing.T) {
+	mount := t.TempDir()
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=32m"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, syscall.MNT_DETACH)) })
+	ballast := filepath.Join(mount, "ballast")
+	full := true
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if full {
+			assert.NoError(t, fill(ballast, 0))
+		}
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"`+strings.Repeat("long ", 100_000)+`"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
+	}))
+	t.Cleanup(provider.Close)
+	t.Chdir(mount)
+	t.Setenv("OPENAI_BASE_URL", provider.URL+"/v1")
+	t.Setenv(askerEnv, "one "+filepath.Join(t.TempDir(), "answer"))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), released(), []string{"agent", "run", "--name", "a", "--", self}, strings.NewReader(""), &stdout, &stderr)
+	require.NotZero(t, code)
+	require.Contains(t, stderr.String(), "no space left on device")
+	require.NotContains(t, stderr.String(), "goroutine")
+
+	full = false
+	require.NoError(t, os.Remove(ballast))
+	stderr.Reset()
+	code = run(t.Context(), released(), []string{"agent", "resume", "a"}, strings.NewReader(""), &stdout, &stderr)
+	require.Zero(t, code, stderr.String())
 }
 
 // TestRedactOnAFullDiskSaysWhatIsLeftToDo redacts with less and less left of the file
@@ -112,9 +151,15 @@ func TestRedactOnAFullDiskSaysWhatIsLeftToDo(t *testing.T) {
 // leave fills the file system of a file with it, up to so many bytes.
 func leave(t *testing.T, ballast string, room int) {
 	t.Helper()
+	require.NoError(t, fill(ballast, room))
+}
+
+func fill(ballast string, room int) error {
 	var fs syscall.Statfs_t
-	require.NoError(t, syscall.Statfs(filepath.Dir(ballast), &fs))
-	require.NoError(t, os.WriteFile(ballast, make([]byte, max(0, int(fs.Bavail)*int(fs.Bsize)-room)), 0o600))
+	if err := syscall.Statfs(filepath.Dir(ballast), &fs); err != nil {
+		return err
+	}
+	return os.WriteFile(ballast, make([]byte, max(0, int(fs.Bavail)*int(fs.Bsize)-room)), 0o600)
 }
 
 // redactedIn reports whether a world says that a payload is redacted. Then no file
