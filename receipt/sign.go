@@ -189,7 +189,7 @@ func (k *Keyring) CheckpointKeys() ([]ed25519.PrivateKey, error) {
 	return keys, nil
 }
 
-// KeyStatus describes one key, without its secret.
+// KeyStatus describes a key, without its secret.
 type KeyStatus struct {
 	ID      string `json:"id"`
 	Epoch   uint64 `json:"epoch"`

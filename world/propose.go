@@ -164,7 +164,7 @@ func (w *World) Reject(ctx context.Context, proposal uint64, actor, reason strin
 	})
 }
 
-// Withdraw ends a proposal that its author takes back. It returns the record.
+// Withdraw ends a proposal of its author, and returns the record.
 func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) (journal.Seq, error) {
 	return w.change(ctx, func() error {
 		return w.k.withdraw(journal.ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})

@@ -131,7 +131,7 @@ type endedError struct{ why error }
 
 func (e *endedError) Error() string { return "no attempt is begun any more: " + e.why.Error() }
 
-// Unwrap returns why it ends.
+// Unwrap returns the reason.
 func (e *endedError) Unwrap() error { return e.why }
 
 // stop has no attempt begun any more.

@@ -52,8 +52,8 @@ func checkResults(dir string) error {
 	return err
 }
 
-// ReadPlan returns the plan whose results are in a directory: ErrNoResults where there are
-// none.
+// ReadPlan reads the plan in a directory of results. Without results the error is
+// ErrNoResults.
 func ReadPlan(dir string) (*Plan, error) {
 	path := filepath.Join(dir, experimentFile)
 	data, err := file.ReadRegular(path, maxPlanBytes)

@@ -8,8 +8,8 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// Plan is which runs an experiment has, and what their results are: what experiment.json
-// says of it.
+// Plan describes the runs of an experiment and the columns of their results. It is the content
+// of experiment.json.
 type Plan struct {
 	Format     string     `json:"format"`
 	Experiment string     `json:"experiment"`

@@ -22,7 +22,7 @@ func (f *StepFailure) String() string {
 	return fmt.Sprintf("%s at tick %d: %s", f.Cell, f.Tick, oneLine(errors.New(f.Error)))
 }
 
-// Tally counts what went wrong within runs, which is no failure of the run: its measures are
+// Tally counts faults within runs. They do not fail the run: its measures are
 // those of what was left.
 type Tally struct {
 	Halted        Count    `json:"halted"`         // cells that have stopped because a step of theirs failed

@@ -55,8 +55,8 @@ type Given struct {
 	Deny    string `yaml:"deny"`    // likewise
 }
 
-// Answer is what the outside says to one effect: to the first of its kind that no answer
-// before it fits. One of Reply, Error, Says and Calls is its payload.
+// Answer is the outside's answer to one effect: the first of its kind that no earlier
+// answer fits. One of Reply, Error, Says and Calls is its payload.
 type Answer struct {
 	Effect string `yaml:"effect"`
 	Params any    `yaml:"params"` // what the params hold at least; nil: any

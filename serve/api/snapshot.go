@@ -66,8 +66,8 @@ func pinSnapshot(c *call, req *PinRequest) error {
 	return c.answer("snapshot-pinned")(c.world.Pin(c.Context(), req.Snapshot, pinned, c.actor()))
 }
 
-// RollbackRequest says to which snapshot a world returns, and what whoever asks for that
-// knows of what stays behind. See worldctl rollback.
+// RollbackRequest names the snapshot that a world returns to, and the effects that the caller
+// knows to stay behind. See worldctl rollback.
 type RollbackRequest struct {
 	Snapshot     string `json:"snapshot"` // its name, or the beginning of its hash
 	Reason       string `json:"reason"`

@@ -443,6 +443,7 @@ func TestACallIsJudgedOnce(t *testing.T) {
 	require.Equal(t, answer, body)
 	require.Len(t, r.uses(), 5)
 	require.NoError(t, gateway.ComesThrough(r.url("mcp", ""), "other")) // now it does
+	require.Error(t, gateway.ComesThrough(r.url("mcp", ""), strings.Repeat("n", 101)))
 	_, body = r.post(p.dialect, p.path, strings.Replace(p.request(), `"x"`, `"z"`, 1))
 	require.Equal(t, answer, body)
 	require.Len(t, r.uses(), 5)

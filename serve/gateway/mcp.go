@@ -75,21 +75,24 @@ func (g *Gateway) newServer(name string) *mcpServer {
 
 // serves notes that calls of a server's tools come through the gateway. It is called with mu held.
 func (g *Gateway) serves(name string) {
-	g.hooks.servers[serverInTools.ReplaceAllString(name, "_")] = true
+	if len(g.hooks.servers) < maxListed {
+		g.hooks.servers[serverInTools.ReplaceAllString(name, "_")] = true
+	}
 }
 
 // serveMCP serves the connection of a client to a server.
 func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, name string) {
-	upgrade := r.Header.Get("Upgrade")
-	if r.Method == http.MethodPut { // a group
+	named := name != "" && len(name) <= maxName
+	switch upgrade := r.Header.Get("Upgrade"); {
+	case r.Method == http.MethodPut && named: // see ComesThrough
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.serves(name)
 		return
-	} else if upgrade == "" {
+	case r.Method != http.MethodPut && upgrade == "":
 		g.serveWeb(w, r, name)
 		return
-	} else if upgrade != mcpProtocol || name == "" || len(name) > maxName {
+	case upgrade != mcpProtocol || !named:
 		http.Error(w, "worldctl mcp --name NAME -- COMMAND comes in here, and clients of servers over HTTP", http.StatusBadRequest)
 		return
 	}

@@ -161,7 +161,10 @@ func ComesThrough(at, name string) error {
 	if err != nil {
 		return fmt.Errorf("the gateway is not there: %w", err)
 	}
-	return resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the gateway does not take the name %.100q of a server", name)
+	}
+	return errors.Join(err, resp.Body.Close())
 }
 
 // eachLine reads lines to the end.

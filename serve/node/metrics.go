@@ -16,7 +16,7 @@ const askPatience = 2 * time.Second
 // storeLabel says which store a metric is about.
 const storeLabel = "store"
 
-// Metrics returns what this process tells of each of its stores, and of what it does with its worlds.
+// Metrics returns the metrics of this process: of each of its stores, and of its worlds.
 func (s *Nodes) Metrics() prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	for _, m := range s.all {

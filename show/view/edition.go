@@ -33,7 +33,7 @@ func EditionOf(name string, m *manifest.Manifest, contents Contents) (*Edition, 
 	return &Edition{Name: name, World: m.World, Version: m.Version, Hash: hash, Manifest: m, Contents: contents}, err
 }
 
-// String says which manifest it is.
+// String names the manifest.
 func (e *Edition) String() string {
 	return fmt.Sprintf("%s: world %s, version %d, manifest %s", e.Name, e.World, e.Version, e.Hash)
 }
