@@ -12,10 +12,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -73,10 +73,11 @@ func TestAnAgentEndsWithAWorldThatCannotGoOn(t *testing.T) {
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, syscall.MNT_DETACH)) })
 	ballast := filepath.Join(mount, "ballast")
-	full := true
+	filled := make(chan error, 1)
+	var room atomic.Bool
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if full {
-			assert.NoError(t, fill(ballast, 0))
+		if !room.Load() {
+			filled <- fill(ballast, 0)
 		}
 		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"`+strings.Repeat("long ", 100_000)+`"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
 	}))
@@ -89,10 +90,11 @@ func TestAnAgentEndsWithAWorldThatCannotGoOn(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), released(), []string{"agent", "run", "--name", "a", "--", self}, strings.NewReader(""), &stdout, &stderr)
 	require.NotZero(t, code)
+	require.NoError(t, <-filled)
 	require.Contains(t, stderr.String(), "no space left on device")
 	require.NotContains(t, stderr.String(), "goroutine")
 
-	full = false
+	room.Store(true)
 	require.NoError(t, os.Remove(ballast))
 	stderr.Reset()
 	code = run(t.Context(), released(), []string{"agent", "resume", "a"}, strings.NewReader(""), &stdout, &stderr)
