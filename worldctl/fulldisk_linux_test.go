@@ -73,7 +73,7 @@ func TestAnAgentEndsWithAWorldThatCannotGoOn(t *testing.T) {
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, syscall.MNT_DETACH)) })
 	ballast := filepath.Join(mount, "ballast")
-	filled := make(chan error, 1)
+	filled := make(chan error, 100)
 	var room atomic.Bool
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !room.Load() {
