@@ -1,5 +1,6 @@
 // Package logtest is what tests of a [journal.Log], and of what is built on one, share: a log in
-// memory that is exactly what the interface promises. It is a part of worldctl, and not an API.
+// memory that is exactly what the interface promises, as the laws of logs in journal/pglog hold it
+// to. It is a part of worldctl, and not an API.
 package logtest
 
 import (

@@ -23,7 +23,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/journal/logtest"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 )
 
@@ -52,11 +51,11 @@ func contenders(t *testing.T, url string) []*Store {
 }
 
 // contend has each of some processes take a world, a number of times, and more often while more says so.
-func contend(t *testing.T, times int, stores []*Store, more func() bool) *logtest.Witness {
-	var w logtest.Witness
+func contend(t *testing.T, times int, stores []*Store, more func() bool) *witness {
+	var w witness
 	var all sync.WaitGroup
 	for i, s := range stores {
-		c := logtest.Contender{
+		c := contender{
 			Open:         func() journal.Log { return s.World("w", Claim{Key: testKey, Take: true}) },
 			Random:       rand.New(rand.NewPCG(uint64(i), 1)),
 			Acknowledged: w.Acknowledged,
@@ -105,7 +104,7 @@ func TestOwnersContendOverABadWire(t *testing.T) {
 		struck.Add(1)
 		return pgtest.Fault(1 + r.IntN(pgtest.Faults-1))
 	})
-	var w *logtest.Witness
+	var w *witness
 	ended, stores := make(chan struct{}), contenders(t, proxy.URL(direct))
 	bad.Store(true)
 	strikes := []struct {
@@ -177,7 +176,7 @@ func TestContender(t *testing.T) {
 	require.NoError(t, err)
 	s := open(t, url, Options{Node: "process " + number, Connections: 3})
 	out := bufio.NewWriter(os.Stdout)
-	c := logtest.Contender{
+	c := contender{
 		Open:   func() journal.Log { return s.World("w", Claim{Key: testKey, Take: true}) },
 		Random: rand.New(rand.NewPCG(i, 2)),
 		Acknowledged: func(h journal.Head) {
@@ -196,7 +195,7 @@ func TestProcessesThatAreStoppedContend(t *testing.T) {
 	s := open(t, url, Options{})
 	require.NoError(t, s.Create(t.Context(), "w", testKey))
 	noteWritten(t, url)
-	var w logtest.Witness
+	var w witness
 	var processes []*exec.Cmd
 	var readers sync.WaitGroup
 	for i := range owners {
@@ -223,7 +222,7 @@ func TestProcessesThatAreStoppedContend(t *testing.T) {
 }
 
 // acknowledged reads what a process prints.
-func acknowledged(t *testing.T, out io.Reader, w *logtest.Witness) {
+func acknowledged(t *testing.T, out io.Reader, w *witness) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var id uint64
 		var root string

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/journal/logtest"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 )
 
@@ -55,7 +54,7 @@ func TestPostgresBehindAPoolerIsALog(t *testing.T) {
 	require.NoError(t, Init(t.Context(), through))
 	one, two := open(t, through, Options{}), open(t, through, Options{})
 	worlds := 0
-	logtest.Run(t, func(t *testing.T) func() journal.Log {
+	holdTo(t, func(t *testing.T) func() journal.Log {
 		worlds++
 		id := fmt.Sprintf("w%d", worlds)
 		require.NoError(t, one.Create(t.Context(), id, testKey))

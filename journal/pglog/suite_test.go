@@ -3,6 +3,7 @@ package pglog
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,15 +58,15 @@ func inTurn(t *testing.T) func(t *testing.T) func() journal.Log {
 	}
 }
 
-func TestPostgresIsALog(t *testing.T) { logtest.Run(t, inTurn(t)) }
+func TestPostgresIsALog(t *testing.T) { holdTo(t, inTurn(t)) }
 
-func TestPostgresKeepsAttempts(t *testing.T) { logtest.RunAttempts(t, inTurn(t)) }
+func TestPostgresKeepsAttempts(t *testing.T) { holdAttempts(t, inTurn(t)) }
 
 func TestPostgresIsMovable(t *testing.T) {
 	url := newURL(t)
 	one, two := open(t, url, Options{}), open(t, url, Options{})
 	worlds := 0
-	logtest.RunMovable(t, func(*testing.T) func() journal.Log {
+	holdMovable(t, func(*testing.T) func() journal.Log {
 		worlds++
 		id := fmt.Sprintf("w%d", worlds)
 		next, other := one, two
@@ -74,4 +75,18 @@ func TestPostgresIsMovable(t *testing.T) {
 			return next.World(id, Claim{Key: testKey, Take: true, Made: true})
 		}
 	})
+}
+
+// The log in memory, by which what is built on logs is tested, keeps the same laws.
+
+func TestMemoryIsALog(t *testing.T) {
+	holdTo(t, func(*testing.T) func() journal.Log { return new(logtest.Server).Log })
+}
+
+func TestMemoryKeepsAttempts(t *testing.T) {
+	holdAttempts(t, func(*testing.T) func() journal.Log { return (&logtest.Server{Lease: time.Minute}).Log })
+}
+
+func TestMemoryIsMovable(t *testing.T) {
+	holdMovable(t, func(*testing.T) func() journal.Log { return new(logtest.Server).Log })
 }

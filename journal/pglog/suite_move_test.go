@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"testing"
@@ -8,9 +8,9 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// RunMovable holds a journal.Movable to what the interface promises. World returns what opens a
-// world that is not there: as Run has it, and each may own one that is being made.
-func RunMovable(t *testing.T, world func(t *testing.T) func() journal.Log) {
+// holdMovable holds a journal.Movable to what the interface promises. World returns what opens a
+// world that is not there: as holdTo has it, and each may own one that is being made.
+func holdMovable(t *testing.T, world func(t *testing.T) func() journal.Log) {
 	for _, l := range moving {
 		t.Run(l.name, func(t *testing.T) { l.hold(&story{T: t, open: world(t)}) })
 	}

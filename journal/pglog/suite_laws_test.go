@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Run holds a journal.Log to what the interface promises. World makes a world without records,
+// holdTo holds a journal.Log to what the interface promises. World makes a world without records,
 // and returns what opens it: each call is another who would own it, and is given it.
-func Run(t *testing.T, world func(t *testing.T) func() journal.Log) {
-	for _, group := range [][]law{owning, appending, reading, keeping} {
+func holdTo(t *testing.T, world func(t *testing.T) func() journal.Log) {
+	for _, group := range [][]law{owning, appending, readingBack, keeping} {
 		for _, l := range group {
 			t.Run(l.name, func(t *testing.T) {
 				l.hold(&story{T: t, open: world(t)})

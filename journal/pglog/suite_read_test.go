@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// reading are the laws of what is read back.
+// readingBack are the laws of what is read back.
 //
 //nolint:gochecknoglobals // a table
-var reading = []law{
+var readingBack = []law{
 	{"who owns nothing reads all", func(s *story) {
 		o := s.own()
 		first := o.append(3, "a")

@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"cmp"
@@ -14,15 +14,15 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Attempts is a log that is host.Attempts, too.
-type Attempts interface {
+// attemptsLog is a log that is host.Attempts, too.
+type attemptsLog interface {
 	journal.Log
 	KeptAttempts(ctx context.Context) ([]receipt.KeptAttempt, error)
 	ChangeAttempts(ctx context.Context, changes *receipt.AttemptChanges) (receipt.AttemptsChanged, error)
 }
 
-// RunAttempts holds a log to what host.Attempts promises. World is as in Run.
-func RunAttempts(t *testing.T, world func(t *testing.T) func() journal.Log) {
+// holdAttempts holds a log to what host.Attempts promises. World is as in holdTo.
+func holdAttempts(t *testing.T, world func(t *testing.T) func() journal.Log) {
 	for _, l := range attempting {
 		t.Run(l.name, func(t *testing.T) {
 			l.hold(&story{T: t, open: world(t)})
@@ -51,7 +51,7 @@ func result(run, key byte, text string) receipt.KeptAttempt {
 	return k
 }
 
-func (o *owner) attempts() Attempts { return o.Log.(Attempts) }
+func (o *owner) attempts() attemptsLog { return o.Log.(attemptsLog) }
 
 // change makes changes, and returns which attempts are begun.
 func (o *owner) change(c receipt.AttemptChanges) []bool {

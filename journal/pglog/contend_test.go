@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Contender is a process among several that take a world from each other, append to it, and lose
+// contender is a process among several that take a world from each other, append to it, and lose
 // it.
-type Contender struct {
+type contender struct {
 	Open         func() journal.Log
 	Random       *rand.Rand
 	Acknowledged func(journal.Head) // is told of each head that is durable
@@ -27,7 +27,7 @@ type Contender struct {
 }
 
 // Run owns the world and appends to it, a number of times, and returns what a log must not say.
-func (c *Contender) Run(ctx context.Context, times int) error {
+func (c *contender) Run(ctx context.Context, times int) error {
 	for turn := range times {
 		if err := c.turn(ctx, turn); errors.Is(err, journal.ErrRewound) {
 			return err
@@ -37,7 +37,7 @@ func (c *Contender) Run(ctx context.Context, times int) error {
 }
 
 // turn lasts until the world is lost, or a few batches are appended.
-func (c *Contender) turn(ctx context.Context, turn int) error {
+func (c *contender) turn(ctx context.Context, turn int) error {
 	l := c.Open()
 	owned, err := l.Own(ctx)
 	if err != nil {
@@ -116,16 +116,16 @@ func contentOf(epoch uint64, batch int) []byte {
 	return fmt.Appendf(nil, "content of epoch %d batch %d", epoch, batch)
 }
 
-// Witness remembers what was acknowledged to all who contend for a world. It is safe for
+// witness remembers what was acknowledged to all who contend for a world. It is safe for
 // concurrent use.
-type Witness struct {
+type witness struct {
 	mu    sync.Mutex
 	heads map[journal.Seq]journal.Head
 	twice []journal.Seq // that were acknowledged with different roots
 }
 
 // Acknowledged notes a head that somebody was told to be durable.
-func (w *Witness) Acknowledged(h journal.Head) {
+func (w *witness) Acknowledged(h journal.Head) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.heads == nil {
@@ -140,7 +140,7 @@ func (w *Witness) Acknowledged(h journal.Head) {
 // Check sees to it that the world is one chain, in which are all heads that were acknowledged, and
 // batches as they were made: whole, once, each with its content, and none of an owner before after
 // one of an owner that came later. It returns how many batches there are, by epoch.
-func (w *Witness) Check(t testing.TB, l journal.Past) map[uint64]int {
+func (w *witness) Check(t testing.TB, l journal.Past) map[uint64]int {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()

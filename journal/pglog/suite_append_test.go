@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"bytes"

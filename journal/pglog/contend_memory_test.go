@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"math/rand/v2"
@@ -9,16 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/logtest"
 )
 
-// contend has eight contend for a world, each as often as it says.
-func contend(t *testing.T, times int, open func(r *rand.Rand) journal.Log) *Witness {
+// contendInMemory has eight contend for a world, each as often as it says.
+func contendInMemory(t *testing.T, times int, open func(r *rand.Rand) journal.Log) *witness {
 	t.Helper()
-	var w Witness
+	var w witness
 	var all sync.WaitGroup
 	for i := range 8 {
 		random := rand.New(rand.NewPCG(uint64(i), 1))
-		c := Contender{Open: func() journal.Log { return open(random) }, Random: random, Acknowledged: w.Acknowledged}
+		c := contender{Open: func() journal.Log { return open(random) }, Random: random, Acknowledged: w.Acknowledged}
 		all.Go(func() {
 			if err := c.Run(t.Context(), times); err != nil {
 				t.Error(err)
@@ -30,14 +31,14 @@ func contend(t *testing.T, times int, open func(r *rand.Rand) journal.Log) *Witn
 }
 
 func TestMemoryBearsEightOwners(t *testing.T) {
-	var s Server
-	w := contend(t, 100, func(*rand.Rand) journal.Log { return s.Log() })
+	var s logtest.Server
+	w := contendInMemory(t, 100, func(*rand.Rand) journal.Log { return s.Log() })
 	require.Greater(t, len(w.Check(t, s.Log())), 100)
 }
 
 func TestMemoryBearsABadConnection(t *testing.T) {
-	var s Server
-	w := contend(t, 100, func(r *rand.Rand) journal.Log { return &Faulty{Log: s.Log(), Strike: StrikeAt(r, 5)} })
+	var s logtest.Server
+	w := contendInMemory(t, 100, func(r *rand.Rand) journal.Log { return &faulty{Log: s.Log(), Strike: strikeAt(r, 5)} })
 	require.Greater(t, len(w.Check(t, s.Log())), 100)
 }
 
@@ -52,15 +53,15 @@ func (f forgetful) Append(b journal.Batch) (journal.Pending, error) {
 }
 
 func TestAWitnessNoticesWhatIsLost(t *testing.T) {
-	var s Server
-	one := Contender{
+	var s logtest.Server
+	one := contender{
 		Open:   func() journal.Log { return forgetful{s.Log()} },
 		Random: rand.New(rand.NewPCG(1, 1)),
 	}
-	var w Witness
+	var w witness
 	one.Acknowledged = func(h journal.Head) {
 		w.Acknowledged(h)
-		s.Restore(&Server{}) // what it has is lost
+		s.Restore(&logtest.Server{}) // what it has is lost
 	}
 	require.NoError(t, one.Run(t.Context(), 20))
 	require.NotEmpty(t, w.heads)

@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"github.com/stretchr/testify/require"
@@ -107,6 +107,6 @@ var inheriting = []struct {
 	{"it is inherited from one in the same store", func(parent, child *story) {
 		o, _ := parent.live()
 		_, l := child.makes(journal.Left{})
-		require.ErrorIs(child, l.Inherit(child.Context(), &Faulty{Log: o.Log}, o.next), journal.ErrElsewhere)
+		require.ErrorIs(child, l.Inherit(child.Context(), &faulty{Log: o.Log}, o.next), journal.ErrElsewhere)
 	}},
 }

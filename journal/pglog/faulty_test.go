@@ -1,4 +1,4 @@
-package logtest
+package pglog
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Fault is what becomes of an append.
-type Fault int
+// fault is what becomes of an append.
+type fault int
 
 // What may become of an append. After Lost, Torn and Unanswered the log says that it cannot tell.
 const (
-	None       Fault = iota
+	None       fault = iota
 	Lost             // it does not arrive
 	Torn             // a part of it arrives, which has no effect
 	Unanswered       // it becomes durable, and the answer does not arrive
@@ -21,30 +21,30 @@ const (
 	Doubled          // it arrives twice
 )
 
-// Faulty is a log over a bad connection, as one who owns a world has it that gives up at once
+// faulty is a log over a bad connection, as one who owns a world has it that gives up at once
 // where an answer is lost: what is built on a log has to bear it.
-type Faulty struct {
+type faulty struct {
 	journal.Log
-	Strike func() Fault // says what becomes of the next append; called from one goroutine
+	Strike func() fault // says what becomes of the next append; called from one goroutine
 
 	mu     sync.Mutex
 	failed error
 	held   []*held
 }
 
-// StrikeAt returns faults that come at random, as often as one in n.
-func StrikeAt(r *rand.Rand, n int) func() Fault {
-	return func() Fault {
+// strikeAt returns faults that come at random, as often as one in n.
+func strikeAt(r *rand.Rand, n int) func() fault {
+	return func() fault {
 		if r.IntN(n) > 0 {
 			return None
 		}
-		return Fault(r.IntN(int(Doubled) + 1))
+		return fault(r.IntN(int(Doubled) + 1))
 	}
 }
 
 // held is an append that has not arrived yet. It implements journal.Pending.
 type held struct {
-	of    *Faulty
+	of    *faulty
 	batch journal.Batch
 	p     journal.Pending // nil: not yet
 }
@@ -66,14 +66,14 @@ func (h *held) Done() bool {
 }
 
 // arrive gives the log what was delayed. The mutex is held.
-func (f *Faulty) arrive() {
+func (f *faulty) arrive() {
 	for _, h := range f.held {
 		h.p = f.pass(h.batch)
 	}
 	f.held = nil
 }
 
-func (f *Faulty) pass(b journal.Batch) journal.Pending {
+func (f *faulty) pass(b journal.Batch) journal.Pending {
 	p, err := f.Log.Append(b)
 	if err != nil {
 		return ended{err}
@@ -82,7 +82,7 @@ func (f *Faulty) pass(b journal.Batch) journal.Pending {
 }
 
 // Append implements journal.Log.
-func (f *Faulty) Append(b journal.Batch) (journal.Pending, error) {
+func (f *faulty) Append(b journal.Batch) (journal.Pending, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed != nil {
@@ -112,9 +112,18 @@ func (f *Faulty) Append(b journal.Batch) (journal.Pending, error) {
 }
 
 // Release implements journal.Log.
-func (f *Faulty) Release(ctx context.Context, wake journal.Wake) error {
+func (f *faulty) Release(ctx context.Context, wake journal.Wake) error {
 	f.mu.Lock()
 	f.arrive()
 	f.mu.Unlock()
 	return f.Log.Release(ctx, wake)
 }
+
+// ended is a Pending that is done.
+type ended struct{ err error }
+
+// Wait implements journal.Pending.
+func (e ended) Wait() error { return e.err }
+
+// Done implements journal.Pending.
+func (e ended) Done() bool { return true }
