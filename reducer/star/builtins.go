@@ -32,7 +32,7 @@ func (m *meter) predeclared() starlark.StringDict {
 			add("."+name, m.method(name, p))
 		}
 	}
-	add(opTuple, check(func(v starlark.Value) error { return m.tuple(v.(starlark.Tuple)) }))
+	add(opTuple, check(func(v starlark.Value) { m.tuple(v.(starlark.Tuple)) }))
 	add(opKey, check(m.key))
 	add(opSlice, check(m.sliced))
 	add(opEmpty, check(m.made))
@@ -53,7 +53,7 @@ func (m *meter) addCounted(add func(string, builtin)) {
 		add("."+name, m.method(name, reads))
 	}
 	add("hasattr", m.hasAttr)
-	add("dir", m.library("dir", func(starlark.Tuple, []starlark.Tuple) error { return m.spend(dirSteps) }))
+	add("dir", m.library("dir", func(starlark.Tuple, []starlark.Tuple) { m.spend(dirSteps) }))
 	add(opTarget, m.target)
 	add(opHold, check(m.hold))
 	add(opRelease, check(m.release))
@@ -81,12 +81,12 @@ func (m *meter) addFunctions(add func(string, builtin)) {
 	add("max", m.extreme(syntax.GT))
 	add("min", m.extreme(syntax.LT))
 	add("print", m.print)
-	add("range", m.library("range", m.beforeRange))
-	add("repr", one(func(v starlark.Value) (starlark.Value, error) { return m.text(v, true) }))
+	add("range", m.newRange)
+	add("repr", one(func(v starlark.Value) (starlark.Value, error) { return m.text(v, true), nil }))
 	add("reversed", one(m.reversed))
 	add("set", m.set)
 	add("sorted", m.sorted)
-	add("str", one(func(v starlark.Value) (starlark.Value, error) { return m.text(v, false) }))
+	add("str", one(func(v starlark.Value) (starlark.Value, error) { return m.text(v, false), nil }))
 	add("tuple", m.newTuple)
 	add("zip", m.zip)
 }
@@ -101,102 +101,94 @@ func one(fn func(starlark.Value) (starlark.Value, error)) builtin {
 	}
 }
 
-// check makes a builtin that returns its argument if fn finds no fault.
-func check(fn func(starlark.Value) error) builtin {
+// check makes a builtin that returns its argument, paid for.
+func check(pay func(starlark.Value)) builtin {
 	return func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		return args[0], fn(args[0])
+		pay(args[0])
+		return args[0], nil
 	}
 }
 
 // library makes a builtin of the library's function of that name, paid for.
-func (m *meter) library(name string, before func(starlark.Tuple, []starlark.Tuple) error) builtin {
+func (m *meter) library(name string, before func(starlark.Tuple, []starlark.Tuple)) builtin {
 	fn := starlark.Universe[name].(*starlark.Builtin)
 	return func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		if err := before(args, kwargs); err != nil {
-			return nil, err
-		}
+		before(args, kwargs)
 		v, err := fn.CallInternal(thread, args, kwargs)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			m.made(v)
 		}
-		return v, m.made(v)
+		return v, err
 	}
 }
 
-func (m *meter) beforeScan(args starlark.Tuple, _ []starlark.Tuple) error {
+func (m *meter) beforeScan(args starlark.Tuple, _ []starlark.Tuple) {
 	if len(args) == 0 {
-		return nil
+		return
 	}
-	if n := starlark.Len(args[0]); n > 0 {
-		if n > 20 {
-			if err := m.spend(longNumberSteps); err != nil {
-				return err
-			}
-		}
-		return m.walk(n)
+	n := starlark.Len(args[0])
+	if n > 20 {
+		m.spend(longNumberSteps)
 	}
-	return m.scan(starlark.Len(args[0]))
+	if n > 0 {
+		m.walk(n)
+	}
 }
 
-func (m *meter) beforeBytes(args starlark.Tuple, _ []starlark.Tuple) error {
+func (m *meter) beforeBytes(args starlark.Tuple, _ []starlark.Tuple) {
 	if len(args) == 0 {
-		return nil
+		return
 	}
 	n := max(starlark.Len(args[0]), 0)
-	if err := m.spend(uint64(n) / 2); err != nil {
-		return err
-	}
-	return m.fits("bytes value", uint64(n))
+	m.spend(uint64(n) / 2)
+	m.fits("bytes value", uint64(n))
 }
 
 // beforeInt refuses texts of integers that are too wide: base 2 has the
 // longest, with a sign and a prefix.
-func (m *meter) beforeInt(args starlark.Tuple, kwargs []starlark.Tuple) error {
+func (m *meter) beforeInt(args starlark.Tuple, kwargs []starlark.Tuple) {
 	for _, pair := range kwargs {
 		args = append(args[:len(args):len(args)], pair[1])
 	}
 	for _, arg := range args {
 		if n := starlark.Len(arg); n > MaxIntBits+8 {
-			return m.exceed("the text of an integer has %d digits; reducers compute with at most %d bits", n, MaxIntBits)
+			m.exceed("the text of an integer has %d digits; reducers compute with at most %d bits", n, MaxIntBits)
 		} else if n > 0 {
-			if err := m.squares(n); err != nil {
-				return err
-			}
+			m.squares(n)
 		}
 	}
-	return nil
 }
 
-// beforeRange keeps the arguments where the library's arithmetic on them,
-// slices of ranges included, cannot overflow in a few steps.
-func (m *meter) beforeRange(args starlark.Tuple, _ []starlark.Tuple) error {
+// newRange is the library's range with arguments for which its arithmetic, slices of ranges
+// included, cannot overflow in a few steps.
+func (m *meter) newRange(
+	thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
 	for _, arg := range args {
 		if n, ok := arg.(starlark.Int); ok {
 			if i, ok := n.Int64(); !ok || i > math.MaxInt32 || i < math.MinInt32 {
-				return errors.New("range: arguments are integers of 32 bits")
+				return nil, errors.New("range: arguments are integers of 32 bits")
 			}
 		}
 	}
-	return nil
+	return starlark.Universe["range"].(*starlark.Builtin).CallInternal(thread, args, kwargs)
 }
 
 // frame charges for a call of a function of so many nodes.
-func (m *meter) frame(nodes starlark.Value) error {
+func (m *meter) frame(nodes starlark.Value) {
 	n, _ := nodes.(starlark.Int).Uint64()
-	return m.takeMemory(n * slotBytes)
+	m.takeMemory(n * slotBytes)
 }
 
 // named charges for passing on the entries of a dict.
-func (m *meter) named(v starlark.Value) error {
+func (m *meter) named(v starlark.Value) {
 	d, ok := v.(*starlark.Dict)
 	if !ok {
-		return nil // refused by the library
+		return // refused by the library
 	}
 	// Each name is looked for among the parameters.
-	if err := m.spend(uint64(d.Len()) * maxParams / 32); err != nil {
-		return err
-	}
-	return m.pass(d, d.Len())
+	m.spend(uint64(d.Len()) * maxParams / 32)
+	m.pass(d, d.Len())
 }
 
 func (m *meter) getAttr(
@@ -207,14 +199,12 @@ func (m *meter) getAttr(
 	if err := starlark.UnpackPositionalArgs("getattr", args, kwargs, 2, &x, &name, &fallback); err != nil {
 		return nil, err
 	}
-	if err := m.scan(len(name)); err != nil {
-		return nil, err
-	}
+	m.scan(len(name))
 	v, err := m.attr(x, name)
 	switch {
 	case v != nil && err == nil:
 		return v, nil
-	case fallback != nil && m.over == nil:
+	case fallback != nil:
 		return fallback, nil
 	case err != nil:
 		return nil, err
@@ -237,12 +227,7 @@ func (m *meter) fail(
 		if i > 0 {
 			msg.WriteString(sep)
 		}
-		text, err := m.text(arg, false)
-		if err != nil {
-			return nil, err
-		}
-		s, _ := starlark.AsString(text)
-		if msg.WriteString(s); msg.Len() > maxMessageBytes {
+		if msg.WriteString(string(m.text(arg, false))); msg.Len() > maxMessageBytes {
 			break
 		}
 	}

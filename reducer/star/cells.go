@@ -49,13 +49,10 @@ type cellIterator struct {
 
 // Next takes one cell, and pays for it.
 func (i *cellIterator) Next(to *starlark.Value) bool {
-	if i.e.over != nil || i.e.takeMemory(cellFilled) != nil {
-		return false
-	}
+	i.e.takeMemory(cellFilled)
 	name, state, ok, err := i.next()
 	if err != nil {
-		_ = i.e.stop(err) // with which the call fails
-		return false
+		i.e.end(err)
 	}
 	if ok {
 		*to = &cell{object: "cell", e: i.e, id: name, data: state}

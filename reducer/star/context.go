@@ -101,11 +101,9 @@ func (c *stepContext) doEmit(
 		}
 	}
 	if uint64(len(c.out.Events)) >= c.limits.Events {
-		return nil, c.e.exceed("limits.events is %d", c.limits.Events)
+		c.e.exceed("limits.events is %d", c.limits.Events)
 	}
-	if err := c.e.names(name, key); err != nil {
-		return nil, err
-	}
+	c.e.names(name, key)
 	b2, err := c.encode("data", data)
 	if err != nil {
 		return nil, err
@@ -124,11 +122,9 @@ func (c *stepContext) doEffect(
 		return nil, err
 	}
 	if uint64(len(c.out.Effects)) >= c.limits.Effects {
-		return nil, c.e.exceed("limits.effects is %d", c.limits.Effects)
+		c.e.exceed("limits.effects is %d", c.limits.Effects)
 	}
-	if err := c.e.names(kind, tag, grant); err != nil {
-		return nil, err
-	}
+	c.e.names(kind, tag, grant)
 	data, err := c.encode("params", params)
 	if err != nil {
 		return nil, err
@@ -151,11 +147,9 @@ func (c *stepContext) doTimer(
 		return nil, fmt.Errorf("timer: after_ticks is %v, want at least 1 and at most 64 bits", after.given)
 	}
 	if uint64(len(c.out.Timers)) >= c.limits.Timers {
-		return nil, c.e.exceed("limits.timers is %d", c.limits.Timers)
+		c.e.exceed("limits.timers is %d", c.limits.Timers)
 	}
-	if err := c.e.names(name, tag); err != nil {
-		return nil, err
-	}
+	c.e.names(name, tag)
 	b2, err := c.encode("data", data)
 	if err != nil {
 		return nil, err
@@ -175,14 +169,10 @@ func (c *stepContext) doCancel(
 		return nil, fmt.Errorf("cancel: the tag is empty")
 	}
 	if uint64(len(c.out.Cancels)) >= c.limits.Timers {
-		return nil, c.e.exceed("limits.timers is %d", c.limits.Timers)
+		c.e.exceed("limits.timers is %d", c.limits.Timers)
 	}
-	if err := c.e.names(tag); err != nil {
-		return nil, err
-	}
-	if err := c.e.walk(c.tagBytes()); err != nil {
-		return nil, err
-	}
+	c.e.names(tag)
+	c.e.walk(c.tagBytes())
 	c.out.Cancel(string(tag))
 	return starlark.None, nil
 }
@@ -245,12 +235,12 @@ func plain(args starlark.Tuple, kwargs []starlark.Tuple, name *text, data *starl
 }
 
 // names charges for what was looked through to see that it is UTF-8.
-func (m *meter) names(names ...text) error {
+func (m *meter) names(names ...text) {
 	n := 0
 	for _, s := range names {
 		n += len(s)
 	}
-	return m.walk(n)
+	m.walk(n)
 }
 
 // ticks is an argument that says how long: a number of ticks or a

@@ -31,115 +31,87 @@ func (d *decoder) decode(name string, data reducer.Data) (starlark.Value, error)
 	if len(data) == 0 {
 		return starlark.None, nil
 	}
+	defer d.m.prefix(func(err error) error { return fmt.Errorf("%s: %w", name, err) })
 	d.r = *canon.NewReader(data)
-	v, err := d.value(0)
-	if err == nil {
-		err = d.r.Close()
-	}
-	if err != nil {
+	v := d.value(0)
+	if err := d.r.Close(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return v, nil
 }
 
-func (d *decoder) value(depth int) (starlark.Value, error) {
+// value returns the next value. What it returns after an error of the reader, which keeps it, is nothing.
+func (d *decoder) value(depth int) starlark.Value {
 	switch d.r.Kind() {
-	case canon.KindNull:
-		d.r.Null()
-		return starlark.None, nil
 	case canon.KindBool:
-		return starlark.Bool(d.r.Bool()), d.r.Err()
+		return starlark.Bool(d.r.Bool())
 	case canon.KindInt:
 		return d.integer()
 	case canon.KindFloat:
-		return starlark.Float(d.r.Float()), d.r.Err()
+		return starlark.Float(d.r.Float())
 	case canon.KindText:
 		b := d.r.TextBytes()
-		return starlark.String(b), d.paid(uint64(len(b)))
+		d.m.takeMemory(uint64(len(b)))
+		return starlark.String(b)
 	case canon.KindBytes:
 		b := d.r.Bytes()
-		return starlark.Bytes(b), d.paid(uint64(len(b)))
+		d.m.takeMemory(uint64(len(b)))
+		return starlark.Bytes(b)
 	case canon.KindArray:
 		return d.list(depth)
 	case canon.KindMap:
 		return d.dict(depth)
-	default:
-		d.r.Raw() // finds out what is wrong
-		return nil, d.r.Close()
+	default: // null, or what the reader finds wrong
+		d.r.Raw()
+		return starlark.None
 	}
 }
 
-// paid charges for n bytes, after what was read turned out to be right.
-func (d *decoder) paid(n uint64) error {
-	if err := d.r.Err(); err != nil {
-		return err
-	}
-	return d.m.takeMemory(n)
-}
-
-func (d *decoder) integer() (starlark.Value, error) {
+func (d *decoder) integer() starlark.Value {
 	small, wide := d.r.Int()
 	switch {
-	case d.r.Err() != nil:
-		return nil, d.r.Err()
 	case wide == nil:
-		return starlark.MakeInt64(small), nil
+		return starlark.MakeInt64(small)
 	case wide.BitLen() > MaxIntBits:
-		return &wideInt{n: wide}, d.paid(uint64(wide.BitLen()) / 8)
+		d.m.takeMemory(uint64(wide.BitLen()) / 8)
+		return &wideInt{n: wide}
 	}
-	return starlark.MakeBigInt(wide), nil
+	return starlark.MakeBigInt(wide)
 }
 
-func (d *decoder) list(depth int) (starlark.Value, error) {
+func (d *decoder) list(depth int) starlark.Value {
 	n := d.r.Array()
-	if err := d.open(depth, uint64(n)*slotBytes+tableBytes/8); err != nil {
-		return nil, err
-	}
+	d.open(depth, uint64(n)*slotBytes+tableBytes/8)
 	items := make([]starlark.Value, n)
 	for i := range items {
-		var err error
-		if items[i], err = d.value(depth + 1); err != nil {
-			return nil, err
-		}
+		items[i] = d.value(depth + 1)
 	}
-	return starlark.NewList(items), nil
+	return starlark.NewList(items)
 }
 
 // open charges for a container of n bytes at the given depth.
-func (d *decoder) open(depth int, n uint64) error {
+func (d *decoder) open(depth int, n uint64) {
 	if depth >= canon.MaxDepth {
-		return d.m.exceed("a value nested deeper than %d", canon.MaxDepth)
+		d.m.exceed("a value nested deeper than %d", canon.MaxDepth)
 	}
-	return d.paid(n)
+	d.m.takeMemory(n)
 }
 
-func (d *decoder) dict(depth int) (starlark.Value, error) {
+func (d *decoder) dict(depth int) starlark.Value {
 	n := d.r.Map()
-	if err := d.open(depth, uint64(n)*entryBytes+tableBytes); err != nil {
-		return nil, err
-	}
+	d.open(depth, uint64(n)*entryBytes+tableBytes)
 	dict := starlark.NewDict(n)
-	if err := d.m.spend(uint64(n)); err != nil {
-		return nil, err
-	}
+	d.m.spend(uint64(n))
 	for range n {
 		b := d.r.TextBytes()
-		if err := d.paid(uint64(len(b))); err != nil {
-			return nil, err
-		}
+		d.m.takeMemory(uint64(len(b)))
 		key := d.word(b)
-		if err := d.m.insert(dict, key); err != nil {
-			return nil, err
-		}
-		v, err := d.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		if err := dict.SetKey(key, v); err != nil {
-			return nil, err
+		d.m.insert(dict, key)
+		if err := dict.SetKey(key, d.value(depth+1)); err != nil {
+			panic(err) // a text can be a key, and nobody else has the dict
 		}
 	}
-	return dict, nil
+	return dict
 }
 
 // word returns b as a string value.

@@ -12,6 +12,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // encoder appends values to buf as canonical bytes.
@@ -51,18 +52,21 @@ func (e *encoder) encode(buf []byte, what string, v starlark.Value, limit uint64
 		err = e.room(0)
 	}
 	if err != nil {
-		return nil, prefixPath(what, err)
+		err = prefixPath(what, err)
+		if errors.Is(err, reducer.ErrLimit) {
+			e.m.end(err)
+		}
+		return nil, err
 	}
-	if err := e.m.spend(e.items / 2); err != nil {
-		return nil, prefixPath(what, err)
-	}
-	return e.buf, e.m.takeMemory(uint64(len(e.buf) - e.start))
+	e.m.spend(e.items / 2)
+	e.m.takeMemory(uint64(len(e.buf) - e.start))
+	return e.buf, nil
 }
 
 // room refuses a value that n more bytes make too large.
 func (e *encoder) room(n int) error {
 	if size := uint64(len(e.buf) - e.start + n); size > e.limit {
-		return e.m.exceed("%d bytes or more, %s is %d", size, e.name, e.limit)
+		return limitError("%d bytes or more, %s is %d", size, e.name, e.limit)
 	}
 	return nil
 }
@@ -121,7 +125,7 @@ func (e *encoder) text(s string) error {
 
 func (e *encoder) open(depth int) error {
 	if depth >= canon.MaxDepth {
-		return e.m.exceed("a value nested deeper than %d", canon.MaxDepth)
+		return limitError("a value nested deeper than %d", canon.MaxDepth)
 	}
 	return nil
 }

@@ -145,7 +145,8 @@ func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
 	if out.State, err = e.enc.encode(out.State[:0], "state", next, limits.State, "limits.state"); err != nil {
 		return e.failure(err)
 	}
-	return e.checkGas()
+	e.spend(0)
+	return nil
 }
 
 var errNoState = errors.New("migrate returned None: it returns the state to go on with")
@@ -170,45 +171,28 @@ func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
 		return e.failure(err)
 	}
 	out.State = out.State[:0]
-	if next == starlark.None {
-		return e.checkGas()
+	if next != starlark.None {
+		if out.State, err = e.enc.encode(out.State, "state", next, limits.State, "limits.state"); err != nil {
+			return e.failure(err)
+		}
 	}
-	out.State, err = e.enc.encode(out.State, "state", next, limits.State, "limits.state")
-	if err != nil {
-		return e.failure(err)
-	}
-	return e.checkGas()
-}
-
-// checkGas fails a step that ended over its gas, which the interpreter notices
-// only at its next instruction.
-func (e *engine) checkGas() error {
-	if e.over == nil && e.thread.Steps <= e.gas {
-		return nil
-	}
-	err := e.spend(0)
-	if e.over != nil {
-		err = e.over
-	}
-	return e.failure(err)
+	e.spend(0) // the interpreter notices only at its next instruction that the gas is used up
+	return nil
 }
 
 // failure gives err its place: the innermost line of the program that was being
 // executed, or else where reduce is defined.
 func (e *engine) failure(err error) error {
-	place, chain := e.file+":1:1", ""
+	place := e.file + ":1:1"
 	if e.reduce != nil {
 		place = e.reduce.Position().String()
 	}
-	cause := err
+	cause, stack := err, e.stack
 	if eval, ok := errors.AsType[*starlark.EvalError](err); ok {
-		place, chain = callers(eval.CallStack, place)
-		cause = eval.Unwrap()
+		cause, stack = eval.Unwrap(), eval.CallStack
 	}
+	place, chain := callers(stack, place)
 	msg := indexed(cause.Error())
-	if e.over != nil && !errors.Is(cause, reducer.ErrLimit) && !errors.Is(cause, reducer.ErrBound) {
-		cause, msg = e.over, e.over.Error() // the interpreter keeps only its text
-	}
 	if len(msg) > maxMessageBytes {
 		msg = msg[:maxMessageBytes] + "…"
 	}
@@ -258,10 +242,14 @@ func callers(stack starlark.CallStack, given string) (place, chain string) {
 // builtinFile is where the library says that its own functions are.
 const builtinFile = "<builtin>"
 
-// recover turns a panic of the library into a failed step: a reducer is data,
-// and no data may end the process.
+// recover makes a failed step of one that has ended before its time, and of a panic of the
+// library: a reducer is data, and no data may end the process.
 func (e *engine) recover(err *error) {
-	if r := recover(); r != nil {
+	switch r := recover(); r {
+	case nil:
+	case ended{}:
+		*err = e.failure(e.over)
+	default:
 		*err = &stepError{place: e.file + ":1:1", msg: fmt.Sprintf("%v: %v", errInterpreter, r), err: errInterpreter}
 	}
 }

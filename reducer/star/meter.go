@@ -49,7 +49,8 @@ type meter struct {
 	gas    uint64
 	value  uint64
 	memory uint64
-	over   error // the first limit exceeded; it is what the step fails with
+	over   error              // why the step has ended before its time: a limit, or a bound
+	stack  starlark.CallStack // where it has
 
 	listener listener
 
@@ -67,13 +68,13 @@ type meter struct {
 
 // resetMeter gives a step its limits, and bounds if there are any.
 func (m *meter) resetMeter(limits manifest.ReducerLimits, bounds *reducer.Bounds) {
-	m.gas, m.value, m.memory, m.over = limits.Gas, limits.Value, cmp.Or(limits.Memory, manifest.DefaultMemory), nil
+	m.gas, m.value, m.memory = limits.Gas, limits.Value, cmp.Or(limits.Memory, manifest.DefaultMemory)
+	m.over, m.stack = nil, nil
 	m.bound(bounds)
 	m.filled, m.checked, m.heaviest = 0, 0, m.loaded
 	clear(m.opaque)
 	m.held = m.held[:0]
 	m.thread.Steps = 0
-	m.thread.Uncancel()
 	m.checkpoint()
 }
 
@@ -109,11 +110,11 @@ func (m *meter) checkpoint() {
 func (m *meter) reached(thread *starlark.Thread) {
 	switch {
 	case thread.Steps > m.gas:
-		thread.Cancel(m.spend(0).Error())
+		m.spend(0)
 	case thread.CallStackDepth() > maxCallDepth:
-		thread.Cancel(m.exceed("calls nest deeper than %d", maxCallDepth).Error())
+		m.exceed("calls nest deeper than %d", maxCallDepth)
 	case m.bounds.Ended != nil && m.bounds.Ended():
-		thread.Cancel(m.stop(errUnwanted).Error())
+		m.end(errUnwanted)
 	default:
 		m.lookups()
 		m.checkpoint()
@@ -130,160 +131,155 @@ func (m *meter) lookups() {
 		return
 	}
 	done := min(m.thread.Steps-m.checked, checkEvery)
-	_ = m.spend(done * m.heaviest / (4 * weightPerStep)) // found out at the next step
+	m.spend(done * m.heaviest / (4 * weightPerStep))
 	m.checked = m.thread.Steps
 }
 
-// exceed returns the error of a limit, and keeps the first.
-func (m *meter) exceed(format string, args ...any) error {
-	return m.stop(fmt.Errorf("%w: %s", reducer.ErrLimit, fmt.Sprintf(format, args...)))
+// limitError says that a limit is exceeded.
+func limitError(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", reducer.ErrLimit, fmt.Sprintf(format, args...))
 }
 
-// stop ends the step with an error, unless another one came first.
-func (m *meter) stop(err error) error {
-	if m.over == nil {
-		m.over = err
-		m.thread.Cancel(m.over.Error()) // also where a function would go on
+// exceed ends the step, which exceeds a limit.
+func (m *meter) exceed(format string, args ...any) { m.end(limitError(format, args...)) }
+
+// ended is the panic that ends a step; meter.over says why. The interpreter lets it through, and engine.recover
+// takes it: so no function of a program goes on after a limit, and whoever charges for something needs no error.
+type ended struct{}
+
+// end ends the step with an error.
+func (m *meter) end(err error) {
+	m.over, m.stack = err, m.thread.CallStack()
+	panic(ended{})
+}
+
+// prefix puts a name in front of why the step ends, if it does. It is to be deferred.
+func (m *meter) prefix(name func(error) error) {
+	r := recover()
+	if r == nil {
+		return
 	}
-	return m.over
+	if r == (ended{}) {
+		m.over = name(m.over)
+	}
+	panic(r)
 }
 
 // spend charges steps.
-func (m *meter) spend(steps uint64) error {
+func (m *meter) spend(steps uint64) {
 	sum, carry := bits.Add64(m.thread.Steps, steps, 0)
 	if carry != 0 {
 		sum = math.MaxUint64 - 1
 	}
 	if m.thread.Steps = sum; sum > m.gas {
 		if m.beyond != nil {
-			return m.stop(m.beyond)
+			m.end(m.beyond)
 		}
-		return m.exceed("limits.gas is %d steps", m.gas)
+		m.exceed("limits.gas is %d steps", m.gas)
 	}
-	return nil
 }
 
 // scan charges for reading or moving n bytes.
-func (m *meter) scan(n int) error {
-	if n < bytesReadPerStep {
-		return nil
+func (m *meter) scan(n int) {
+	if n >= bytesReadPerStep {
+		m.spend(uint64(n) / bytesReadPerStep)
 	}
-	return m.spend(uint64(n) / bytesReadPerStep)
 }
 
 // walk charges for looking at each of n bytes, or characters.
-func (m *meter) walk(n int) error {
-	return m.spend(uint64(n) / bytesWalkedPerStep)
-}
+func (m *meter) walk(n int) { m.spend(uint64(n) / bytesWalkedPerStep) }
 
 // takeMemory charges for n bytes of new memory.
-func (m *meter) takeMemory(n uint64) error {
+func (m *meter) takeMemory(n uint64) {
 	before := m.filled / bytesMadePerStep
 	if m.filled += n; m.filled > m.memory {
 		if m.heavy != nil {
-			return m.stop(m.heavy)
+			m.end(m.heavy)
 		}
-		return m.exceed("limits.memory is %d bytes", m.memory)
+		m.exceed("limits.memory is %d bytes", m.memory)
 	}
-	return m.spend(1 + m.filled/bytesMadePerStep - before)
+	m.spend(1 + m.filled/bytesMadePerStep - before)
 }
 
 // fits refuses a value of n bytes where that is too large.
-func (m *meter) fits(what string, n uint64) error {
+func (m *meter) fits(what string, n uint64) {
 	if n > m.value {
-		return m.exceed("a %s of %d bytes, limits.value is %d", what, n, m.value)
+		m.exceed("a %s of %d bytes, limits.value is %d", what, n, m.value)
 	}
-	return nil
 }
 
 // room charges for a value of n bytes that is about to be made, and refuses
 // one that is too large.
-func (m *meter) room(what string, n uint64) error {
-	if err := m.fits(what, n); err != nil {
-		return err
-	}
-	return m.takeMemory(n)
+func (m *meter) room(what string, n uint64) {
+	m.fits(what, n)
+	m.takeMemory(n)
 }
 
 // slots is room for a list or tuple of n items.
-func (m *meter) slots(what string, n int) error {
+func (m *meter) slots(what string, n int) {
 	if n < 0 || uint64(n) > m.value/slotBytes {
-		return m.exceed("a %s of %d items (%d bytes each), limits.value is %d", what, n, slotBytes, m.value)
+		m.exceed("a %s of %d items (%d bytes each), limits.value is %d", what, n, slotBytes, m.value)
 	}
-	return m.room(what, uint64(n)*slotBytes)
+	m.room(what, uint64(n)*slotBytes)
 }
 
 // entries is room for a dict or set of n entries.
-func (m *meter) entries(what string, n int) error {
+func (m *meter) entries(what string, n int) {
 	if uint64(n) > m.value/entryBytes {
-		return m.exceed("a %s of %d entries (%d bytes each), limits.value is %d", what, n, entryBytes, m.value)
+		m.exceed("a %s of %d entries (%d bytes each), limits.value is %d", what, n, entryBytes, m.value)
 	}
-	return m.takeMemory(tableBytes + entryFilled*uint64(n))
+	m.takeMemory(tableBytes + entryFilled*uint64(n))
 }
 
 // made charges for a value that was just made out of others, where its size is
 // bounded by theirs.
-func (m *meter) made(v starlark.Value) error {
+func (m *meter) made(v starlark.Value) {
 	switch v := v.(type) {
 	case starlark.String:
-		return m.room("string", uint64(len(v)))
+		m.room("string", uint64(len(v)))
 	case starlark.Bytes:
-		return m.room("bytes value", uint64(len(v)))
+		m.room("bytes value", uint64(len(v)))
 	case *starlark.List:
-		return m.slots("list", v.Len())
+		m.slots("list", v.Len())
 	case starlark.Tuple:
-		if err := m.slots("tuple", len(v)); err != nil {
-			return err
-		}
-		return m.tuple(v)
+		m.slots("tuple", len(v))
+		m.tuple(v)
 	case *starlark.Dict:
-		return m.entries("dict", v.Len())
+		m.entries("dict", v.Len())
 	case *starlark.Set:
-		return m.entries("set", v.Len())
+		m.entries("set", v.Len())
 	}
-	return nil
 }
 
 // key charges for the hash of a key. What a chain of such keys costs is charged
 // when it is made; see table.
-func (m *meter) key(v starlark.Value) error {
+func (m *meter) key(v starlark.Value) {
 	switch v := v.(type) {
 	case starlark.String:
-		return m.scan(len(v))
+		m.scan(len(v))
 	case starlark.Bytes:
-		return m.scan(len(v))
+		m.scan(len(v))
 	case starlark.Float: // hashed as the integer that it rounds to, and may be compared with one
-		if f := float64(v); !(f >= math.MinInt64 && f <= math.MaxInt64) {
-			return m.spend(longFloatSteps)
+		if f := float64(v); f >= math.MinInt64 && f <= math.MaxInt64 {
+			m.spend(longFloatSteps / 2)
+		} else {
+			m.spend(longFloatSteps)
 		}
-		return m.spend(longFloatSteps / 2)
 	case starlark.Tuple: // compared with others of its hash: that they are few nobody looks at
-		if err := m.spend(uint64(2*len(v) + 8*max(0, len(v)-maxKnownTuple))); err != nil {
-			return err
-		}
+		m.spend(uint64(2*len(v) + 8*max(0, len(v)-maxKnownTuple)))
 		for _, x := range v {
-			if err := m.key(x); err != nil {
-				return err
-			}
+			m.key(x)
 		}
 	}
-	return nil
 }
 
 // keys charges for hashing all keys of a dict or set.
-func (m *meter) keys(v starlark.Iterable) error {
+func (m *meter) keys(v starlark.Iterable) {
 	if n := starlark.Len(v); n > 0 {
-		if err := m.spend(uint64(n) * (m.heaviest / weightPerStep)); err != nil {
-			return err
-		}
+		m.spend(uint64(n) * (m.heaviest / weightPerStep))
 	}
 	for k := range starlark.Elements(v) {
-		if err := m.spend(1); err != nil {
-			return err
-		}
-		if err := m.key(k); err != nil {
-			return err
-		}
+		m.spend(1)
+		m.key(k)
 	}
-	return nil
 }

@@ -106,20 +106,16 @@ func (m *meter) invoke(
 		return nil, err
 	}
 	if p == makes {
-		err = m.made(result)
+		m.made(result)
 	}
-	if err == nil {
-		if err = m.survey(result); err == nil && name == "update" {
-			err = m.survey(x)
-		}
+	if m.survey(result); name == "update" {
+		m.survey(x)
 	}
-	return result, err
+	return result, nil
 }
 
 func (m *meter) get(d *starlark.Dict, args starlark.Tuple) (starlark.Value, error) {
-	if err := m.key(args[0]); err != nil {
-		return nil, err
-	}
+	m.key(args[0])
 	v, found, err := d.Get(args[0])
 	switch {
 	case err != nil:
@@ -137,11 +133,11 @@ func (m *meter) get(d *starlark.Dict, args starlark.Tuple) (starlark.Value, erro
 func (m *meter) before(name string, x starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, error) {
 	switch x := x.(type) {
 	case starlark.String:
-		return m.beforeString(name, string(x), args, kwargs)
+		return m.beforeString(name, string(x), args, kwargs), nil
 	case *starlark.List:
-		return m.beforeList(name, x, args)
+		return m.beforeList(name, x, args), nil
 	case *starlark.Dict:
-		return args, m.beforeDict(name, x, args, kwargs)
+		m.beforeDict(name, x, args, kwargs)
 	case *starlark.Set:
 		return m.beforeSet(name, x, args)
 	}

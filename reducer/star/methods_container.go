@@ -6,126 +6,113 @@ import (
 	"go.starlark.net/starlark"
 )
 
-func (m *meter) beforeList(name string, x *starlark.List, args starlark.Tuple) (starlark.Tuple, error) {
+func (m *meter) beforeList(name string, x *starlark.List, args starlark.Tuple) starlark.Tuple {
 	switch name {
 	case "extend":
-		list, err := m.collectOnly(args)
-		if list == nil || err != nil {
-			return args, err
+		list := m.collectOnly(args)
+		if list == nil {
+			return args
 		}
 		if n := x.Len() + len(list); uint64(n) > m.value/slotBytes {
-			return nil, m.slots("list", n)
+			m.slots("list", n)
 		}
-		return starlark.Tuple{starlark.Tuple(list)}, nil
+		return starlark.Tuple{starlark.Tuple(list)}
 	case "insert", "pop":
-		return args, m.scan(x.Len() * slotBytes)
+		m.scan(x.Len() * slotBytes)
 	case "index", "remove":
 		if len(args) > 0 {
-			return args, m.search(args[0], x)
+			m.search(args[0], x)
 		}
 	}
-	return args, nil
+	return args
 }
 
 // collectOnly returns the items of the only argument; nil where it is not the only
 // one or has none.
-func (m *meter) collectOnly(args starlark.Tuple) ([]starlark.Value, error) {
-	if len(args) != 1 {
-		return nil, nil
-	}
-	items, ok := args[0].(starlark.Iterable)
-	if !ok {
-		return nil, nil
-	}
-	return m.collect(items)
-}
-
-func (m *meter) beforeDict(name string, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) error {
-	switch name {
-	case "clear":
-		return m.clearing(x)
-	case "setdefault":
-		if len(args) > 0 {
-			return m.setIndex(x, args[0])
+func (m *meter) collectOnly(args starlark.Tuple) []starlark.Value {
+	if len(args) == 1 {
+		if items, ok := args[0].(starlark.Iterable); ok {
+			return m.collect(items)
 		}
-	case "items":
-		return m.beforeItems(x)
-	case "keys", "values":
-		return m.spend(uint64(x.Len()) * 2 * slotBytes / bytesMadePerStep)
-	case "update":
-		return m.beforeUpdateOf(x, args, kwargs)
-	}
-	if len(args) > 0 {
-		return m.key(args[0])
 	}
 	return nil
+}
+
+func (m *meter) beforeDict(name string, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) {
+	switch name {
+	case "clear":
+		m.clearing(x)
+	case "setdefault":
+		if len(args) > 0 {
+			m.setIndex(x, args[0])
+		}
+	case "items":
+		m.beforeItems(x)
+	case "keys", "values":
+		m.spend(uint64(x.Len()) * 2 * slotBytes / bytesMadePerStep)
+	case "update":
+		m.beforeUpdateOf(x, args, kwargs)
+	default:
+		if len(args) > 0 {
+			m.key(args[0])
+		}
+	}
 }
 
 // beforeItems charges for the pairs, which are tuples that no expression built.
-func (m *meter) beforeItems(x *starlark.Dict) error {
-	if err := m.slots("list", x.Len()); err != nil {
-		return err
-	}
-	if err := m.spend(uint64(x.Len()) * 4 * slotBytes / bytesMadePerStep); err != nil {
-		return err
-	}
+func (m *meter) beforeItems(x *starlark.Dict) {
+	m.slots("list", x.Len())
+	m.spend(uint64(x.Len()) * 4 * slotBytes / bytesMadePerStep)
 	pair := make(starlark.Tuple, 2)
 	for pair[0], pair[1] = range x.Entries() {
-		if err := m.tuple(pair); err != nil {
-			return err
-		}
+		m.tuple(pair)
 	}
-	return nil
 }
 
 // beforeUpdate charges for what dict puts into a dict.
-func (m *meter) beforeUpdate(args starlark.Tuple, kwargs []starlark.Tuple) error {
-	return m.beforeUpdateOf(nil, args, kwargs)
+func (m *meter) beforeUpdate(args starlark.Tuple, kwargs []starlark.Tuple) {
+	m.beforeUpdateOf(nil, args, kwargs)
 }
 
 // beforeUpdateOf charges for what dict.update puts into a dict.
-func (m *meter) beforeUpdateOf(d starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) error {
-	if err := m.entries("dict", len(kwargs)); err != nil {
-		return err
-	}
+func (m *meter) beforeUpdateOf(d starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) {
+	m.entries("dict", len(kwargs))
 	if len(args) != 1 {
-		return nil
+		return
 	}
 	if d, ok := args[0].(*starlark.Dict); ok {
-		return m.pass(d, d.Len())
+		m.pass(d, d.Len())
+		return
 	}
 	n := starlark.Len(args[0])
 	pairs, ok := args[0].(starlark.Iterable)
 	if !ok || n <= 0 {
-		return nil // no pairs, and so refused at the first
+		return // no pairs, and so refused at the first
 	}
-	if err := m.entries("dict", n); err != nil {
-		return err
-	}
+	m.entries("dict", n)
 	var keys []starlark.Value
 	for pair := range starlark.Elements(pairs) {
 		if p, ok := pair.(starlark.Indexable); ok && p.Len() == 2 {
-			if err := m.key(p.Index(0)); err != nil {
-				return err
-			}
+			m.key(p.Index(0))
 			keys = append(keys, p.Index(0))
 		}
 	}
-	return m.rehearse(d, keys)
+	m.rehearse(d, keys)
 }
 
 func (m *meter) beforeSet(name string, x *starlark.Set, args starlark.Tuple) (starlark.Tuple, error) {
 	switch name {
 	case "clear":
-		return args, m.clearing(x)
+		m.clearing(x)
+		return args, nil
 	case "add":
 		if len(args) > 0 {
-			return args, m.setIndex(x, args[0])
+			m.setIndex(x, args[0])
 		}
-		fallthrough
+		return args, nil
 	case "discard", "remove":
 		if len(args) > 0 {
-			return args, m.key(args[0])
+			m.key(args[0])
 		}
 		return args, nil
 	case "pop":
@@ -134,9 +121,7 @@ func (m *meter) beforeSet(name string, x *starlark.Set, args starlark.Tuple) (st
 	if len(args) == 0 && name != "union" && name != "update" {
 		return nil, fmt.Errorf("%s: got 0 arguments, want 1", name)
 	}
-	if err := m.pass(x, x.Len()); err != nil {
-		return nil, err
-	}
+	m.pass(x, x.Len())
 	out := make(starlark.Tuple, len(args))
 	for i, arg := range args {
 		out[i] = arg
@@ -144,18 +129,11 @@ func (m *meter) beforeSet(name string, x *starlark.Set, args starlark.Tuple) (st
 		if !ok {
 			continue
 		}
-		list, err := m.collect(items)
-		if err != nil {
-			return nil, err
-		}
+		list := m.collect(items)
 		out[i] = starlark.Tuple(list)
-		if err := m.pass(starlark.Tuple(list), len(list)); err != nil {
-			return nil, err
-		}
+		m.pass(starlark.Tuple(list), len(list))
 		if name == "union" || name == "update" || name == "symmetric_difference" {
-			if err := m.rehearse(x, list); err != nil {
-				return nil, err
-			}
+			m.rehearse(x, list)
 		}
 	}
 	return out, nil

@@ -52,9 +52,7 @@ func (m *meter) jsonModule() *starlarkstruct.Module {
 }
 
 func (m *meter) encodeJSON(v starlark.Value) (starlark.Value, error) {
-	if err := m.payText(v); err != nil {
-		return nil, err
-	}
+	m.payText(v)
 	e := encoder{m: m}
 	data, err := e.encode(nil, "value", v, m.value, "limits.value")
 	if err != nil {
@@ -64,10 +62,9 @@ func (m *meter) encodeJSON(v starlark.Value) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.walk(len(text)); err != nil {
-		return nil, err
-	}
-	return starlark.String(text), m.room("string", uint64(len(text)))
+	m.walk(len(text))
+	m.room("string", uint64(len(text)))
+	return starlark.String(text), nil
 }
 
 func (m *meter) decodeJSON(
@@ -81,9 +78,7 @@ func (m *meter) decodeJSON(
 	// The text is copied at each level that it nests, and digits cost their square.
 	run := uint64(longestRun(s))
 	cost := pieceSteps + uint64(len(s))/2 + run/16*(run/16)
-	if err := m.spend(cost); err != nil {
-		return nil, err
-	}
+	m.spend(cost)
 	data, err := canon.FromPrintedJSON([]byte(s))
 	if err != nil {
 		if fallback != nil {

@@ -10,7 +10,7 @@ import (
 
 // binary returns the checked form of an operator.
 func (m *meter) binary(op syntax.Token) builtin {
-	check := map[syntax.Token]func(x, y starlark.Value) error{
+	check := map[syntax.Token]func(x, y starlark.Value){
 		syntax.PLUS:       m.beforeAdd,
 		syntax.MINUS:      m.beforeSets,
 		syntax.STAR:       m.beforeMultiply,
@@ -26,19 +26,15 @@ func (m *meter) binary(op syntax.Token) builtin {
 		if small(x) && small(y) && op != syntax.PERCENT {
 			return starlark.Binary(op, x, y)
 		}
-		if err := m.arithmetic(op, x, y); err != nil {
-			return nil, err
-		}
+		m.arithmetic(op, x, y)
 		if check != nil {
-			if err := check(x, y); err != nil {
-				return nil, err
-			}
+			check(x, y)
 		}
 		v, err := starlark.Binary(op, x, y)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			m.result(v)
 		}
-		return v, m.result(v)
+		return v, err
 	}
 }
 
@@ -55,20 +51,19 @@ func small(v starlark.Value) bool {
 }
 
 // result checks what no operand tells.
-func (m *meter) result(v starlark.Value) error {
+func (m *meter) result(v starlark.Value) {
 	switch v := v.(type) {
 	case starlark.Int:
-		return m.width(intBits(v))
+		m.width(intBits(v))
 	case starlark.String:
-		return m.room("string", uint64(len(v)))
+		m.room("string", uint64(len(v)))
 	case starlark.Bytes:
-		return m.room("bytes value", uint64(len(v)))
+		m.room("bytes value", uint64(len(v)))
 	case starlark.Tuple:
-		return m.tuple(v)
+		m.tuple(v)
 	case *starlark.Dict, *starlark.Set:
-		return m.survey(v)
+		m.survey(v)
 	}
-	return nil
 }
 
 func intBits(v starlark.Int) int {
@@ -79,110 +74,95 @@ func intBits(v starlark.Int) int {
 }
 
 // width refuses an integer of so many bits.
-func (m *meter) width(n int) error {
+func (m *meter) width(n int) {
 	if n > MaxIntBits {
-		return m.exceed("an integer of %d bits; reducers compute with at most %d", n, MaxIntBits)
+		m.exceed("an integer of %d bits; reducers compute with at most %d", n, MaxIntBits)
 	}
-	return nil
 }
 
-func (m *meter) beforeAdd(x, y starlark.Value) error {
+func (m *meter) beforeAdd(x, y starlark.Value) {
 	n, k := max(starlark.Len(x), 0), max(starlark.Len(y), 0)
 	switch x.(type) {
 	case starlark.String, starlark.Bytes:
-		return m.fits(x.Type(), uint64(n+k)) // result charges for it
+		m.fits(x.Type(), uint64(n+k)) // result charges for it
 	case *starlark.List, starlark.Tuple:
-		return m.slots(x.Type(), n+k)
+		m.slots(x.Type(), n+k)
 	}
-	return nil
 }
 
-func (m *meter) beforeSets(x, y starlark.Value) error {
+func (m *meter) beforeSets(x, y starlark.Value) {
 	for _, v := range []starlark.Value{x, y} {
 		switch v := v.(type) {
 		case *starlark.Dict:
-			if err := m.pass(v, v.Len()); err != nil {
-				return err
-			}
+			m.pass(v, v.Len())
 		case *starlark.Set:
-			if err := m.pass(v, v.Len()); err != nil {
-				return err
-			}
+			m.pass(v, v.Len())
 		}
 	}
-	return nil
 }
 
 // pass charges for copying the entries of a dict or set.
-func (m *meter) pass(v starlark.Iterable, n int) error {
-	if err := m.entries(v.Type(), n); err != nil {
-		return err
-	}
-	return m.keys(v)
+func (m *meter) pass(v starlark.Iterable, n int) {
+	m.entries(v.Type(), n)
+	m.keys(v)
 }
 
-func (m *meter) beforeMultiply(x, y starlark.Value) error {
+func (m *meter) beforeMultiply(x, y starlark.Value) {
 	a, ok := x.(starlark.Int)
 	b, ok2 := y.(starlark.Int)
 	switch {
 	case ok && ok2:
-		return m.width(intBits(a) + intBits(b) - 1)
+		m.width(intBits(a) + intBits(b) - 1)
 	case ok2:
-		return m.beforeRepeat(x, b)
+		m.beforeRepeat(x, b)
 	case ok:
-		return m.beforeRepeat(y, a)
+		m.beforeRepeat(y, a)
 	}
-	return nil
 }
 
-func (m *meter) beforeRepeat(v starlark.Value, times starlark.Int) error {
+func (m *meter) beforeRepeat(v starlark.Value, times starlark.Int) {
 	n, ok := times.Int64()
 	if !ok || n <= 0 {
-		return nil // the library refuses the first and makes nothing of the second
+		return // the library refuses the first and makes nothing of the second
 	}
 	length := max(starlark.Len(v), 0)
 	over, items := bits.Mul64(uint64(length), uint64(n))
 	if over != 0 || items > m.value {
-		return m.exceed("a %s of %d times %d items, limits.value is %d bytes", v.Type(), n, length, m.value)
+		m.exceed("a %s of %d times %d items, limits.value is %d bytes", v.Type(), n, length, m.value)
 	}
 	switch v.(type) {
 	case *starlark.List, starlark.Tuple:
-		return m.slots(v.Type(), int(items))
+		m.slots(v.Type(), int(items))
 	}
-	return nil
 }
 
-func (m *meter) beforeShift(x, y starlark.Value) error {
+func (m *meter) beforeShift(x, y starlark.Value) {
 	a, ok := x.(starlark.Int)
 	b, ok2 := y.(starlark.Int)
-	if !ok || !ok2 {
-		return nil
+	if n, small := b.Int64(); ok && ok2 && small && n > 0 && n < MaxIntBits { // the library refuses the rest
+		m.width(intBits(a) + int(n))
 	}
-	if n, ok := b.Int64(); ok && n > 0 && n < MaxIntBits {
-		return m.width(intBits(a) + int(n))
-	}
-	return nil // the library refuses it
 }
 
-func (m *meter) beforePercent(x, y starlark.Value) error {
+func (m *meter) beforePercent(x, y starlark.Value) {
 	if format, ok := x.(starlark.String); ok {
-		return m.percentSize(string(format), y)
+		m.percentSize(string(format), y)
 	}
-	return nil
 }
 
-func (m *meter) beforeIn(x, y starlark.Value) error {
+func (m *meter) beforeIn(x, y starlark.Value) {
 	switch y := y.(type) {
 	case starlark.String:
-		return m.walk(len(y))
+		m.walk(len(y))
 	case starlark.Bytes:
-		return m.walk(len(y))
+		m.walk(len(y))
 	case *starlark.List:
-		return m.search(x, y)
+		m.search(x, y)
 	case starlark.Tuple:
-		return m.search(x, y)
+		m.search(x, y)
+	default:
+		m.key(x)
 	}
-	return m.key(x)
 }
 
 // comparison returns the checked form of ==, < and their kin.
@@ -195,9 +175,7 @@ func (m *meter) comparison(op syntax.Token) builtin {
 
 // compare charges for comparing x with y, and does it.
 func (m *meter) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
-	if err := m.comparing(op, x, y); err != nil {
-		return false, err
-	}
+	m.comparing(op, x, y)
 	return starlark.Compare(op, x, y)
 }
 
@@ -224,9 +202,7 @@ func (m *meter) orInPlace(or builtin) builtin {
 		if !ok || !ok2 {
 			return or(thread, b, args, nil)
 		}
-		if err := m.pass(y, y.Len()); err != nil {
-			return nil, err
-		}
+		m.pass(y, y.Len())
 		for _, pair := range y.Items() {
 			if err := m.put(x, pair[0], pair[1]); err != nil {
 				return nil, fmt.Errorf("|=: %w", err)
@@ -238,16 +214,11 @@ func (m *meter) orInPlace(or builtin) builtin {
 
 // extend appends the items of more to list.
 func (m *meter) extend(list *starlark.List, more starlark.Iterable) error {
-	items, err := m.collect(more)
-	if err != nil {
-		return err
-	}
+	items := m.collect(more)
 	if uint64(list.Len()+len(items)) > m.value/slotBytes {
-		return m.slots("list", list.Len()+len(items))
+		m.slots("list", list.Len()+len(items))
 	}
-	if err := m.takeMemory(uint64(2 * slotBytes * len(items))); err != nil {
-		return err
-	}
+	m.takeMemory(uint64(2 * slotBytes * len(items)))
 	for _, x := range items {
 		if err := list.Append(x); err != nil {
 			return err

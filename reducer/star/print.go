@@ -33,13 +33,9 @@ func (m *meter) print(
 	if err := starlark.UnpackArgs("print", nil, kwargs, "sep?", &sep); err != nil {
 		return nil, err
 	}
-	if err := m.walk(len(args) * (len(sep) + slotBytes)); err != nil {
-		return nil, err
-	}
+	m.walk(len(args) * (len(sep) + slotBytes))
 	for _, arg := range args {
-		if err := m.payText(arg); err != nil {
-			return nil, err
-		}
+		m.payText(arg)
 	}
 	if m.listener.hear != nil {
 		m.listener.pass(caller(thread), sep, args)

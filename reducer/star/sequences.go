@@ -8,46 +8,44 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// collect returns the items of v in a new slice, paid for as they come: some
-// iterables do not tell how long they are.
-func (m *meter) collect(v starlark.Value) ([]starlark.Value, error) {
+// itemsOf returns the items of a value that has some.
+func itemsOf(v starlark.Value) (starlark.Iterable, error) {
 	items, ok := v.(starlark.Iterable)
 	if !ok {
 		return nil, fmt.Errorf("%s value is not iterable", v.Type())
 	}
-	n := max(starlark.Len(v), 0)
-	if err := m.slots("list", n); err != nil {
-		return nil, err
-	}
-	if err := m.spend(uint64(n) / 2); err != nil {
-		return nil, err
-	}
-	if v.Type() == "string.elems" { // each is a text that is made
-		if err := m.takeMemory(uint64(n) * slotBytes); err != nil {
-			return nil, err
-		}
+	return items, nil
+}
+
+// collect returns items in a new slice, paid for as they come: some iterables do not tell
+// how long they are.
+func (m *meter) collect(items starlark.Iterable) []starlark.Value {
+	n := max(starlark.Len(items), 0)
+	m.slots("list", n)
+	m.spend(uint64(n) / 2)
+	if items.Type() == "string.elems" { // each is a text that is made
+		m.takeMemory(uint64(n) * slotBytes)
 	}
 	out := make([]starlark.Value, 0, n)
 	for x := range starlark.Elements(items) {
 		if len(out) >= n {
-			if err := m.slots("list", len(out)+1); err != nil {
-				return nil, err
-			}
+			m.slots("list", len(out)+1)
 			n = 2*len(out) + 16 // pays for room as it is made
 			// and for what is left free of it, and for items that are made
-			if err := m.takeMemory(uint64(n) * slotBytes); err != nil {
-				return nil, err
-			}
+			m.takeMemory(uint64(n) * slotBytes)
 			out = slices.Grow(out, n-len(out))
 		}
 		out = append(out, x)
 	}
-	return out, nil
+	return out
 }
 
 func (m *meter) spread(v starlark.Value) (starlark.Value, error) {
-	items, err := m.collect(v)
-	return starlark.Tuple(items), err
+	items, err := itemsOf(v)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.Tuple(m.collect(items)), nil
 }
 
 func (m *meter) list(
@@ -64,7 +62,8 @@ func (m *meter) newTuple(
 	if err != nil {
 		return nil, err
 	}
-	return starlark.Tuple(items), m.tuple(items)
+	m.tuple(items)
+	return starlark.Tuple(items), nil
 }
 
 func (m *meter) set(
@@ -74,14 +73,10 @@ func (m *meter) set(
 	if err != nil {
 		return nil, err
 	}
-	if err := m.pass(starlark.Tuple(items), len(items)); err != nil {
-		return nil, err
-	}
+	m.pass(starlark.Tuple(items), len(items))
 	set := starlark.NewSet(len(items))
 	for _, x := range items {
-		if err := m.insert(set, x); err != nil {
-			return nil, err
-		}
+		m.insert(set, x)
 		if err := set.Insert(x); err != nil {
 			return nil, fmt.Errorf("set: %w", err)
 		}
@@ -95,7 +90,7 @@ func (m *meter) optional(b *starlark.Builtin, args starlark.Tuple, kwargs []star
 	if err := starlark.UnpackPositionalArgs(b.Name(), args, kwargs, 0, &items); err != nil || items == nil {
 		return nil, err
 	}
-	return m.collect(items)
+	return m.collect(items), nil
 }
 
 func (m *meter) allTrue(v starlark.Value) (starlark.Value, error) { return m.until(v, starlark.False) }
@@ -104,17 +99,15 @@ func (m *meter) any(v starlark.Value) (starlark.Value, error) { return m.until(v
 
 // until returns stop if an item of v has that truth, else its opposite.
 func (m *meter) until(v starlark.Value, stop starlark.Bool) (starlark.Value, error) {
-	items, ok := v.(starlark.Iterable)
-	if !ok {
-		return nil, fmt.Errorf("%s value is not iterable", v.Type())
+	items, err := itemsOf(v)
+	if err != nil {
+		return nil, err
 	}
 	for x := range starlark.Elements(items) {
 		if x.Truth() == stop {
 			return stop, nil
 		}
-		if err := m.spend(1); err != nil {
-			return nil, err
-		}
+		m.spend(1)
 	}
 	return !stop, nil
 }
@@ -127,24 +120,18 @@ func (m *meter) enumerate(
 	if err := starlark.UnpackPositionalArgs("enumerate", args, kwargs, 1, &items, &start); err != nil {
 		return nil, err
 	}
-	out, err := m.collect(items)
-	if err != nil {
-		return nil, err
-	}
+	out := m.collect(items)
 	for i, x := range out {
-		if out[i], err = m.row(starlark.MakeInt(start+i), x); err != nil {
-			return nil, err
-		}
+		out[i] = m.row(starlark.MakeInt(start+i), x)
 	}
 	return starlark.NewList(out), nil
 }
 
 // row makes a tuple that no tuple expression built.
-func (m *meter) row(items ...starlark.Value) (starlark.Value, error) {
-	if err := m.slots("tuple", len(items)+1); err != nil {
-		return nil, err
-	}
-	return starlark.Tuple(items), m.tuple(items)
+func (m *meter) row(items ...starlark.Value) starlark.Tuple {
+	m.slots("tuple", len(items)+1)
+	m.tuple(items)
+	return items
 }
 
 func (m *meter) zip(
@@ -174,23 +161,21 @@ func (m *meter) zip(
 				return starlark.NewList(out), nil
 			}
 		}
-		row, err := m.row(items...)
-		if err != nil {
-			return nil, err
-		}
-		if out = append(out, row); uint64(len(out)) > m.value/slotBytes {
-			return nil, m.slots("list", len(out))
+		if out = append(out, m.row(items...)); uint64(len(out)) > m.value/slotBytes {
+			m.slots("list", len(out))
 		}
 	}
 	return starlark.NewList(out), nil
 }
 
 func (m *meter) reversed(v starlark.Value) (starlark.Value, error) {
-	out, err := m.collect(v)
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
+	items, err := itemsOf(v)
+	if err != nil {
+		return nil, err
 	}
-	return starlark.NewList(out), err
+	out := m.collect(items)
+	slices.Reverse(out)
+	return starlark.NewList(out), nil
 }
 
 // extreme returns max (op is >) or min (op is <).
@@ -202,10 +187,11 @@ func (m *meter) extreme(op syntax.Token) builtin {
 		}
 		items := []starlark.Value(args)
 		if len(args) == 1 {
-			var err error
-			if items, err = m.collect(args[0]); err != nil {
+			of, err := itemsOf(args[0])
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", b.Name(), err)
 			}
+			items = m.collect(of)
 		}
 		if len(items) == 0 {
 			return nil, fmt.Errorf("%s: no items", b.Name())
@@ -233,9 +219,7 @@ func (m *meter) keysOf(thread *starlark.Thread, items []starlark.Value, key star
 	if key == nil {
 		return items, nil
 	}
-	if err := m.slots("list", len(items)); err != nil {
-		return nil, err
-	}
+	m.slots("list", len(items))
 	keys := make([]starlark.Value, len(items))
 	for i, x := range items {
 		k, err := starlark.Call(thread, key, starlark.Tuple{x}, nil)
@@ -249,8 +233,6 @@ func (m *meter) keysOf(thread *starlark.Thread, items []starlark.Value, key star
 
 // ordered is compare for the many comparisons of one call: each is charged.
 func (m *meter) ordered(op syntax.Token, x, y starlark.Value) (bool, error) {
-	if err := m.spend(1); err != nil {
-		return false, err
-	}
+	m.spend(1)
 	return m.compare(op, x, y)
 }

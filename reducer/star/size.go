@@ -22,22 +22,21 @@ type sizer struct {
 func (m *meter) sizer() sizer { return sizer{m: m, left: int64(min(m.value, math.MaxInt64))} }
 
 // pay ends the sizing: it charges for the walk.
-func (s *sizer) pay() error {
+func (s *sizer) pay() {
 	n := uint64(int64(min(s.m.value, math.MaxInt64)) - s.left)
-	return s.m.spend(n/slotBytes + s.extra)
+	s.m.spend(n/slotBytes + s.extra)
 }
 
-func (s *sizer) takeBytes(n int) error {
+func (s *sizer) takeBytes(n int) {
 	if s.left -= int64(n); s.left < 0 {
-		return s.m.exceed("a value of more than %d bytes with all that it holds, limits.value is %d", s.m.value, s.m.value)
+		s.m.exceed("a value of more than %d bytes with all that it holds, limits.value is %d", s.m.value, s.m.value)
 	}
-	return nil
 }
 
 // add adds v, which stands at the given depth.
-func (s *sizer) add(v starlark.Value, depth int) error {
+func (s *sizer) add(v starlark.Value, depth int) {
 	if depth > canon.MaxDepth {
-		return s.m.exceed("a value nested deeper than %d", canon.MaxDepth)
+		s.m.exceed("a value nested deeper than %d", canon.MaxDepth)
 	}
 	s.extra += uint64(sizeOf(v)) / slotBytes
 	n := slotBytes
@@ -48,76 +47,63 @@ func (s *sizer) add(v starlark.Value, depth int) error {
 		}
 	case *wideInt:
 		if s.text {
-			return s.m.width(v.n.BitLen())
+			s.m.width(v.n.BitLen())
+			return
 		}
 		n += v.n.BitLen() / 8
 	case starlark.Tuple:
-		return s.sizeAll(v, depth)
+		s.sizeAll(v, depth)
+		return
 	case *starlark.List:
 		if !s.flat {
-			return s.sizeAll(v, depth)
+			s.sizeAll(v, depth)
+			return
 		}
 	case *starlark.Set:
 		if !s.flat {
-			return s.sizeAll(v, depth)
+			s.sizeAll(v, depth)
+			return
 		}
 	case *starlark.Dict:
 		if !s.flat {
-			return s.pairs(v, depth)
+			s.pairs(v, depth)
+			return
 		}
 	default:
 		n += max(starlark.Len(v), 0) // strings, bytes, views of strings, ranges
 	}
-	return s.takeBytes(n)
+	s.takeBytes(n)
 }
 
-func (s *sizer) sizeAll(v starlark.Iterable, depth int) error {
+func (s *sizer) sizeAll(v starlark.Iterable, depth int) {
 	s.extra += uint64(depth) / 4 // what prints looks whether it has been here
-	if err := s.takeBytes(slotBytes); err != nil {
-		return err
-	}
+	s.takeBytes(slotBytes)
 	for x := range starlark.Elements(v) {
-		if err := s.add(x, depth+1); err != nil {
-			return err
-		}
+		s.add(x, depth+1)
 	}
-	return nil
 }
 
-func (s *sizer) pairs(v *starlark.Dict, depth int) error {
+func (s *sizer) pairs(v *starlark.Dict, depth int) {
 	s.extra += uint64(depth) / 4
-	if err := s.takeBytes(slotBytes); err != nil {
-		return err
-	}
+	s.takeBytes(slotBytes)
 	for k, x := range v.Entries() {
-		if err := s.add(k, depth+1); err != nil {
-			return err
-		}
-		if err := s.add(x, depth+1); err != nil {
-			return err
-		}
+		s.add(k, depth+1)
+		s.add(x, depth+1)
 	}
-	return nil
 }
 
 // deep charges for walking v as a tree.
-func (m *meter) deep(v starlark.Value) error {
+func (m *meter) deep(v starlark.Value) {
 	s := m.sizer()
-	if err := s.add(v, 0); err != nil {
-		return err
-	}
-	return s.pay()
+	s.add(v, 0)
+	s.pay()
 }
 
 // tuple holds a tuple that was just made to the rule that hashing and printing
 // rest on: as a tree of tuples it is no larger and no deeper than a value may be.
-func (m *meter) tuple(t starlark.Tuple) error {
-	if err := m.takeMemory(uint64(len(t)+2) * slotBytes); err != nil {
-		return err
-	}
-	if err := m.retain(t...); err != nil {
-		return err
-	}
+func (m *meter) tuple(t starlark.Tuple) {
+	m.takeMemory(uint64(len(t)+2) * slotBytes)
+	m.retain(t...)
 	plain := len(t) <= 8
 	for _, x := range t {
 		if !plain {
@@ -133,12 +119,10 @@ func (m *meter) tuple(t starlark.Tuple) error {
 		}
 	}
 	if plain {
-		return nil
+		return
 	}
 	s := m.sizer()
 	s.flat = true
-	if err := s.add(t, 0); err != nil {
-		return err
-	}
-	return s.pay()
+	s.add(t, 0)
+	s.pay()
 }

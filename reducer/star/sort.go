@@ -17,10 +17,7 @@ func (m *meter) sorted(
 	if err != nil {
 		return nil, err
 	}
-	values, err := m.collect(items)
-	if err != nil {
-		return nil, err
-	}
+	values := m.collect(items)
 	keys, err := m.keysOf(thread, values, key)
 	if err != nil {
 		return nil, err

@@ -51,48 +51,47 @@ const (
 // insert charges for putting a key into a dict or set, before it is done, and notes
 // the chain that the key comes into. Everything that looks for keys costs more from
 // then on, where that is long.
-func (m *meter) insert(into, key starlark.Value) error {
-	if err := m.key(key); err != nil {
-		return err
-	}
+func (m *meter) insert(into, key starlark.Value) {
+	m.key(key)
 	t := tableOf(into)
 	if t == nil || t.len < freeChain {
-		return nil
+		return
 	}
 	h, err := key.Hash()
 	if err != nil {
-		return nil // the library says so
+		return // the library says so
 	}
 	model, known := modelHash(key, 0)
 	if !known {
-		return m.insertOpaque(into, key, model)
+		m.insertOpaque(into, key, model)
+		return
 	}
 	size := uint64(sameHash)
 	if tuple, ok := key.(starlark.Tuple); ok {
 		size += uint64(len(tuple))
 	}
-	return m.chain(t.weight(max(h, 1), size))
+	m.chain(t.weight(max(h, 1), size))
 }
 
 // insertOpaque is insert for a key with a hash that is another in each process. What
 // its chain would be is told by a hash made likewise, and counted over all tables.
-func (m *meter) insertOpaque(into, key starlark.Value, model uint32) error {
+func (m *meter) insertOpaque(into, key starlark.Value, model uint32) {
 	if m.opaque == nil {
 		m.opaque = make(map[uint32]uint64)
 	}
 	slot := model % opaqueSlots
 	if found, err := has(into, key); found || err != nil {
-		return m.chain(0) // nothing is added, or the library says why not
+		m.chain(0) // nothing is added, or the library says why not
+		return
 	}
 	size := uint64(sameHash)
 	if tuple, ok := key.(starlark.Tuple); ok {
 		size += uint64(len(tuple))
 	}
-	m.opaque[slot]++
-	if m.opaque[slot] <= freeChain {
-		return m.chain(0)
+	if m.opaque[slot]++; m.opaque[slot] <= freeChain {
+		size = 0
 	}
-	return m.chain(m.opaque[slot] * size)
+	m.chain(m.opaque[slot] * size)
 }
 
 func has(in, key starlark.Value) (bool, error) {
@@ -140,19 +139,17 @@ func (t *table) weight(h uint32, same uint64) uint64 {
 }
 
 // survey notes the longest chain of a dict or set that the library has filled.
-func (m *meter) survey(v starlark.Value) error {
+func (m *meter) survey(v starlark.Value) {
 	t := tableOf(v)
 	if t == nil || t.len < freeChain {
-		return nil
+		return
 	}
-	if err := m.spend(uint64(len(t.buckets)) / 4); err != nil {
-		return err
-	}
+	m.spend(uint64(len(t.buckets)) / 4)
 	most := uint64(0)
 	for i := range t.buckets {
 		most = max(most, t.heaviest(&t.buckets[i]))
 	}
-	return m.chain(most)
+	m.chain(most)
 }
 
 // heaviest returns the greatest weight of a hash in a chain.
@@ -191,9 +188,9 @@ func (t *table) heaviest(first *bucket) uint64 {
 
 // chain notes a chain of such a weight, and charges for looking through the heaviest
 // that there is: nobody knows which the next key comes into.
-func (m *meter) chain(weight uint64) error {
+func (m *meter) chain(weight uint64) {
 	m.heaviest = max(m.heaviest, weight)
-	return m.spend(m.heaviest / weightPerStep)
+	m.spend(m.heaviest / weightPerStep)
 }
 
 // Bounds of the tuples that are looked through to find out whether their hash is

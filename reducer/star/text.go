@@ -11,40 +11,35 @@ import (
 // checked again once it is there.
 
 // payText charges for a value's text.
-func (m *meter) payText(v starlark.Value) error {
+func (m *meter) payText(v starlark.Value) {
 	s := m.sizer()
 	s.text = true
-	if err := s.add(v, 0); err != nil {
-		return err
-	}
-	return s.pay()
+	s.add(v, 0)
+	s.pay()
 }
 
 // text charges for a value's text, and returns it as str does.
-func (m *meter) text(v starlark.Value, quoted bool) (starlark.Value, error) {
+func (m *meter) text(v starlark.Value, quoted bool) starlark.String {
 	if s, ok := v.(starlark.String); ok && !quoted {
-		return s, nil
+		return s
 	}
-	if err := m.payText(v); err != nil {
-		return nil, err
-	}
+	m.payText(v)
 	var out string
 	if quoted {
 		out = v.String()
 	} else {
 		out = printed(v)
 	}
-	return starlark.String(out), m.room("string", uint64(len(out)))
+	m.room("string", uint64(len(out)))
+	return starlark.String(out)
 }
 
 // formatSize refuses a str.format whose result would be too large. It follows
 // the library as far as that would get before an error of its own.
-func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark.Tuple) error {
+func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark.Tuple) {
 	s := m.sizer()
 	s.text = true
-	if err := s.takeBytes(len(format)); err != nil {
-		return err
-	}
+	s.takeBytes(len(format))
 	next := 0
 	for {
 		_, rest, ok := strings.Cut(format, "{")
@@ -63,16 +58,12 @@ func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark
 		if i := strings.IndexAny(field, "!:"); i >= 0 {
 			field = field[:i]
 		}
-		if err := s.m.spend(pieceSteps + uint64(len(kwargs))/4); err != nil {
-			return err
-		}
+		s.m.spend(pieceSteps + uint64(len(kwargs))/4)
 		if v := operand(field, &next, args, kwargs); v != nil {
-			if err := s.add(v, 0); err != nil {
-				return err
-			}
+			s.add(v, 0)
 		}
 	}
-	return s.pay()
+	s.pay()
 }
 
 // operand returns what a replacement field stands for, or nil.
@@ -102,21 +93,17 @@ func operand(field string, next *int, args starlark.Tuple, kwargs []starlark.Tup
 }
 
 // percentSize is formatSize for the % operator.
-func (m *meter) percentSize(format string, arg starlark.Value) error {
+func (m *meter) percentSize(format string, arg starlark.Value) {
 	s := m.sizer()
 	s.text = true
-	if err := s.takeBytes(len(format)); err != nil {
-		return err
-	}
+	s.takeBytes(len(format))
 	tuple, isTuple := arg.(starlark.Tuple)
 	for next := 0; ; {
 		_, rest, ok := strings.Cut(format, "%")
 		if !ok || rest == "" {
 			break
 		}
-		if err := s.m.joined(1); err != nil {
-			return err
-		}
+		s.m.joined(1)
 		format = rest
 		if format[0] == '%' {
 			format = format[1:]
@@ -128,9 +115,7 @@ func (m *meter) percentSize(format string, arg starlark.Value) error {
 			if key, format, ok = strings.Cut(format[1:], ")"); !ok {
 				break
 			}
-			if err := s.m.found(1); err != nil {
-				return err
-			}
+			s.m.found(1)
 			if v = lookup(arg, key); v == nil {
 				break
 			}
@@ -141,14 +126,12 @@ func (m *meter) percentSize(format string, arg starlark.Value) error {
 			v = tuple[next]
 			next++
 		}
-		if err := s.conversion(v, format); err != nil {
-			return err
-		}
+		s.conversion(v, format)
 		if format != "" {
 			format = format[1:]
 		}
 	}
-	return s.pay()
+	s.pay()
 }
 
 func lookup(arg starlark.Value, key string) starlark.Value {
@@ -168,17 +151,20 @@ const floatText = 320
 
 // conversion adds what one conversion of v takes, format being the rest from
 // its letter on.
-func (s *sizer) conversion(v starlark.Value, format string) error {
+func (s *sizer) conversion(v starlark.Value, format string) {
 	letter := format[:min(1, len(format))]
 	is := func(letters string) bool { return letter != "" && strings.Contains(letters, letter) }
 	if _, ok := v.(starlark.Int); ok && !small(v) && is("oxX") {
-		return s.takeBytes(MaxIntBits / 3)
+		s.takeBytes(MaxIntBits / 3)
+		return
 	}
 	if _, ok := v.(starlark.Int); ok && is("eEfFgG") {
-		return s.takeBytes(floatText)
+		s.takeBytes(floatText)
+		return
 	}
 	if _, ok := v.(starlark.Float); ok && !is("sr") {
-		return s.takeBytes(floatText)
+		s.takeBytes(floatText)
+		return
 	}
-	return s.add(v, 0)
+	s.add(v, 0)
 }
