@@ -1,12 +1,14 @@
 package owner
 
 import (
-	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -19,8 +21,8 @@ const interruptPatience = 5 * time.Second
 type remote struct {
 	Streams
 
-	conn    net.Conn
 	writing sync.Mutex
+	body    io.Writer // of the request
 }
 
 // Listens reports whether the owner of the world in a directory carries out the commands of others.
@@ -37,62 +39,83 @@ func Listens(dir string) bool {
 // false where nobody listens; its error then says why. Somebody else's process is
 // told nothing: ErrStranger.
 func Ask(ctx context.Context, dir string, args []string, from Origin, s Streams) (code int, answered bool, err error) {
-	conn, err := dial(dir)
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	body, said := io.Pipe()
+	defer said.Close() //nolint:errcheck // it never fails
+	r := &remote{Streams: s, body: said}
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(interruptPatience, end)
+		_ = r.send(message{Kind: kindCancel}) // or the owner finds the connection closed
+	})()
+	silent := time.AfterFunc(patienceLimit, end)
+	answer, err := post(life, dir, request{Args: args, Origin: from}, body)
 	if err != nil {
 		return 0, errors.Is(err, ErrStranger), err
 	}
-	defer conn.Close() //nolint:errcheck // all that matters has been read
-	if err := conn.SetDeadline(time.Now().Add(patienceLimit)); err != nil {
-		return 0, false, err
+	silent.Stop()
+	defer answer.Body.Close() //nolint:errcheck // all that matters has been read
+	switch answer.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return 0, true, fmt.Errorf("%w: it does not know %s", ErrVersion, commandPath)
+	default:
+		why, err := io.ReadAll(io.LimitReader(answer.Body, maxDataBytes))
+		return 0, true, errors.Join(fmt.Errorf("%w: %s", ErrRefuses, bytes.TrimSpace(why)), err)
 	}
-	r := bufio.NewReader(conn)
-	var answer response
-	if err := writeHeader(conn, request{Version: socketVersion, Args: args, Origin: from}); err != nil {
-		return 0, false, err
-	}
-	if err := readHeader(r, &answer); err != nil {
-		return 0, false, err
-	}
-	switch {
-	case answer.Version != socketVersion:
-		return 0, true, fmt.Errorf("%w: its socket has version %d, this program knows %d", ErrVersion, answer.Version, socketVersion)
-	case answer.Refused != "":
-		return 0, true, fmt.Errorf("%w: %s", ErrRefuses, answer.Refused)
-	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		return 0, false, err
-	}
-	code, err = (&remote{Streams: s, conn: conn}).follow(ctx, r)
+	code, err = r.follow(ctx, linesOf(answer.Body))
 	return code, true, err
 }
 
+// post sends the head of a request, and its body as that comes.
+func post(ctx context.Context, dir string, asked request, body io.Reader) (*http.Response, error) {
+	first, err := json.Marshal(asked)
+	if err == nil && len(first) >= maxLineBytes {
+		err = fmt.Errorf("the command line is longer than %d bytes", maxLineBytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner"+commandPath, io.MultiReader(bytes.NewReader(append(first, '\n')), body))
+	if err != nil {
+		return nil, err
+	}
+	r.Close = true // a connection is for one command
+	return transport(dir).RoundTrip(r)
+}
+
+// transport leads to the owner of the world in a directory.
+func transport(dir string) *http.Transport {
+	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(dir) }}
+}
+
 // follow lends the command the streams of this process, until it has ended.
-func (r *remote) follow(ctx context.Context, from *bufio.Reader) (code int, err error) {
-	defer context.AfterFunc(ctx, func() {
-		_ = r.conn.SetDeadline(time.Now().Add(interruptPatience))
-		_ = r.send(frame{frameCancel, nil}) // or the owner finds the connection closed
-	})()
+func (r *remote) follow(ctx context.Context, from lines) (code int, err error) {
 	for {
-		f, err := readFrame(from)
+		var m message
+		err := from.next(&m)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return 0, ctx.Err()
 		case err != nil:
 			return 0, fmt.Errorf("%w: %w", ErrGone, err)
 		}
-		switch f.kind {
-		case frameOut:
-			_, err = r.Stdout.Write(f.data)
-		case frameErr:
-			_, err = r.Stderr.Write(f.data)
-		case frameWant:
+		switch m.Kind {
+		case kindOut:
+			_, err = r.Stdout.Write(m.Data)
+		case kindErr:
+			_, err = r.Stderr.Write(m.Data)
+		case kindWant:
 			go r.feed() // stdin may never come to its end
-		case framePrompt:
-			go r.askPerson(string(f.data))
-		case frameExit:
-			return int(f.data[0]), nil
+		case kindPrompt:
+			go r.askPerson(string(m.Data))
+		case kindExit:
+			if len(m.Data) == 1 {
+				return int(m.Data[0]), nil
+			}
+			fallthrough
 		default:
-			err = fmt.Errorf("%w: the owner sent %q", errFrame, rune(f.kind))
+			err = fmt.Errorf("%w: the owner sent %q", errMessage, m.Kind)
 		}
 		if err != nil {
 			return 0, err
@@ -103,30 +126,30 @@ func (r *remote) follow(ctx context.Context, from *bufio.Reader) (code int, err 
 // feed sends what comes next on stdin. Where that cannot be read, the command is
 // interrupted.
 func (r *remote) feed() {
-	data := make([]byte, maxFrameBytes)
+	data := make([]byte, maxDataBytes)
 	n, err := r.Stdin.Read(data)
 	for n == 0 && err == nil {
 		n, err = r.Stdin.Read(data)
 	}
 	if n == 0 && !errors.Is(err, io.EOF) {
-		_ = r.send(frame{frameCancel, nil})
+		_ = r.send(message{Kind: kindCancel})
 		return
 	}
-	_ = r.send(frame{frameIn, data[:n]}) // where the owner has gone, follow finds out
+	_ = r.send(message{kindIn, data[:n]}) // where the owner has gone, follow finds out
 }
 
 // askPerson asks the person at the terminal.
 func (r *remote) askPerson(text string) {
-	reply := frame{kind: frameNobody}
+	reply := message{Kind: kindNobody}
 	typed, err := r.Prompt(text)
 	if err == nil {
-		reply = frame{frameAnswer, typed}
+		reply = message{kindAnswer, typed}
 	}
 	_ = r.send(reply) // likewise
 }
 
-func (r *remote) send(f frame) error {
+func (r *remote) send(m message) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	return writeFrame(r.conn, f)
+	return json.NewEncoder(r.body).Encode(m)
 }

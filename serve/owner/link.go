@@ -2,10 +2,11 @@ package owner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -16,28 +17,29 @@ import (
 type link struct {
 	ctx      context.Context // of the command
 	stop     context.CancelCauseFunc
-	conn     net.Conn
+	caller   *http.ResponseController
+	body     io.Writer // of the answer
 	patience time.Duration
 
 	writing sync.Mutex
-	asking  sync.Mutex // one question at a time
-	replies chan frame // holds the one to it
-	unread  []byte     // guarded by asking; of stdin
+	asking  sync.Mutex   // one question at a time
+	replies chan message // holds the one to it
+	unread  []byte       // guarded by asking; of stdin
 }
 
 // hear takes what comes over the connection, until that ends: answers to questions,
 // and the interrupt.
-func (l *link) hear(r io.Reader) {
+func (l *link) hear(body lines) {
 	for {
-		f, err := readFrame(r)
-		if err != nil {
+		var m message
+		if err := body.next(&m); err != nil {
 			l.stop(context.Canceled)
 			return
 		}
-		switch f.kind {
-		case frameIn, frameAnswer, frameNobody:
+		switch m.Kind {
+		case kindIn, kindAnswer, kindNobody:
 			select {
-			case l.replies <- f:
+			case l.replies <- m:
 				continue
 			default:
 			}
@@ -47,34 +49,44 @@ func (l *link) hear(r io.Reader) {
 	}
 }
 
-// send writes a frame. A caller that does not take it in time gets no more.
-func (l *link) send(f frame) error {
+// begin tells the caller that the command is carried out.
+func (l *link) begin() error { return l.write(func() error { return nil }) }
+
+// send writes a message.
+func (l *link) send(m message) error {
+	return l.write(func() error { return json.NewEncoder(l.body).Encode(m) })
+}
+
+// write writes at once. A caller that does not take it in time gets no more.
+func (l *link) write(some func() error) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	err := l.conn.SetWriteDeadline(time.Now().Add(l.patience))
+	err := l.caller.SetWriteDeadline(time.Now().Add(l.patience))
 	if err == nil {
-		err = writeFrame(l.conn, f)
+		err = some()
+	}
+	if err == nil {
+		err = l.caller.Flush()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("%w for %s", ErrSlow, l.patience)
 	}
 	if err != nil {
 		l.stop(err)
-		_ = l.conn.Close() // a part of a frame may have been written
 	}
 	return err
 }
 
 // askOwner sends a question and returns the reply.
-func (l *link) askOwner(question frame) (frame, error) {
+func (l *link) askOwner(question message) (message, error) {
 	if err := l.send(question); err != nil {
-		return frame{}, err
+		return message{}, err
 	}
 	select {
 	case reply := <-l.replies:
 		return reply, nil
 	case <-l.ctx.Done():
-		return frame{}, l.ctx.Err()
+		return message{}, l.ctx.Err()
 	}
 }
 
@@ -82,14 +94,14 @@ func (l *link) askOwner(question frame) (frame, error) {
 func (l *link) prompt(text string) ([]byte, error) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	reply, err := l.askOwner(frame{framePrompt, []byte(text)})
+	reply, err := l.askOwner(message{kindPrompt, []byte(text)})
 	switch {
 	case err != nil:
 		return nil, err
-	case reply.kind != frameAnswer:
+	case reply.Kind != kindAnswer:
 		return nil, ErrNobody
 	}
-	return reply.data, nil
+	return reply.Data, nil
 }
 
 // The streams of a command that was typed elsewhere.
@@ -103,16 +115,16 @@ func (l stdinOf) Read(p []byte) (int, error) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
 	if len(l.unread) == 0 {
-		reply, err := l.askOwner(frame{frameWant, nil})
+		reply, err := l.askOwner(message{Kind: kindWant})
 		switch {
 		case err != nil:
 			return 0, err
-		case reply.kind != frameIn:
-			return 0, fmt.Errorf("%w: stdin was asked for, and %q came", errFrame, rune(reply.kind))
-		case len(reply.data) == 0:
+		case reply.Kind != kindIn:
+			return 0, fmt.Errorf("%w: stdin was asked for, and %q came", errMessage, reply.Kind)
+		case len(reply.Data) == 0:
 			return 0, io.EOF
 		}
-		l.unread = reply.data
+		l.unread = reply.Data
 	}
 	n := copy(p, l.unread)
 	l.unread = l.unread[n:]
@@ -126,14 +138,14 @@ func (l stdoutOf) Write(p []byte) (int, error) {
 	if l.ctx.Err() != nil && !errors.Is(context.Cause(l.ctx), ErrEnding) {
 		return 0, l.ctx.Err()
 	}
-	return l.print(frameOut, p)
+	return l.print(kindOut, p)
 }
 
-func (l stderrOf) Write(p []byte) (int, error) { return l.print(frameErr, p) }
+func (l stderrOf) Write(p []byte) (int, error) { return l.print(kindErr, p) }
 
-func (l *link) print(kind frameKind, p []byte) (int, error) {
-	for _, f := range frames(kind, p) {
-		if err := l.send(f); err != nil {
+func (l *link) print(of kind, p []byte) (int, error) {
+	for _, m := range messages(of, p) {
+		if err := l.send(m); err != nil {
 			return 0, err
 		}
 	}

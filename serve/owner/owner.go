@@ -5,34 +5,36 @@
 // whoever typed it. The package carries command lines, and knows none. It is a part of worldctl, and
 // not an API.
 //
-// A connection is for one command:
+// The socket speaks HTTP/1.1. POST to /v1/command carries out a command, for as long as the request goes
+// on; both bodies are lines of JSON, at most 8 MiB each, and are written while the other is read:
 //
-//	caller  request   a JSON object and a newline, at most 8 MiB
-//	owner   response  likewise; the connection ends where it says refused
-//	both    frames    kind (1 byte) ‖ length (32 bits, big-endian) ‖ so many bytes, at most 64 KiB
+//	caller  {"args": [...], "origin": {...}}   then what the owner asks it for
+//	owner   {"kind": "out", "data": BASE64}    and so on, at most 64 KiB of data each
 //
-// The kinds of frames are with their names. Of stdin the caller sends only what it
-// is asked for, so that nothing is read that the command does not want. The caller
-// interrupts the command with a frame or by closing the connection. Both begin with
-// the version of this; whoever finds another one goes no further.
+// The kinds of messages are with their names. Of stdin the caller sends only what it is asked for, so
+// that nothing is read that the command does not want. The caller interrupts the command with a
+// message or by closing the connection. The version is in the path: an owner of another one does not
+// know it, 404. Status 503 says that it has too much to do.
 package owner
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 )
 
+// commandPath is where commands are carried out, with the version of what the package comment says.
+const commandPath = "/v1/command"
+
 // The limits of an owner.
 const (
-	maxCommands    = 64               // carried out at once
-	maxConnections = 2 * maxCommands  // those that are refused among them
-	patienceLimit  = 30 * time.Second // with a caller that says nothing, or does not read
+	maxCommands   = 64               // carried out at once
+	patienceLimit = 30 * time.Second // with a caller that says nothing, or does not read
 )
 
 // Why the owner of a world does not carry out a command, or not all of it.
@@ -63,10 +65,10 @@ type Owner struct {
 	carryOut Command
 	patience time.Duration // with a caller that does not read what is printed
 	socket   *socket
+	server   *http.Server
 	end      context.CancelCauseFunc // of all commands
 	unbind   func() bool             // from what ends them besides
 	commands chan struct{}           // holds one for each
-	running  sync.WaitGroup
 }
 
 // Attend listens for what other processes ask to be done with the world in a
@@ -86,7 +88,10 @@ func attend(ctx context.Context, dir string, carryOut Command, patience time.Dur
 	commands, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	o.end = end
 	o.unbind = context.AfterFunc(ctx, func() { end(ErrEnding) })
-	o.running.Go(func() { o.accept(commands) })
+	o.server = &http.Server{
+		Handler: http.HandlerFunc(o.answer), ReadHeaderTimeout: patienceLimit, BaseContext: func(net.Listener) context.Context { return commands },
+	}
+	go func() { _ = o.server.Serve(s) }() // until the socket is closed
 	return o, nil
 }
 
@@ -95,64 +100,43 @@ func attend(ctx context.Context, dir string, carryOut Command, patience time.Dur
 func (o *Owner) Close() {
 	o.unbind()
 	o.end(ErrEnding)
-	o.socket.close()
-	o.running.Wait()
+	o.socket.remove()
+	_ = o.server.Shutdown(context.Background()) // the socket is gone already
 }
 
-func (o *Owner) accept(ctx context.Context) {
-	connections := make(chan struct{}, maxConnections)
-	for {
-		select {
-		case connections <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		conn, err := o.socket.accept()
-		if err != nil {
-			return // it is closed
-		}
-		o.running.Go(func() {
-			defer func() { <-connections }()
-			defer conn.Close() //nolint:errcheck // whatever was to be said has been written
-			o.attendTo(ctx, conn)
-		})
-	}
-}
-
-// attendTo carries out what comes over a connection, unless it is refused. Who
-// does not say what within the time is not answered.
-func (o *Owner) attendTo(ctx context.Context, conn net.Conn) {
-	r := bufio.NewReader(conn)
-	var asked request
-	if err := conn.SetDeadline(time.Now().Add(patienceLimit)); err != nil {
+// answer carries out a command, unless there are too many. Who does not say what within the time is
+// not answered. A command is no goroutine of the server: its panic ends the process.
+func (o *Owner) answer(w http.ResponseWriter, r *http.Request) {
+	caller, body := http.NewResponseController(w), linesOf(r.Body)
+	_ = caller.EnableFullDuplex()                             // HTTP/1.1 always can
+	defer func() { _ = caller.SetReadDeadline(time.Now()) }() // nothing of the body is waited for
+	if r.URL.Path != commandPath {
+		http.NotFound(w, r)
 		return
 	}
-	if err := readHeader(r, &asked); err != nil {
-		return
-	}
-	answer := response{Version: socketVersion}
 	select {
 	case o.commands <- struct{}{}:
 		defer func() { <-o.commands }()
 	default:
-		answer.Refused = fmt.Sprintf("%d commands are being carried out already", maxCommands)
-	}
-	if asked.Version != socketVersion {
-		answer.Refused = fmt.Sprintf("version %d is asked for", asked.Version)
-	}
-	if err := writeHeader(conn, answer); err != nil || answer.Refused != "" {
+		http.Error(w, fmt.Sprintf("%d commands are being carried out already", maxCommands), http.StatusServiceUnavailable)
 		return
 	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
+	var asked request
+	if err := errors.Join(caller.SetReadDeadline(time.Now().Add(patienceLimit)), body.next(&asked), caller.SetReadDeadline(time.Time{})); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	l := &link{ctx: ctx, stop: stop, conn: conn, patience: o.patience, replies: make(chan frame, 1)}
-	var heard sync.WaitGroup
-	heard.Go(func() { l.hear(r) })
-	code := o.carryOut(ctx, asked.Args, asked.Origin, Streams{stdinOf{l}, stdoutOf{l}, stderrOf{l}, l.prompt})
-	_ = l.send(frame{frameExit, []byte{byte(code)}}) // the caller may have gone
-	stop(nil)
-	_ = conn.Close() // which ends hear
-	heard.Wait()
+	ctx, stop := context.WithCancelCause(r.Context())
+	defer stop(nil)
+	l := &link{ctx: ctx, stop: stop, caller: caller, body: w, patience: o.patience, replies: make(chan message, 1)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if l.begin() == nil {
+			code := o.carryOut(ctx, asked.Args, asked.Origin, Streams{stdinOf{l}, stdoutOf{l}, stderrOf{l}, l.prompt})
+			_ = l.send(message{kindExit, []byte{byte(code)}}) // the caller may have gone
+		}
+		_ = caller.SetReadDeadline(time.Now()) // which ends hear
+	})
+	l.hear(body)
+	running.Wait()
 }

@@ -1,12 +1,12 @@
 package owner
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -52,14 +52,15 @@ func typed(t *testing.T, dir string, args ...string) (printed string, answered b
 	return out.String(), answered, err
 }
 
-// asking connects to an owner and asks it for something.
-func asking(t *testing.T, dir string, asked request) *bufio.Reader {
+// asking asks an owner for something, and leaves it at that.
+func asking(t *testing.T, dir string) io.Reader {
 	t.Helper()
-	conn, err := dial(dir)
+	body, said := io.Pipe()
+	answer, err := post(t.Context(), dir, request{}, body)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, writeHeader(conn, asked))
-	return bufio.NewReader(conn)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	t.Cleanup(func() { _ = errors.Join(said.Close(), answer.Body.Close()) })
+	return answer.Body
 }
 
 // TestOnlyTheOwnersUserMayUseTheSocket looks at who is kept out.
@@ -95,7 +96,7 @@ func TestACallerThatDoesNotReadIsDropped(t *testing.T) {
 	dir := newDir(t)
 	failed := make(chan error, 1)
 	attended(t, dir, time.Millisecond, func(_ context.Context, _ []string, _ Origin, s Streams) int {
-		line := strings.Repeat("x", maxFrameBytes)
+		line := strings.Repeat("x", maxDataBytes)
 		for {
 			if _, err := io.WriteString(s.Stdout, line); err != nil {
 				failed <- err
@@ -103,18 +104,19 @@ func TestACallerThatDoesNotReadIsDropped(t *testing.T) {
 			}
 		}
 	})
-	r := asking(t, dir, request{Version: socketVersion})
-	require.NoError(t, readHeader(r, new(response)))
+	asking(t, dir)
 	require.ErrorIs(t, <-failed, ErrSlow)
 }
 
 func TestAnotherVersionIsRefused(t *testing.T) {
 	dir := newDir(t)
 	attended(t, dir, patienceLimit, echo)
-	r := asking(t, dir, request{Version: socketVersion + 1, Args: []string{"status"}})
-	var said response
-	require.NoError(t, readHeader(r, &said))
-	require.Equal(t, response{Version: socketVersion, Refused: fmt.Sprintf("version %d is asked for", socketVersion+1)}, said)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://owner/v2/command", strings.NewReader("{}"))
+	require.NoError(t, err)
+	answer, err := transport(dir).RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusNotFound, answer.StatusCode)
 }
 
 // TestAnOwnerOfAnotherVersionIsAClearError stands in for one.
@@ -122,20 +124,13 @@ func TestAnOwnerOfAnotherVersionIsAClearError(t *testing.T) {
 	dir := newDir(t)
 	s, err := listen(dir)
 	require.NoError(t, err)
-	defer s.close()
-	go func() {
-		conn, err := s.Accept()
-		if err == nil {
-			err = errors.Join(readHeader(bufio.NewReader(conn), new(request)), writeHeader(conn, response{Version: 7}), conn.Close())
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}()
+	other := http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: patienceLimit}
+	go func() { _ = other.Serve(s) }()
+	defer other.Close() //nolint:errcheck // with it the socket is closed
 	_, answered, err := typed(t, dir, "status")
 	require.True(t, answered)
 	require.ErrorIs(t, err, ErrVersion)
-	require.ErrorContains(t, err, "its socket has version 7, this program knows 1")
+	require.ErrorContains(t, err, "it does not know /v1/command")
 }
 
 func TestMoreCommandsThanTheLimitAreRefused(t *testing.T) {
@@ -145,8 +140,7 @@ func TestMoreCommandsThanTheLimitAreRefused(t *testing.T) {
 		return 0
 	})
 	for range maxCommands {
-		r := asking(t, dir, request{Version: socketVersion})
-		require.NoError(t, readHeader(r, new(response)))
+		asking(t, dir)
 	}
 	_, answered, err := typed(t, dir, "status")
 	require.True(t, answered)
@@ -166,8 +160,7 @@ func TestAnOwnerWaitsForItsCommands(t *testing.T) {
 		}
 		return echo(ctx, []string{"late"}, Origin{}, s)
 	})
-	r := asking(t, dir, request{Version: socketVersion})
-	require.NoError(t, readHeader(r, new(response)))
+	r := asking(t, dir)
 	left := make(chan int)
 	go func() {
 		o.Close()
@@ -178,7 +171,7 @@ func TestAnOwnerWaitsForItsCommands(t *testing.T) {
 	}
 	close(release)
 	require.Zero(t, <-left, "the world may be closed now")
-	f, err := readFrame(r)
-	require.NoError(t, err, "and whoever typed it gets the answer")
-	require.Equal(t, frame{frameOut, []byte("[late]\n")}, f)
+	var m message
+	require.NoError(t, linesOf(r).next(&m), "and whoever typed it gets the answer")
+	require.Equal(t, message{kindOut, []byte("[late]\n")}, m)
 }

@@ -28,7 +28,7 @@ type socket struct {
 
 // listen makes the socket of a world that this process owns: nobody else can be
 // using the one that a killed owner has left. Until it is for this user alone,
-// .world and accept keep others out.
+// .world and Accept keep others out.
 func listen(dir string) (*socket, error) {
 	s := &socket{path: filepath.Join(dir, socketFile)}
 	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,28 +47,25 @@ func listen(dir string) (*socket, error) {
 		return nil, err
 	}
 	if err := os.Chmod(s.path, 0o600); err != nil {
-		s.close()
+		s.remove()
 		return nil, err
 	}
 	return s, nil
 }
 
-// accept returns the next connection of somebody who may use the socket.
-func (s *socket) accept() (net.Conn, error) {
+// Accept returns the next connection of somebody who may use the socket.
+func (s *socket) Accept() (net.Conn, error) {
 	for {
-		conn, err := file.Patiently(0, s.Accept)
-		if err != nil {
-			return nil, err
-		}
-		if mayAsk(conn.(*net.UnixConn)) {
-			return conn, nil
+		conn, err := s.Listener.Accept()
+		if err != nil || mayAsk(conn.(*net.UnixConn)) {
+			return conn, err
 		}
 		_ = conn.Close() // nobody whom this process would tell anything
 	}
 }
 
-// close removes the socket. What was accepted stays open.
-func (s *socket) close() {
+// remove removes the socket, so that nobody finds it. What was accepted stays open.
+func (s *socket) remove() {
 	_ = os.Remove(s.path) // the next owner does it otherwise
 	_ = s.Close()
 }

@@ -27,7 +27,7 @@ func TestStrangerIsToldNothing(t *testing.T) {
 				require.NoError(t, os.Chmod(at, 0o777)) //nolint:gosec // so that the stranger can
 			}
 			s := listenAs(t, of.process, dir)
-			defer s.close()
+			defer s.remove()
 			require.NoError(t, os.Chown(s.path, of.file, of.file))
 			heard := make(chan int, 1)
 			go func() {
@@ -43,7 +43,7 @@ func TestStrangerIsToldNothing(t *testing.T) {
 			_, answered, err := Ask(t.Context(), dir, []string{"status"}, Origin{Passphrase: &passphrase}, Streams{Stdin: strings.NewReader("")})
 			require.ErrorIs(t, err, ErrStranger)
 			require.True(t, answered, "nobody else is tried")
-			s.close()
+			s.remove()
 			require.Zero(t, <-heard)
 		})
 	}
