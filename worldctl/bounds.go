@@ -23,18 +23,18 @@ import (
 func (c *cli) addBounds(cmd *cobra.Command) {
 	c.bounds = local.DefaultBounds()
 	f := cmd.Flags()
-	f.Var((*bound)(&c.bounds.Gas), "max-gas", "let a step of other people's rules use `GAS`, whatever they allow")
-	f.Var((*byteSize)(&c.bounds.Memory), "max-memory", "let other people's rules use `SIZE` of memory, as 1GiB")
+	f.Var(&bound[uint64]{&c.bounds.Gas, boundType, decimal, parseDecimal}, "max-gas", "let a step of other people's rules use `GAS`, whatever they allow")
+	f.Var(sizeBound(&c.bounds.Memory), "max-memory", "let other people's rules use `SIZE` of memory, as 1GiB")
 }
 
 // addTime adds the flag of how long that may take.
 func (c *cli) addTime(cmd *cobra.Command) {
-	cmd.Flags().Var((*span)(&c.bounds.Time), "max-time", "end it after this `DURATION`, as 1h")
+	cmd.Flags().Var(&bound[time.Duration]{&c.bounds.Time, spanType, time.Duration.String, time.ParseDuration}, "max-time", "end it after this `DURATION`, as 1h")
 }
 
 // addSize adds the flag of how large what is read may be.
 func (c *cli) addSize(cmd *cobra.Command) {
-	cmd.Flags().Var((*byteSize)(&c.bounds.Size), "max-size", "read, or unpack, at most `SIZE`, as 64GiB")
+	cmd.Flags().Var(sizeBound(&c.bounds.Size), "max-size", "read, or unpack, at most `SIZE`, as 64GiB")
 }
 
 // timed bounds the time of what runs under ctx.
@@ -42,7 +42,7 @@ func (c *cli) timed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.bounds.Time, &local.TimeError{Bound: c.bounds.Time})
 }
 
-// Types of flags of bounds. 0 would bound nothing, or all.
+// Types of flags of bounds.
 const (
 	boundType = "bound"
 	spanType  = "span"
@@ -52,70 +52,47 @@ const (
 
 var errNoBound = errors.New("a bound is not 0")
 
-// bound is the value of a flag: a number that is not 0.
-type bound uint64
+// bound is the value of a flag that is not 0, which would bound nothing, or all.
+type bound[T uint64 | time.Duration] struct {
+	to    *T
+	kind  string
+	text  func(T) string
+	parse func(text string) (T, error)
+}
 
 // Type implements pflag.Value.
-func (*bound) Type() string { return boundType }
+func (b *bound[T]) Type() string { return b.kind }
 
 // String implements pflag.Value.
-func (b *bound) String() string { return strconv.FormatUint(uint64(*b), 10) }
+func (b *bound[T]) String() string { return b.text(*b.to) }
 
 // Set implements pflag.Value.
-func (b *bound) Set(text string) error {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
+func (b *bound[T]) Set(text string) error {
+	n, err := b.parse(text)
+	if err != nil || n <= 0 {
 		return errNoBound
 	}
-	*b = bound(n)
+	*b.to = n
 	return nil
 }
 
-// span is the value of a flag: a duration that is not 0.
-type span time.Duration
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// Type implements pflag.Value.
-func (*span) Type() string { return spanType }
+func parseDecimal(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
 
-// String implements pflag.Value.
-func (s *span) String() string { return time.Duration(*s).String() }
+// sizeBound is a number of bytes, with a unit if there is one.
+func sizeBound(to *uint64) *bound[uint64] { return &bound[uint64]{to, sizeType, sizeText, parseSize} }
 
-// Set implements pflag.Value.
-func (s *span) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errNoBound
-	}
-	*s = span(d)
-	return nil
-}
-
-// memoryFlag lets a verb that runs worlds for long, or computes them again, say how much of
-// each is in memory.
-func (c *cli) memoryFlag(cmd *cobra.Command) {
-	c.memory = world.DefaultMemory
-	cmd.Flags().Var(&c.memory, "memory", "have up to about `SIZE` of a world's cells and intents in memory, 1MiB or more, and the others on its disk")
-	c.memory = 0 // nobody has asked for it: the owner of the world may have been told another
-}
-
-// byteSize is the value of a flag: a number of bytes, with a unit if there is one.
-type byteSize uint64
-
-// Type implements pflag.Value.
-func (*byteSize) Type() string { return sizeType }
-
-// String implements pflag.Value.
-func (s *byteSize) String() string {
+func sizeText(n uint64) string {
 	for _, u := range byteUnits() {
-		if n := uint64(*s); n >= u.size && n%u.size == 0 {
+		if n >= u.size && n%u.size == 0 {
 			return strconv.FormatUint(n/u.size, 10) + u.name
 		}
 	}
-	return strconv.FormatUint(uint64(*s), 10)
+	return decimal(n)
 }
 
-// Set implements pflag.Value.
-func (s *byteSize) Set(text string) error {
+func parseSize(text string) (uint64, error) {
 	number, unit := text, uint64(1)
 	for _, u := range byteUnits() {
 		if rest, ok := strings.CutSuffix(text, u.name); ok {
@@ -123,37 +100,31 @@ func (s *byteSize) Set(text string) error {
 			break
 		}
 	}
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || n == 0 || n > math.MaxInt64/unit {
-		return errNoBound
+	n, err := parseDecimal(number)
+	if n > math.MaxInt64/unit {
+		return 0, errNoBound
 	}
-	*s = byteSize(n * unit)
-	return nil
+	return n * unit, err
 }
 
-// heldSize is a byteSize of memory that a world can work in: in less, what it has put aside to
+// leastHeld is a size of memory that a world can work in: in less, what it has put aside to
 // make room is what it needs next, all the time.
-type heldSize uint64
-
 const leastHeld = 1 << 20
 
-// Type implements pflag.Value.
-func (*heldSize) Type() string { return heldType }
-
-// String implements pflag.Value.
-func (s *heldSize) String() string { return (*byteSize)(s).String() }
-
-// Set implements pflag.Value.
-func (s *heldSize) Set(text string) error {
-	var size byteSize
-	if err := size.Set(text); err != nil {
-		return err
-	}
+func parseHeld(text string) (uint64, error) {
+	size, err := parseSize(text)
 	if size < leastHeld {
-		return errNoBound
+		return 0, errNoBound
 	}
-	*s = heldSize(size)
-	return nil
+	return size, err
+}
+
+// memoryFlag lets a verb that runs worlds for long, or computes them again, say how much of
+// each is in memory.
+func (c *cli) memoryFlag(cmd *cobra.Command) {
+	c.memory = world.DefaultMemory
+	cmd.Flags().Var(&bound[uint64]{&c.memory, heldType, sizeText, parseHeld}, "memory", "have up to about `SIZE` of a world's cells and intents in memory, 1MiB or more, and the others on its disk")
+	c.memory = 0 // nobody has asked for it: the owner of the world may have been told another
 }
 
 // byteUnits are the units of sizes, the largest first.

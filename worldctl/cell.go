@@ -109,11 +109,13 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 	if err != nil {
 		state = err.Error()
 	}
-	facts := [][2]any{{"cell", a.Cell}, {"steps", a.N}, {"halted", a.Halted}}
+	why := ""
 	if f := a.Failure; f != nil {
-		facts = append(facts, [2]any{"why", fmt.Sprintf("#%d, on #%d: %s", f.Record, f.Event, visible(f.Error, ""))})
+		why = fmt.Sprintf("#%d, on #%d: %s", f.Record, f.Event, visible(f.Error, ""))
 	}
-	c.facts(append(facts, [2]any{"at", fmt.Sprintf("#%d", a.At)}, [2]any{"state", state})...)
+	c.facts([][2]any{
+		{"cell", a.Cell}, {"steps", a.N}, {"halted", a.Halted}, when(why != "", "why", why), {"at", fmt.Sprintf("#%d", a.At)}, {"state", state},
+	}...)
 	d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 	tabulate(c, table.Row{"record", "waits in the mailbox", "data"}, a.Mailbox, func(m *world.MailView) table.Row {
 		return table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.Data(m.Data)}

@@ -2,7 +2,6 @@ package worldctl
 
 import (
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -44,11 +43,8 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 			}
 			return c.with(func(lw *local.World) error {
 				signed, err := lw.Checkpoint(keys...)
-				if errors.Is(err, local.ErrNoKeys) {
-					return hinted(err, "--key FILE signs it with a key of yours")
-				}
 				if err != nil {
-					return err
+					return advised(err, advice{local.ErrNoKeys, 0, hintKeyOfYours})
 				}
 				a := view.CheckpointOf(signed)
 				if len(args) == 0 || args[0] == "-" {
@@ -83,6 +79,9 @@ func (c *cli) listCheckpoints(lw *local.World) error {
 		none:   "nothing was signed yet: worldctl checkpoint",
 	})
 }
+
+// hintKeyOfYours says what signs where a world has no keys.
+const hintKeyOfYours = "--key FILE signs it with a key of yours"
 
 // signingKeys returns the keys that sign besides the world's own: that of a file,
 // if there is one.

@@ -1,16 +1,23 @@
 package worldctl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/show/view"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -226,4 +233,186 @@ func (c *cli) sideIn(worlds *openWorlds, dir, at string) (*view.Side, error) {
 		return nil, err
 	}
 	return &view.Side{Journal: recordsOf(lw), Moment: m}, nil
+}
+
+// summary is a whole comparison in one line.
+func summary(x *view.Comparison, unknown int) string {
+	if x.Same && unknown > 0 {
+		return fmt.Sprintf("what is known is the same, and %s unknown", cellsAre(unknown))
+	}
+	if x.Same {
+		return "the same: cells, intents, timers and scheduled events"
+	}
+	d := &x.Found
+	line := fmt.Sprintf("cells: %d added, %d gone, %d changed; intents: %d added, %d gone, %d changed",
+		len(d.CellsAdded), len(d.CellsGone), len(d.CellsChanged), len(d.IntentsAdded), len(d.IntentsGone), len(d.IntentsChanged))
+	return line + "; cost: " + view.Arrow(view.Cost(x.Cost.A), view.Cost(x.Cost.B))
+}
+
+func (c *cli) showComparison(x *view.Comparison, a, b *view.Side, unknown int) {
+	fmt.Fprintln(c.stdout, summary(x, unknown))
+	c.facts([2]any{"a", x.A}, [2]any{"b", x.B}, [2]any{"state root", view.Arrow(x.A.StateRoot, x.B.StateRoot)},
+		[2]any{"parted", fmt.Sprintf("after #%d", x.Parted.Common)},
+		[2]any{"a goes on", c.tellRecord(a.Journal, x.Parted.A)}, [2]any{"b goes on", c.tellRecord(b.Journal, x.Parted.B)},
+		[2]any{"cost since", view.Arrow(view.Cost(x.Cost.A), view.Cost(x.Cost.B))})
+	if x.Same {
+		return
+	}
+	c.showCells(x)
+	c.showIntents(&x.Intents)
+}
+
+// tellRecord says what a record records; 0: there is none.
+func (c *cli) tellRecord(j view.Journal, id journal.Seq) string {
+	if id == 0 {
+		return "no further"
+	}
+	e, err := j.Entry(id)
+	if err != nil {
+		return err.Error()
+	}
+	text, err := view.Describer{Journal: j, Full: c.verbose}.Describe(e)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("with #%d %s", id, text)
+}
+
+func (c *cli) showIntents(x *view.Differing[view.IntentDifference]) {
+	var rows []table.Row
+	for _, some := range []struct {
+		is  string
+		all []view.IntentDifference
+	}{{"added", x.Added}, {"gone", x.Gone}, {"changed", x.Changed}} {
+		for i := range some.all {
+			d := &some.all[i]
+			params := view.Describer{Full: c.verbose}.Data(d.Params)
+			rows = append(rows, table.Row{d.Cell, d.Kind, params, some.is, standsAs(d.A) + " -> " + standsAs(d.B)})
+		}
+	}
+	tabulate(c, table.Row{"cell", "asks for", "params", "is", "stands"}, rows, func(row *table.Row) table.Row { return *row })
+}
+
+// standsAs prints where an intent stands, and why where it came to nothing.
+func standsAs(s *view.IntentSide) string {
+	switch {
+	case s == nil:
+		return "not asked"
+	case s.Reason != "":
+		return string(s.State) + " (" + visible(s.Reason, "") + ")"
+	}
+	return string(s.State)
+}
+
+func (c *cli) showCells(a *view.Comparison) {
+	cells := a.Cells.ByName()
+	tabulate(c, table.Row{"cell", "is", "steps", "mailbox", "halted"}, cells, func(d *view.CellDifference) table.Row {
+		left, right := cmp.Or(d.A, new(view.CellLine)), cmp.Or(d.B, new(view.CellLine))
+		return table.Row{d.Cell, d.Change, view.Arrow(left.N, right.N), view.Arrow(left.Mailbox, right.Mailbox), view.Arrow(left.Halted, right.Halted)}
+	})
+	for _, d := range cells {
+		for _, x := range d.State {
+			fmt.Fprintln(c.stdout, d.Cell, c.lineOf(&x))
+		}
+	}
+	if a.Cells.Histories > 0 {
+		fmt.Fprintf(c.stdout, "cells that look the same and came there by other events: %d\n", a.Cells.Histories)
+	}
+	for _, x := range []struct {
+		what string
+		n    world.AlarmChange
+	}{{"timers", a.Timers}, {"scheduled events", a.Scheduled}} {
+		if !x.n.Same {
+			fmt.Fprintf(c.stdout, "%s: %d -> %d, and not the same\n", x.what, x.n.A, x.n.B)
+		}
+	}
+}
+
+// lineOf prints a change: the path, and what is there on both sides.
+func (c *cli) lineOf(x *view.StateChange) string {
+	side := func(d *journal.Data) string {
+		if d == nil {
+			return "nothing"
+		}
+		text, err := d.MarshalJSON()
+		if err != nil {
+			return err.Error()
+		}
+		if c.brief {
+			return view.Brief(string(text))
+		}
+		return string(text)
+	}
+	path := x.Path
+	if path == "" {
+		path = "(all)"
+	}
+	return fmt.Sprintf("%s: %s -> %s", path, side(x.A), side(x.B))
+}
+
+// isManifestFile reports whether a name is that of a world file, there or not.
+func isManifestFile(name string) bool {
+	extension := filepath.Ext(name)
+	return extension == ".yaml" || extension == ".yml"
+}
+
+func (c *cli) diffManifests(worlds *openWorlds, names [2]string, asPatch bool) (err error) {
+	var sides [2]*view.Edition
+	for i, name := range names {
+		if sides[i], err = c.edition(worlds, name); err != nil {
+			return err
+		}
+	}
+	d, err := view.CompareManifests(sides[0], sides[1])
+	if err != nil {
+		return err
+	}
+	if asPatch {
+		err = c.alwaysJSON(d.Patch)
+	} else {
+		err = c.showManifestDiff(d)
+	}
+	return unless(d.A.Hash == d.B.Hash, err)
+}
+
+func (c *cli) showManifestDiff(d *view.ManifestDiff) error {
+	if c.output != formTable {
+		return c.object("manifest-diff", d, nil)
+	}
+	code, err := view.CodeDiff(d.A.Manifest, d.B.Manifest, d.A.Contents, d.B.Contents)
+	if err != nil {
+		return err
+	}
+	if d.A.Hash == d.B.Hash {
+		fmt.Fprintf(c.stdout, "the same: %s\n", d.A)
+		return nil
+	}
+	fmt.Fprintf(c.stdout, "a  %s\nb  %s\n", d.A, d.B)
+	c.showChanges(&d.ManifestChanges, code)
+	return nil
+}
+
+// showChanges prints changes and the code that differs, risk first.
+func (c *cli) showChanges(d *view.ManifestChanges, code string) {
+	rest := slices.DeleteFunc(slices.Clone(d.Changes), func(x manifest.Change) bool {
+		return strings.HasPrefix(x.Name, "reducer ") && strings.HasSuffix(x.Path, "/source") // its code is shown
+	})
+	c.changeLines("gains rights, or may:", "+", text.FgRed, d.Gains)
+	c.changeLines("loses rights:", "-", text.FgGreen, d.Loses)
+	if code != "" {
+		fmt.Fprintf(c.stdout, "\ncode:\n%s", visible(code, "\n\t"))
+	}
+	c.changeLines("besides:", "~", text.FgYellow, rest)
+}
+
+func (c *cli) changeLines(title, sign string, color text.Color, changes []manifest.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	fmt.Fprintln(c.stdout)
+	c.paintedOut(color.EscapeSeq(), title)
+	fmt.Fprintln(c.stdout)
+	for _, change := range changes {
+		fmt.Fprintf(c.stdout, "%s %s\n", sign, visible(change.Name+": "+change.Text, ""))
+	}
 }

@@ -46,6 +46,23 @@ func hinted(err error, format string, args ...any) error {
 	return &fault{err: err, hint: fmt.Sprintf(format, args...)}
 }
 
+// advice says what to do about an error of a verb.
+type advice struct {
+	of   error
+	code int // 0: its own
+	hint string
+}
+
+// advised gives an error the first advice that is about it.
+func advised(err error, all ...advice) error {
+	for _, a := range all {
+		if errors.Is(err, a.of) {
+			return &fault{err: err, code: a.code, hint: a.hint}
+		}
+	}
+	return err
+}
+
 // errInvalid says that something was verified and does not hold. What does not
 // hold has been printed.
 var errInvalid = errors.New("verification failed")

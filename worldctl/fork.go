@@ -167,6 +167,7 @@ func isFile(path string) bool {
 
 // notCopied says what to do about a copy of a world that was not made.
 func notCopied(dir string, err error) error {
+	const emptyDirectory = "name a directory that is empty or not there"
 	switch {
 	case errors.Is(err, local.ErrExists):
 		hint := "no world is written over: name another directory"
@@ -178,18 +179,18 @@ func notCopied(dir string, err error) error {
 			hint += ", or move that one away: mv " + shellWord(here+dir) + " " + shellWord(here+filepath.Clean(dir)+".old")
 		}
 		return hinted(err, "%s", hint)
-	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, syscall.ENOTDIR) && isFile(dir):
-		return &fault{err: err, code: exitConflict, hint: "name a directory that is empty or not there"}
-	case errors.Is(err, local.ErrRecordedBeside):
-		return &fault{err: err, code: exitUsage, hint: "worldctl fork DIR --effects recorded has it in a directory, where it runs; in the store --effects hold or live"}
-	case errors.Is(err, world.ErrSameWorld) && dir == "":
-		return &fault{err: err, code: exitUsage, hint: "choose another --id"}
-	case errors.Is(err, world.ErrSameWorld):
-		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}
-	case errors.Is(err, world.ErrForkLive):
-		return &fault{err: err, code: exitUsage, hint: "--live KIND names what is performed, such as --live model.ask; several times, or with commas"}
-	case errors.Is(err, world.ErrForkEffects):
-		return &fault{err: err, code: exitUsage, hint: "type --effects hold, --effects live or --effects recorded"}
+	case errors.Is(err, syscall.ENOTDIR) && isFile(dir):
+		return &fault{err: err, code: exitConflict, hint: emptyDirectory}
 	}
-	return err
+	other := "choose another --id, or none: then it is a random one"
+	if dir == "" {
+		other = "choose another --id"
+	}
+	return advised(err, []advice{
+		{local.ErrNotEmpty, exitConflict, emptyDirectory},
+		{local.ErrRecordedBeside, exitUsage, "worldctl fork DIR --effects recorded has it in a directory, where it runs; in the store --effects hold or live"},
+		{world.ErrSameWorld, exitUsage, other},
+		{world.ErrForkLive, exitUsage, "--live KIND names what is performed, such as --live model.ask; several times, or with commas"},
+		{world.ErrForkEffects, exitUsage, "type --effects hold, --effects live or --effects recorded"},
+	}...)
 }

@@ -188,6 +188,9 @@ func hintOfKeyring(err *local.KeyringError) string {
 	return "bring it back from your copy: without it this world is neither run nor verified; an export of it can still be imported, to be read"
 }
 
+// hintOwned says what to do about what another process has open.
+const hintOwned = "wait until that process has ended, then type this again"
+
 // hintReducers says what opens a world with Go reducers.
 const hintReducers = "a program that has it runs and replays the world: worldctl init DIR --template go writes one; this one can only read"
 

@@ -17,14 +17,20 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// choice is what a person decides about an intent, as typed.
+// choice is what a person decides about an intent: what the verb says of that, and what is typed.
 type choice struct {
-	how        journal.Resolution // local.Confirm: its recorded result holds
+	how     journal.Resolution // local.Confirm: its recorded result holds
+	states  string             // for --state, of those that are decided about together; empty: one is
+	hash    bool               // there is --params-hash
+	free    bool               // the reason may be left away
+	field   string             // what the payload is called; empty: there is none
+	what    string             // it is, for --help
+	lacking error              // where there is none; nil: it may be left away
+
 	as         string
 	reason     string
 	paramsHash string
 	payload    string
-	field      string            // what the payload is called
 	attempt    uint64            // that was seen; 0: none, or whichever it is
 	filter     view.IntentFilter // in the place of a key
 	yes        bool
@@ -47,8 +53,10 @@ list ends with (exit code 5 if others fit by now), or with --yes, whatever fits 
 --attempt and --params-hash are of one intent, and not taken then.`
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "approve", "Approve an intent that awaits approval, if the gate still allows it")
-	cmd.Long = `Approve an intent that awaits approval, if the gate still allows it: it judges again, under the
+	x := &choice{how: journal.Approve, states: "awaiting_approval, as it is if not given", hash: true, free: true}
+	cmd := c.deciding(&cobra.Command{
+		Use: "approve", Short: "Approve an intent that awaits approval, if the gate still allows it",
+		Long: `Approve an intent that awaits approval, if the gate still allows it: it judges again, under the
 manifest in force. The approval is for the params that the intent has, whose hash
 is printed; --params-hash makes sure that they are those that were reviewed.
 
@@ -56,12 +64,11 @@ One that waits because it equals a side effect which a rollback left behind happ
 once more if it is approved. With --reuse it does not, and gets the result of that:
 see intent show.
 
-Exit code 4 if the gate denies it now.` + asSeen + ofSeveral
-	cmd.Example = `  worldctl intent approve 9f86d081884c --reason "checked with ada"
+Exit code 4 if the gate denies it now.`,
+		Example: `  worldctl intent approve 9f86d081884c --reason "checked with ada"
   worldctl intent approve 9f86d081884c --params-hash HASH --as eve
-  worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`
-	x.bindHash(cmd)
-	x.how = journal.Approve
+  worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`,
+	}, x)
 	var reuse bool
 	cmd.Flags().BoolVar(&reuse, "reuse", false, "do not perform it: it gets the result of what it repeats")
 	cmd.PreRun = func(*cobra.Command, []string) {
@@ -73,17 +80,20 @@ Exit code 4 if the gate denies it now.` + asSeen + ofSeveral
 }
 
 func newIntentDenyCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "deny", "Deny an intent that awaits a person")
-	cmd.Long = "Deny an intent that awaits a person. One whose recorded result was not confirmed fails instead.\nIts cell is told." + asSeen + ofSeveral
-	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
-	x.bindHash(cmd)
-	x.how = journal.Disapprove
-	return cmd
+	return c.deciding(&cobra.Command{
+		Use: "deny", Short: "Deny an intent that awaits a person",
+		Long:    "Deny an intent that awaits a person. One whose recorded result was not confirmed fails instead.\nIts cell is told.",
+		Example: `  worldctl intent deny 9f86d081884c --reason "over the limit"`,
+	}, &choice{
+		how: journal.Disapprove, states: "awaiting_approval, awaiting_answer or awaiting_confirmation; all three if not given", hash: true, free: true,
+	})
 }
 
 func newIntentStopCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "stop", "Stop intents that are not begun, whatever they wait for")
-	cmd.Long = `Stop intents that are not begun, whatever they wait for: a slot, a rate, a budget, the
+	x := &choice{how: journal.Stop, states: "open, awaiting_approval or awaiting_answer; all three if not given", hash: true}
+	cmd := c.deciding(&cobra.Command{
+		Use: "stop", Short: "Stop intents that are not begun, whatever they wait for",
+		Long: `Stop intents that are not begun, whatever they wait for: a slot, a rate, a budget, the
 backoff before another attempt, an approval, an answer. They end as denied, or as rejected
 where they were attempted before, with code stopped; their cells are told.
 
@@ -95,13 +105,12 @@ that, too.
 
 In the place of KEY --all, --kind, --cell, --since and --state select: what fits is stopped
 at once, as one durable batch (exit code 1 if nothing does). --dry-run only lists it, with a
-digest; --digest stops those of that list (exit code 5 if others fit by now).` + asSeen
-	cmd.Example = `  worldctl intent stop 9f86d081884c --reason "the wrong account"
+digest; --digest stops those of that list (exit code 5 if others fit by now).`,
+		Example: `  worldctl intent stop 9f86d081884c --reason "the wrong account"
   worldctl intent stop --kind 'bank.*' --reason "the bank is being attacked"
   worldctl intent stop --all --reason "nobody pays anything until we know more"
-  worldctl intent stop --all --dry-run`
-	x.bindHash(cmd)
-	x.how = journal.Stop
+  worldctl intent stop --all --dry-run`,
+	}, x)
 	var all, dry bool
 	cmd.Flags().BoolVar(&all, "all", false, "all that are not begun")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list them, and stop none")
@@ -121,17 +130,18 @@ digest; --digest stops those of that list (exit code 5 if others fit by now).` +
 }
 
 func newIntentResolveCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "resolve", "Say whether an intent in doubt happened")
-	var executed, notExecuted bool
-	cmd.Long = `Say whether an intent in doubt happened. If it did, it ends with the payload given,
+	x := &choice{states: "in_doubt, or failed; those in doubt if not given", field: "payload", what: "what its cell is told: `JSON`, @FILE or - for stdin; null if not given"}
+	cmd := c.deciding(&cobra.Command{
+		Use: "resolve", Short: "Say whether an intent in doubt happened",
+		Long: `Say whether an intent in doubt happened. If it did, it ends with the payload given,
 which its cell is told; if it did not, the next attempt may go. Of one that counts as
-failed and may have happened --not-executed says that it did not, and asks for it again.` + asSeen + ofSeveral
-	cmd.Example = `  worldctl intent resolve 9f86d081884c --executed --payload '{"id": 7}' --reason "it is in the bank's list"
-  worldctl intent resolve 9f86d081884c --not-executed --reason "the bank has never heard of it"`
+failed and may have happened --not-executed says that it did not, and asks for it again.`,
+		Example: `  worldctl intent resolve 9f86d081884c --executed --payload '{"id": 7}' --reason "it is in the bank's list"
+  worldctl intent resolve 9f86d081884c --not-executed --reason "the bank has never heard of it"`,
+	}, x)
+	var executed, notExecuted bool
 	cmd.Flags().BoolVar(&executed, "executed", false, "it happened")
 	cmd.Flags().BoolVar(&notExecuted, "not-executed", false, "it did not happen")
-	x.field = "payload"
-	cmd.Flags().StringVar(&x.payload, x.field, "", "what its cell is told: `JSON`, @FILE or - for stdin; null if not given")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {
 		case executed == notExecuted:
@@ -149,30 +159,25 @@ failed and may have happened --not-executed says that it did not, and asks for i
 }
 
 func newIntentEditCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "edit", "Have other params asked for in the place of an intent that awaits approval")
-	cmd.Long = `End an intent that awaits approval, and ask for other params in its place. The gate judges them anew,
+	return c.deciding(&cobra.Command{
+		Use: "edit", Short: "Have other params asked for in the place of an intent that awaits approval",
+		Long: `End an intent that awaits approval, and ask for other params in its place. The gate judges them anew,
 so that what needs an approval still does: an edit is none. The cell that asked is told
 what comes of it under the tag that it gave, and nothing of the one that has ended.
 
-Exit code 4 if the gate denies the params: then nothing has changed.` + asSeen
-	cmd.Example = `  worldctl intent edit 9f86d081884c --params '{"order": 7, "cents": 1200}' --reason "ada was charged twice"
-  worldctl intent edit 9f86d081884c --params @smaller.json --reason "over the limit"`
-	x.bindHash(cmd)
-	x.how = journal.Edit
-	x.field = "params"
-	cmd.Flags().StringVar(&x.payload, x.field, "", "what is asked for instead: `JSON`, @FILE or - for stdin")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if x.payload == "" {
-			return usagef("type --params JSON, or --params @FILE", "intent edit needs the params to ask for")
-		}
-		return nil
-	}
-	return cmd
+Exit code 4 if the gate denies the params: then nothing has changed.`,
+		Example: `  worldctl intent edit 9f86d081884c --params '{"order": 7, "cents": 1200}' --reason "ada was charged twice"
+  worldctl intent edit 9f86d081884c --params @smaller.json --reason "over the limit"`,
+	}, &choice{
+		how: journal.Edit, hash: true, field: "params", what: "what is asked for instead: `JSON`, @FILE or - for stdin",
+		lacking: usagef("type --params JSON, or --params @FILE", "intent edit needs the params to ask for"),
+	})
 }
 
 func newIntentRetryCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "retry", "Attempt again what is in doubt, or what failed for good")
-	cmd.Long = `Let an intent in doubt be attempted again, whether or not it happened: for what does
+	return c.deciding(&cobra.Command{
+		Use: "retry", Short: "Attempt again what is in doubt, or what failed for good",
+		Long: `Let an intent in doubt be attempted again, whether or not it happened: for what does
 no harm if it is done twice.
 
 One that failed for good is asked for again, by an intent of its own in its place: the
@@ -181,114 +186,103 @@ of the failure. What may have happened all the same needs somebody who looked: i
 resolve --not-executed. By --cell, --kind and --since those in doubt are meant, and with
 --state failed those that failed for good and were not asked for again.
 
-Exit code 4 if the gate denies it now.` + asSeen + ofSeveral
-	cmd.Example = `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"
-  worldctl intent retry --state failed --kind 'mail.*' --reason "the server is back"`
-	x.how = journal.RetryAnyway
-	return cmd
+Exit code 4 if the gate denies it now.`,
+		Example: `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"
+  worldctl intent retry --state failed --kind 'mail.*' --reason "the server is back"`,
+	}, &choice{how: journal.RetryAnyway, states: "in_doubt, or failed; those in doubt if not given"})
 }
 
 func newIntentConfirmCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "confirm", "Say that a recorded result holds, which its verifier could not confirm")
-	cmd.Long = "Say that a recorded result holds, which its verifier could not confirm: its cell is\ntold of it. intent deny says that it does not." + asSeen
-	cmd.Example = `  worldctl intent confirm 9f86d081884c --reason "the file was moved by us"`
-	x.how = local.Confirm
-	return cmd
+	return c.deciding(&cobra.Command{
+		Use: "confirm", Short: "Say that a recorded result holds, which its verifier could not confirm",
+		Long:    "Say that a recorded result holds, which its verifier could not confirm: its cell is\ntold of it. intent deny says that it does not.",
+		Example: `  worldctl intent confirm 9f86d081884c --reason "the file was moved by us"`,
+	}, &choice{how: local.Confirm})
 }
 
 func newIntentAnswerCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "answer", "Answer what an attempt asks a person, and let the next one go")
-	cmd.Long = `Answer what an attempt asks a person, and let the next one go: it has a permit of its
+	return c.deciding(&cobra.Command{
+		Use: "answer", Short: "Answer what an attempt asks a person, and let the next one go",
+		Long: `Answer what an attempt asks a person, and let the next one go: it has a permit of its
 own and takes the answer along. intent show prints what is asked, with the schema
 that the answer has to satisfy. It is an object; where several things are asked, one
-with an answer to each by its name. intent deny ends the intent instead.` + asSeen
-	cmd.Example = `  worldctl intent answer 9f86d081884c --data '{"confirm": true}' --reason "ada said so"
-  worldctl intent answer 9f86d081884c --data @answer.json`
-	x.bindHash(cmd)
-	x.field = "data"
-	cmd.Flags().StringVar(&x.payload, x.field, "", "the answer: `JSON`, @FILE or - for stdin")
-	x.how = journal.Answer
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if x.payload == "" {
-			return usagef("worldctl intent show prints what is asked", "intent answer needs --data")
+with an answer to each by its name. intent deny ends the intent instead.`,
+		Example: `  worldctl intent answer 9f86d081884c --data '{"confirm": true}' --reason "ada said so"
+  worldctl intent answer 9f86d081884c --data @answer.json`,
+	}, &choice{
+		how: journal.Answer, hash: true, field: "data", what: "the answer: `JSON`, @FILE or - for stdin",
+		lacking: usagef("worldctl intent show prints what is asked", "intent answer needs --data"),
+	})
+}
+
+// deciding makes cmd a verb that decides about an intent, or several.
+func (c *cli) deciding(cmd *cobra.Command, x *choice) *cobra.Command {
+	verb, several := cmd.Use, x.states != ""
+	cmd.Use, cmd.Args, cmd.Long = verb+" KEY", args(0, 1), cmd.Long+asSeen
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := x.check(cmd, verb, args); err != nil {
+			return err
 		}
-		return nil
+		return c.with(func(lw *local.World) error {
+			if len(args) == 0 {
+				return c.decideAll(cmd.Context(), lw, *x)
+			}
+			return c.decide(cmd.Context(), lw, args[0], *x)
+		})
 	}
+	f := cmd.Flags()
+	if several {
+		cmd.Use = verb + " [KEY]"
+		addFilter(cmd, &x.filter)
+		f.StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: "+x.states)
+		f.StringVar(&x.digest, "digest", "", "decide about those of the list that had this `HASH`, if they are the same still")
+	}
+	if several && verb != "stop" {
+		cmd.Long += ofSeveral
+		f.BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
+	}
+	if x.hash {
+		f.StringVar(&x.paramsHash, "params-hash", "", "decide only if the intent's params have this `HASH`; see intent show")
+	}
+	if x.field != "" {
+		f.StringVar(&x.payload, x.field, "", x.what)
+	}
+	f.Uint64Var(&x.attempt, "attempt", 0, "decide only if the intent's last attempt is still the `N`th; see intent show")
+	needed := "; needed"
+	if x.free {
+		needed = "; it may be left away"
+	}
+	f.StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`"+needed)
+	f.StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
 	return cmd
 }
 
-// newDecideCommand makes a command that decides about an intent.
-func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
-	x, several := new(choice), verb != "confirm" && verb != "edit" && verb != "answer"
-	cmd := &cobra.Command{
-		Use:   verb + " KEY",
-		Short: short,
-		Args:  args(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filtered := x.filter != view.IntentFilter{}
-			switch {
-			case cmd.Flags().Changed("reason") && x.reason == "":
-				return world.ErrNoReason
-			case !several && len(args) == 0:
-				return usagef("worldctl intent list --state awaiting", "intent %s needs a KEY", verb)
-			case filtered && len(args) == 1:
-				return usagef("type one of the two", "a KEY, and --cell, --kind, --since or --state, do not go together")
-			case !filtered && len(args) == 0:
-				which := "which by --cell, --kind, --since or --state"
-				if verb == "stop" {
-					which = "--all, or " + which
-				}
-				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or %s", verb, which)
-			case !filtered && x.digest != "":
-				return usagef("leave --digest away; --params-hash is of one intent", "--digest is of a list")
-			case filtered && x.paramsHash != "":
-				return usagef("leave --params-hash away", "--params-hash is of one intent")
-			case filtered && x.attempt != 0:
-				return usagef("leave --attempt away", "--attempt is of one intent")
-			}
-			return c.with(func(lw *local.World) error {
-				if filtered {
-					return c.decideAll(cmd.Context(), lw, *x)
-				}
-				return c.decide(cmd.Context(), lw, args[0], *x)
-			})
-		},
+// check refuses what was typed where it is not said what is decided, about what.
+func (x *choice) check(cmd *cobra.Command, verb string, args []string) error {
+	filtered := x.filter != view.IntentFilter{}
+	switch {
+	case x.lacking != nil && x.payload == "":
+		return x.lacking
+	case cmd.Flags().Changed("reason") && x.reason == "":
+		return world.ErrNoReason
+	case x.states == "" && len(args) == 0:
+		return usagef("worldctl intent list --state awaiting", "intent %s needs a KEY", verb)
+	case filtered && len(args) == 1:
+		return usagef("type one of the two", "a KEY, and --cell, --kind, --since or --state, do not go together")
+	case !filtered && len(args) == 0:
+		which := "which by --cell, --kind, --since or --state"
+		if verb == "stop" {
+			which = "--all, or " + which
+		}
+		return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or %s", verb, which)
+	case !filtered && x.digest != "":
+		return usagef("leave --digest away; --params-hash is of one intent", "--digest is of a list")
+	case filtered && x.paramsHash != "":
+		return usagef("leave --params-hash away", "--params-hash is of one intent")
+	case filtered && x.attempt != 0:
+		return usagef("leave --attempt away", "--attempt is of one intent")
 	}
-	if several {
-		cmd.Use = verb + " [KEY]"
-		x.bindSeveral(cmd, verb)
-	}
-	cmd.Flags().Uint64Var(&x.attempt, "attempt", 0, "decide only if the intent's last attempt is still the `N`th; see intent show")
-	needed := "; needed"
-	if verb == "approve" || verb == "deny" {
-		needed = "; it may be left away"
-	}
-	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`"+needed)
-	cmd.Flags().StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
-	return cmd, x
-}
-
-// bindSeveral adds the flags of a command that decides about several intents, too.
-func (x *choice) bindSeveral(cmd *cobra.Command, verb string) {
-	addFilter(cmd, &x.filter)
-	states := "awaiting_approval, as it is if not given"
-	switch verb {
-	case "deny":
-		states = "awaiting_approval, awaiting_answer or awaiting_confirmation; all three if not given"
-	case "retry", "resolve":
-		states = "in_doubt, or failed; those in doubt if not given"
-	case "stop":
-		states = "open, awaiting_approval or awaiting_answer; all three if not given"
-	}
-	cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: "+states)
-	if verb != "stop" {
-		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
-	}
-	cmd.Flags().StringVar(&x.digest, "digest", "", "decide about those of the list that had this `HASH`, if they are the same still")
-}
-
-func (x *choice) bindHash(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&x.paramsHash, "params-hash", "", "decide only if the intent's params have this `HASH`; see intent show")
+	return nil
 }
 
 // decide has the world take a person's decision, and prints what became of it.

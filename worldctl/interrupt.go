@@ -72,19 +72,19 @@ func (x *interrupts) listen() {
 // under way, and requests of a server, have had their time. What was told to anybody is durable.
 const openPatience, endPatience = 2 * time.Second, 30 * time.Second
 
-// opening takes note of a world that is being opened.
-func (x *interrupts) opening() (opened func()) {
-	if x == nil {
-		return func() {}
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.opens++
-	return func() {
+// locked does something with them under mu, if there are any.
+func (x *interrupts) locked(do func()) {
+	if x != nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.opens--
+		do()
 	}
+}
+
+// opening takes note of a world that is being opened.
+func (x *interrupts) opening() (opened func()) {
+	x.locked(func() { x.opens++ })
+	return func() { x.locked(func() { x.opens-- }) }
 }
 
 // watch ends the process where a first signal does not. Effects under way are left to their hosts.
@@ -105,38 +105,20 @@ func (x *interrupts) watch(s os.Signal) {
 }
 
 // leave has a signal be somebody else's business.
-func (x *interrupts) leave(s os.Signal) {
-	if x != nil {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.left = s
-	}
-}
+func (x *interrupts) leave(s os.Signal) { x.locked(func() { x.left = s }) }
 
 // tell has what there is to say go somewhere else than to stderr.
-func (x *interrupts) tell(say func(text string)) {
-	if x != nil {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.say = say
-	}
-}
+func (x *interrupts) tell(say func(text string)) { x.locked(func() { x.say = say }) }
 
 // underWay takes note of an attempt; see host.Config.
 func (x *interrupts) underWay(p receipt.Permit) (ended func()) {
-	if x == nil {
-		return func() {}
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.begun++
-	n := x.begun
-	x.flight[n] = p
-	return func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		delete(x.flight, n)
-	}
+	var n uint64
+	x.locked(func() {
+		x.begun++
+		n = x.begun
+		x.flight[n] = p
+	})
+	return func() { x.locked(func() { delete(x.flight, n) }) }
 }
 
 // hear does what a signal says. It waits for nobody who reads what it says.
@@ -175,7 +157,7 @@ func (x *interrupts) temporary(pattern string) (dir string, remove func() error,
 	if dir, err = os.MkdirTemp("", pattern); err != nil {
 		return "", nil, err
 	}
-	x.temporaries(func(made map[string]bool) { made[dir] = true })
+	x.locked(func() { x.made[dir] = true })
 	return dir, func() error {
 		x.keep(dir)
 		return os.RemoveAll(dir)
@@ -183,17 +165,7 @@ func (x *interrupts) temporary(pattern string) (dir string, remove func() error,
 }
 
 // keep has a directory of temporary stay where the process is ended.
-func (x *interrupts) keep(dir string) {
-	x.temporaries(func(made map[string]bool) { delete(made, dir) })
-}
-
-func (x *interrupts) temporaries(use func(made map[string]bool)) {
-	if x != nil {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		use(x.made)
-	}
-}
+func (x *interrupts) keep(dir string) { x.locked(func() { delete(x.made, dir) }) }
 
 // killBy ends the process at once, without its temporary directories. It is called with mu held.
 func (x *interrupts) killBy(s os.Signal) {

@@ -1,15 +1,20 @@
 package worldctl
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -105,12 +110,12 @@ verifies what you show.`,
 		Example: `  worldctl keys rotate
   worldctl keys rotate --revoke 1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onKeyring(func(dir string) error {
+			return c.onKeyring(func(dir string, opts local.Options) error {
 				var epochs []uint64
 				for _, n := range revoke {
 					epochs = append(epochs, uint64(n))
 				}
-				keys, err := local.Rotate(cmd.Context(), dir, c.in(dir, c.options()), c.actorOf(""), epochs...)
+				keys, err := local.Rotate(cmd.Context(), dir, opts, c.actorOf(""), epochs...)
 				if err != nil {
 					return err
 				}
@@ -128,12 +133,12 @@ verifies what you show.`,
 }
 
 // onKeyring changes the keyring of the world that is meant.
-func (c *cli) onKeyring(change func(dir string) error) error {
+func (c *cli) onKeyring(change func(dir string, opts local.Options) error) error {
 	dir, err := c.dir()
 	if err != nil {
 		return err
 	}
-	return notOpened(dir, change(dir))
+	return notOpened(dir, change(dir, c.in(dir, c.options())))
 }
 
 // sealAnswer says how a keyring is now.
@@ -142,8 +147,21 @@ type sealAnswer struct {
 	Sealed bool   `json:"sealed"`
 }
 
+// sealing makes cmd a verb that says how a keyring opens from then on. The answer names its directory in the place of DIR.
+func (c *cli) sealing(cmd *cobra.Command, sealed bool, says string, change func(dir string, opts local.Options) error) *cobra.Command {
+	cmd.RunE = func(*cobra.Command, []string) error {
+		return c.onKeyring(func(dir string, opts local.Options) error {
+			if err := change(dir, opts); err != nil {
+				return err
+			}
+			return c.object("keys-"+cmd.Name(), sealAnswer{dir, sealed}, func() { fmt.Fprintln(c.stdout, strings.ReplaceAll(says, "DIR", dir)) })
+		})
+	}
+	return cmd
+}
+
 func newKeysSealCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	return c.sealing(&cobra.Command{
 		Use: "seal",
 		Long: `Make the keys open with a passphrase only: it is typed twice on the terminal, or
 comes from --passphrase-file or ` + passphraseEnv + `. Every verb asks for it from
@@ -152,28 +170,19 @@ before may be found on the disk until that is overwritten; keys rotate --revoke
 makes what it signs worthless.`,
 		Example: `  worldctl keys seal
   worldctl keys seal --passphrase-file FILE`,
-		RunE: func(*cobra.Command, []string) error {
-			return c.onKeyring(func(dir string) error {
-				opts := c.in(dir, c.options())
-				opts.Passphrase = c.askNew
-				err := local.Seal(dir, opts)
-				if errors.Is(err, local.ErrSealed) {
-					return &fault{err: err, code: exitConflict, hint: "worldctl keys reseal changes the passphrase"}
-				}
-				if err != nil {
-					return err
-				}
-				return c.object("keys-seal", sealAnswer{Dir: dir, Sealed: true}, func() {
-					fmt.Fprintf(c.stdout, "the keyring of %s is sealed: keep its passphrase, nothing else opens it\n", dir)
-				})
-			})
-		},
-	}
+	}, true, "the keyring of DIR is sealed: keep its passphrase, nothing else opens it", func(dir string, opts local.Options) error {
+		opts.Passphrase = c.askNew
+		err := local.Seal(dir, opts)
+		if errors.Is(err, local.ErrSealed) {
+			return &fault{err: err, code: exitConflict, hint: "worldctl keys reseal changes the passphrase"}
+		}
+		return err
+	})
 }
 
 func newKeysResealCommand(c *cli) *cobra.Command {
 	var file string
-	cmd := &cobra.Command{
+	cmd := c.sealing(&cobra.Command{
 		Use: "reseal",
 		Long: `Change the passphrase that the keys open with: the one of before comes as for every
 verb, and the new one is typed twice on the terminal, or comes from
@@ -182,35 +191,87 @@ of its database, open with the one of before: if somebody has that who should no
 keys rotate --revoke makes what they sign worthless.`,
 		Example: `  worldctl keys reseal
   worldctl keys reseal --passphrase-file OLD --new-passphrase-file NEW`,
-		RunE: func(*cobra.Command, []string) error {
-			return c.onKeyring(func(dir string) error {
-				if err := local.Reseal(dir, c.in(dir, c.options()), func() ([]byte, error) { return c.askAnother(file) }); err != nil {
-					return err
-				}
-				return c.object("keys-reseal", sealAnswer{Dir: dir, Sealed: true}, func() {
-					fmt.Fprintln(c.stdout, "the keyring opens with the new passphrase only: keep it, nothing else does")
-				})
-			})
-		},
-	}
+	}, true, "the keyring opens with the new passphrase only: keep it, nothing else does", func(dir string, opts local.Options) error {
+		return local.Reseal(dir, opts, func() ([]byte, error) { return c.askAnother(file) })
+	})
 	cmd.Flags().StringVar(&file, "new-passphrase-file", "", "`FILE` with the new passphrase")
 	return cmd
 }
 
 func newKeysUnsealCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	return c.sealing(&cobra.Command{
 		Use:     "unseal",
 		Short:   "Make the keys open without a passphrase again",
 		Example: "  worldctl keys unseal --passphrase-file FILE",
+	}, false, "the keyring of DIR is not sealed: whoever reads the file has the keys", local.Unseal)
+}
+
+// newKeyAnswer says where the key of an approver is.
+type newKeyAnswer struct {
+	Private     string `json:"private"` // files
+	Public      string `json:"public"`
+	Encrypted   bool   `json:"encrypted"`
+	Fingerprint string `json:"fingerprint"` // as ssh-keygen -l prints it
+}
+
+func newKeysNewCommand(c *cli) *cobra.Command {
+	var file, comment string
+	var encrypt bool
+	cmd := &cobra.Command{
+		Use:   "new --approver FILE",
+		Short: "Make the key of an approver, who signs changes of the rules",
+		Long: `Make the key of an approver, an SSH key of type ed25519: FILE is the private one,
+which signs approvals and stays with its owner, FILE.pub the public one, which the
+world.yaml of a world lists. Files that are there are never overwritten. A key of
+ssh-keygen -t ed25519 is as good. No world is needed for it, and a world's directory is
+no place for FILE: forks and backups copy what is there.`,
+		Example: `  worldctl keys new --approver ~/.ssh/alice
+  worldctl keys new --approver ~/.ssh/approver --encrypt --comment alice`,
 		RunE: func(*cobra.Command, []string) error {
-			return c.onKeyring(func(dir string) error {
-				if err := local.Unseal(dir, c.in(dir, c.options())); err != nil {
-					return err
-				}
-				return c.object("keys-unseal", sealAnswer{Dir: dir}, func() {
-					fmt.Fprintf(c.stdout, "the keyring of %s is not sealed: whoever reads the file has the keys\n", dir)
-				})
-			})
+			return c.newApprover(file, cmp.Or(comment, c.actorOf("")), encrypt)
 		},
 	}
+	cmd.Flags().StringVar(&file, "approver", "", "the private key's `FILE`; the public one is FILE"+sshkey.PublicSuffix)
+	cmd.Flags().StringVar(&comment, "comment", "", "`TEXT` that says whose it is; your login if not given")
+	cmd.Flags().BoolVar(&encrypt, "encrypt", false, "make the private key open with a passphrase only, asked for as keys seal does")
+	return cmd
+}
+
+func (c *cli) newApprover(file, comment string, encrypt bool) error {
+	switch {
+	case file == "":
+		return usagef("worldctl keys new --approver FILE", "keys new needs the file to write: --approver FILE")
+	case strings.HasSuffix(file, sshkey.PublicSuffix):
+		return usagef("type it without "+sshkey.PublicSuffix, "%s would be the private key", file)
+	}
+	var passphrase []byte
+	if encrypt {
+		var err error
+		if passphrase, err = c.askNew(); err != nil {
+			return err
+		}
+	}
+	key, err := sshkey.WriteNew(file, comment, passphrase)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && errors.Is(err, fs.ErrExist) {
+		return usagef("choose another --approver FILE, or move that one away", "%s is there already, and keys are not overwritten", at.Path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return hinted(err, "mkdir -p %s", filepath.Dir(file))
+	}
+	if err != nil {
+		return err
+	}
+	answer := newKeyAnswer{Private: file, Public: file + sshkey.PublicSuffix, Encrypted: encrypt, Fingerprint: sshkey.Fingerprint(key)}
+	if dir, err := local.Find(filepath.Dir(file)); err == nil {
+		c.note("note: %s is in the directory of a world, %s, and forks and backups copy what is there: keep the private key outside", file, dir)
+	}
+	return c.object("keys-new", answer, func() {
+		opens := "whoever reads it can approve"
+		if encrypt {
+			opens = "it opens with its passphrase only"
+		}
+		fmt.Fprintf(c.stdout, "private key: %s; %s\npublic key: %s, %s\n", answer.Private, opens, answer.Public, answer.Fingerprint)
+		c.hintNext("put the public key into approvers, beside %s, list it there, and propose that:\n  governance:\n    approvers: [approvers/%s]",
+			local.ManifestFile, filepath.Base(answer.Public))
+	})
 }

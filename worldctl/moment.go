@@ -63,3 +63,6 @@ func useMoment(lw *local.World, at string, use func(*world.Moment) error) (err e
 	}
 	return use(m)
 }
+
+// recordsOf reads the records of a world one by one.
+func recordsOf(lw *local.World) view.Journal { return view.Journal{Local: lw} }

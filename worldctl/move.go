@@ -82,17 +82,12 @@ func (c *cli) notMovedIn(dir string, err error) error {
 	if stale := (*local.StaleError)(nil); errors.As(err, &stale) {
 		return hinted(err, "move that one in; only if it is lost, and nothing goes on there: worldctl move in %s --lost %s", shellWord(dir), shellWord(stale.Copy()))
 	}
-	switch {
-	case errors.Is(err, local.ErrNoWorld):
-		return hinted(err, "name the directory of a world")
-	case errors.Is(err, local.ErrNotSealed):
-		return hinted(err, "%s keys seal", here)
-	case errors.Is(err, local.ErrExists):
-		return hinted(err, "the store has it, and it goes on there; another world that begins as this one does: %s fork NEW", here)
-	case errors.Is(err, local.ErrRecorded):
-		return hinted(err, "it goes on in its directory: %s run", here)
-	}
-	return err
+	return advised(err, []advice{
+		{local.ErrNoWorld, 0, "name the directory of a world"},
+		{local.ErrNotSealed, 0, here + " keys seal"},
+		{local.ErrExists, 0, "the store has it, and it goes on there; another world that begins as this one does: " + here + " fork NEW"},
+		{local.ErrRecorded, 0, "it goes on in its directory: " + here + " run"},
+	}...)
 }
 
 // inDirectory is how a verb about a world in a directory begins, where the environment may name a
@@ -120,10 +115,7 @@ the journal. Bring that and other files from where they are kept. What was permi
 has no result may have been done.`,
 		Example: "  worldctl -w town move out town-home --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.storeURL() == "" {
-				return errWhichStore()
-			}
-			if _, err := c.place(c.world); err != nil {
+			if err := c.placeWorld(); err != nil {
 				return err
 			}
 			done, err := c.stored.MoveOut(cmd.Context(), c.world, c.path(args[0]), c.options())

@@ -29,10 +29,7 @@ has it gives it up when effects under way have ended, and NODE opens it within s
 have a node give up all its worlds, end it with SIGTERM.`,
 		Example: "  worldctl -w town node give two --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.storeURL() == "" {
-				return errWhichStore()
-			}
-			if _, err := c.place(c.world); err != nil {
+			if err := c.placeWorld(); err != nil {
 				return err
 			}
 			return c.stored.Give(cmd.Context(), c.world, args[0])

@@ -176,13 +176,13 @@ func notProposed(err error, name string) error {
 	case errors.As(err, new(*manifest.MissingEngineError)):
 		return noEngine(err)
 	case errors.Is(err, governance.ErrNoChange):
-		return hinted(fmt.Errorf("nothing to propose: %w", err), "change %s first; worldctl manifest show is what is in force", name)
-	case errors.Is(err, governance.ErrRepeated):
-		return hinted(err, "an author's signature proposes once: change the version in %s, then propose that", name)
-	case errors.Is(err, journal.ErrNotFound):
-		return hinted(err, "a patch names contents that the world has; a world.yaml brings its own along: worldctl propose world.yaml")
-	case errors.Is(err, world.ErrCandidate) && hintOf(err) == "":
+		err = fmt.Errorf("nothing to propose: %w", err)
+	case errors.Is(err, world.ErrCandidate) && !errors.Is(err, journal.ErrNotFound) && hintOf(err) == "":
 		return hinted(err, "correct %s, then propose it again", name)
 	}
-	return err
+	return advised(err, []advice{
+		{governance.ErrNoChange, 0, "change " + name + " first; worldctl manifest show is what is in force"},
+		{governance.ErrRepeated, 0, "an author's signature proposes once: change the version in " + name + ", then propose that"},
+		{journal.ErrNotFound, 0, "a patch names contents that the world has; a world.yaml brings its own along: worldctl propose world.yaml"},
+	}...)
 }

@@ -1,8 +1,13 @@
 package worldctl
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -97,43 +102,106 @@ func (c *cli) showReceipt(a *view.Receipt) {
 	if err != nil {
 		payload = err.Error()
 	}
-	facts := [][2]any{
-		{"key", a.Key},
-		{"cell", a.Cell},
-		{"kind", a.Kind},
-		{"status", a.Status},
-		{"outcome", a.Outcome},
-		{"attempt", a.Attempt},
-		{"record", numbered(a.Record)},
-		{"step", a.StepID},
-		{"external key", a.ExternalKey},
-		{"capability", a.Cap},
-	}
-	if a.ExternalRef != "" {
-		facts = append(facts, [2]any{"external ref", a.ExternalRef})
-	}
-	if x := a.StateChange; x != nil {
-		facts = append(facts, [2]any{"changed", x.Resource})
-	}
-	if a.Cost != (receipt.Cost{}) {
-		facts = append(facts, [2]any{"cost", view.Cost(a.Cost)})
-	}
-	if a.Unsent {
-		facts = append(facts, [2]any{"unsent", "nothing left this machine"})
-	}
-	if a.Late {
-		facts = append(facts, [2]any{"late", "its attempt had been given up: it changed nothing"})
-	}
-	if a.Cancelled {
-		facts = append(facts, [2]any{"cancelled", "its cell had cancelled the intent, and is told so"})
-	}
-	if a.Signed {
-		facts = append(facts, [2]any{"started", wall(a.StartedAt)}, [2]any{"finished", wall(a.FinishedAt)},
-			[2]any{"signed with", a.KeyID}, [2]any{"hash", a.Hash}, [2]any{"mac", a.MAC})
-	} else {
-		facts = append(facts, [2]any{"signed with", "nothing: the kernel made it"})
-	}
-	c.facts(append(facts, [2]any{"payload", payload})...)
+	changed := cmp.Or(a.StateChange, new(receipt.StateChange))
+	c.facts([][2]any{
+		{"key", a.Key}, {"cell", a.Cell}, {"kind", a.Kind}, {"status", a.Status}, {"outcome", a.Outcome},
+		{"attempt", a.Attempt}, {"record", numbered(a.Record)}, {"step", a.StepID},
+		{"external key", a.ExternalKey}, {"capability", a.Cap},
+		when(a.ExternalRef != "", "external ref", a.ExternalRef),
+		when(a.StateChange != nil, "changed", changed.Resource),
+		when(a.Cost != (receipt.Cost{}), "cost", view.Cost(a.Cost)),
+		when(a.Unsent, "unsent", "nothing left this machine"),
+		when(a.Late, "late", "its attempt had been given up: it changed nothing"),
+		when(a.Cancelled, "cancelled", "its cell had cancelled the intent, and is told so"),
+		when(a.Signed, "started", wall(a.StartedAt)), when(a.Signed, "finished", wall(a.FinishedAt)),
+		when(a.Signed, "signed with", a.KeyID), when(a.Signed, "hash", a.Hash), when(a.Signed, "mac", a.MAC),
+		when(!a.Signed, "signed with", "nothing: the kernel made it"),
+		{"payload", payload},
+	}...)
 }
 
 func wall(nanoseconds int64) string { return time.Unix(0, nanoseconds).UTC().Format(time.RFC3339Nano) }
+
+func newReceiptVerifyCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify [FILE]",
+		Short: "Verify the signatures of receipts",
+		Long: `Verify all receipts in the journal, or those in FILE (- for stdin): what
+receipt show -o json or -o jsonl printed, or the stored bytes of one receipt.
+Those in FILE must also be the ones that the journal has.
+
+Exit code 3 if one is forged, altered, foreign, unknown or a duplicate.`,
+		Example: `  worldctl receipt verify
+  worldctl receipt show 9f86d081884c -o json | worldctl receipt verify -`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.verifyReceipts(view.Journal.CheckReceipts)
+			}
+			// What writes to stdin may still own the world: read it to its end.
+			data, err := c.readContent(args[0])
+			if err != nil {
+				return err
+			}
+			if args[0] == "-" {
+				c.stdin = bytes.NewReader(data) // for the owner
+			}
+			return c.verifyReceipts(func(j view.Journal) (*view.ReceiptCheck, error) {
+				check, err := j.CheckShown(data)
+				switch {
+				case errors.Is(err, view.ErrNoReceipts):
+					err = hinted(fmt.Errorf("%s is empty", args[0]), "worldctl receipt show KEY -o json > FILE")
+				case errors.Is(err, view.ErrNoRaw):
+					err = hinted(fmt.Errorf("%s: %w", args[0], err), "worldctl receipt show KEY -o json prints what can be verified")
+				case err != nil:
+					err = fmt.Errorf("%s: %w", args[0], err)
+				}
+				return check, err
+			})
+		},
+	}
+}
+
+func (c *cli) verifyReceipts(verify func(view.Journal) (*view.ReceiptCheck, error)) error {
+	return c.with(func(lw *local.World) error {
+		check, err := verify(recordsOf(lw))
+		if err != nil {
+			return err
+		}
+		if err := c.object("receipt-verify", check, func() { c.showReceiptCheck(check) }); err != nil || check.OK {
+			return err
+		}
+		return hinted(fmt.Errorf("%w: %d of %d receipts are bad", errInvalid, len(check.Bad), check.Checked), "worldctl verify checks the whole world")
+	})
+}
+
+func (c *cli) showReceiptCheck(check *view.ReceiptCheck) {
+	fmt.Fprintf(c.stdout, "%s checked, %d bad, %d unverifiable\n", view.Number(check.Checked, "receipt"), len(check.Bad), check.Unverifiable)
+	tabulate(c, table.Row{"key", "record", "error"}, check.Bad, func(b *view.BadReceipt) table.Row {
+		return table.Row{view.Short(b.Key), numbered(b.Record), b.Error}
+	})
+}
+
+// maxFileBytes bounds what is read into memory at once.
+const maxFileBytes = 256 << 20
+
+// open opens a file to be read, or stdin for "-".
+func (c *cli) open(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(c.stdin), nil
+	}
+	return os.Open(c.path(name))
+}
+
+// readContent returns the content of a file, or of stdin for "-".
+func (c *cli) readContent(name string) ([]byte, error) {
+	in, err := c.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		err = fmt.Errorf("%s is larger than %d bytes", name, maxFileBytes)
+	}
+	return data, err
+}

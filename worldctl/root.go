@@ -49,10 +49,10 @@ type cli struct {
 	quiet   bool
 	verbose bool
 
-	paranoid bool     // of step and run
-	confirm  bool     // likewise
-	workers  int      // of run
-	memory   heldSize // of a world, before what is not used is left to its store; 0: the default
+	paranoid bool   // of step and run
+	confirm  bool   // likewise
+	workers  int    // of run
+	memory   uint64 // of a world, before what is not used is left to its store; 0: the default
 	effects  string
 	bounds   local.Bounds // of rules that nobody here has put in force
 

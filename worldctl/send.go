@@ -233,21 +233,16 @@ func refused(err error, lw *local.World, event string) error {
 			meant = "did you mean " + like + "? "
 		}
 		return hinted(err, "%sthe world's events are %s", meant, strings.Join(names, ", "))
-	case errors.Is(err, world.ErrSchema):
+	case errors.Is(err, world.ErrSchema): // of an event that the manifest has
 		return hinted(err, "the schema of %s is in %s", event, m.Events[event].File)
-	case errors.Is(err, world.ErrNoRoute):
-		return hinted(err, "name the cell: worldctl send %s DATA --to REDUCER/KEY, with a reducer of %s",
-			event, strings.Join(slices.Sorted(maps.Keys(m.Reducers)), ", "))
-	case errors.Is(err, world.ErrBadKey):
-		return hinted(err, "put the key into the data, or name the cell: worldctl send %s DATA --to REDUCER/KEY", event)
-	case errors.Is(err, world.ErrTooLarge):
-		return hinted(err, "send less, or where to find the rest; world.yaml sets limits.payload when a world is made")
-	case errors.Is(err, world.ErrMailboxFull):
-		return hinted(err, "let the cell work first: worldctl run")
-	case errors.Is(err, world.ErrNoTick):
-		return hinted(err, "a clock has the years 1678 to 2261: send it for a tick of theirs")
-	case errors.Is(err, world.ErrBadTick):
-		return hinted(err, "worldctl status shows the time: %s", view.Journal{Local: lw}.Tick(lw.Status().Time))
 	}
-	return err
+	named := "name the cell: worldctl send " + event + " DATA --to REDUCER/KEY"
+	return advised(err, []advice{
+		{world.ErrNoRoute, 0, named + ", with a reducer of " + strings.Join(slices.Sorted(maps.Keys(m.Reducers)), ", ")},
+		{world.ErrBadKey, 0, "put the key into the data, or " + named},
+		{world.ErrTooLarge, 0, "send less, or where to find the rest; world.yaml sets limits.payload when a world is made"},
+		{world.ErrMailboxFull, 0, "let the cell work first: worldctl run"},
+		{world.ErrNoTick, 0, "a clock has the years 1678 to 2261: send it for a tick of theirs"},
+		{world.ErrBadTick, 0, "worldctl status shows the time: " + recordsOf(lw).Tick(lw.Status().Time)},
+	}...)
 }

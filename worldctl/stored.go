@@ -142,6 +142,15 @@ func (c *cli) place(id string) (dir string, err error) {
 	return w.Dir, err
 }
 
+// placeWorld is place for verbs that are about a world of a store only.
+func (c *cli) placeWorld() error {
+	if c.storeURL() == "" {
+		return errWhichStore()
+	}
+	_, err := c.place(c.world)
+	return err
+}
+
 // in are the options of the world in a directory, which may be the copy of one in a store.
 func (c *cli) in(dir string, opts local.Options) local.Options {
 	if c.placed != nil && c.placed.Dir == dir {

@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/lab/experiment"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -131,32 +136,26 @@ func checkSweep(effects string, o *experiment.Options) error {
 
 // sweepFault says what to do about why an experiment did not go on.
 func sweepFault(err error, dir string) error {
-	var damage *experiment.DamageError
-	switch {
-	case errors.Is(err, experiment.ErrOtherSpec):
-		return &fault{err: err, code: exitConflict, hint: "--out DIR names another directory of results; or remove " + shellWord(dir)}
-	case errors.As(err, &damage) && damage.Answers:
-		return &fault{err: err, code: exitVerify, hint: "bring it back from a copy; without the lines that have its key the attempt is made, and paid for, again"}
-	case errors.As(err, &damage):
-		return &fault{err: err, code: exitVerify, hint: fmt.Sprintf("bring it back from a copy; or sed -i %dd %s removes the line, and then worldctl sweep FILE makes that run again", damage.Line, shellWord(damage.File))}
-	case errors.Is(err, experiment.ErrPlanDamaged):
-		return &fault{err: err, code: exitVerify, hint: "bring it back from a copy; or run the experiment again with --out DIR"}
-	case errors.Is(err, experiment.ErrPlanFormat):
-		return &fault{err: err, code: exitConflict, hint: "run the experiment again with --out DIR, or use the version of the program that has made them"}
-	case errors.Is(err, experiment.ErrResultsUsed), errors.Is(err, experiment.ErrAnswersUsed):
-		return &fault{err: err, code: exitConflict, hint: "wait until that process has ended, then type this again"}
-	case errors.Is(err, experiment.ErrForeign):
-		return usagef("--out DIR names a directory that is not there yet, is empty, or has results of this experiment", "%w", err)
-	case errors.Is(err, syscall.ENOTDIR):
-		return usagef("--out DIR names a directory that is there, or can be made", "%w", err)
-	case errors.Is(err, experiment.ErrNoResults):
-		return usagef("worldctl sweep FILE makes them; --out DIR says where they are", "%w", err)
-	case errors.Is(err, context.Canceled):
-		return hinted(err, "the runs that have ended are kept; type the same again for the rest")
-	case errors.Is(err, syscall.ENOSPC):
-		return hinted(err, "make room on the disk, and type the same again: the runs that have ended are kept")
+	const copied = "bring it back from a copy; "
+	if damage := (*experiment.DamageError)(nil); errors.As(err, &damage) {
+		hint := fmt.Sprintf("or sed -i %dd %s removes the line, and then worldctl sweep FILE makes that run again", damage.Line, shellWord(damage.File))
+		if damage.Answers {
+			hint = "without the lines that have its key the attempt is made, and paid for, again"
+		}
+		return &fault{err: err, code: exitVerify, hint: copied + hint}
 	}
-	return err
+	return advised(err, []advice{
+		{experiment.ErrOtherSpec, exitConflict, "--out DIR names another directory of results; or remove " + shellWord(dir)},
+		{experiment.ErrPlanDamaged, exitVerify, copied + "or run the experiment again with --out DIR"},
+		{experiment.ErrPlanFormat, exitConflict, "run the experiment again with --out DIR, or use the version of the program that has made them"},
+		{experiment.ErrResultsUsed, exitConflict, hintOwned},
+		{experiment.ErrAnswersUsed, exitConflict, hintOwned},
+		{experiment.ErrForeign, exitUsage, "--out DIR names a directory that is not there yet, is empty, or has results of this experiment"},
+		{syscall.ENOTDIR, exitUsage, "--out DIR names a directory that is there, or can be made"},
+		{experiment.ErrNoResults, exitUsage, "worldctl sweep FILE makes them; --out DIR says where they are"},
+		{context.Canceled, 0, "the runs that have ended are kept; type the same again for the rest"},
+		{syscall.ENOSPC, 0, "make room on the disk, and type the same again: the runs that have ended are kept"},
+	}...)
 }
 
 // failedRuns is the error of runs that have failed or left effects in doubt; nil: there are none.
@@ -217,4 +216,200 @@ func (c *cli) showSweep(s *experiment.Spec, dir string, out *experiment.Outcome)
 	if len(names) > 0 {
 		c.note("in %s: %s; worldctl sweep report summarises them", dir, strings.Join(names, ", "))
 	}
+}
+
+func newSweepRunCommand(c *cli) *cobra.Command {
+	var out, keep string
+	cmd := &cobra.Command{
+		Use:   "run N --keep DIR",
+		Short: "Make one run of an experiment again, as a world on disk",
+		Long: `Make one run of an experiment again, as a whole world in DIR, to look at with every other
+verb. All that was measured of it, its execution hash and its state root are those that the
+results have: where they are not, that is an error which says what is another, there is no
+world, and the exit code is 3. Effects are answered by what was recorded; nothing is
+performed. From then on it is a world like others: stepped on, it performs its live effects,
+under the budgets of its own manifest.`,
+		Example: `  worldctl sweep run 40 --keep ../run40
+  worldctl -w ../run40 verify`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.ParseUint(args[0], 10, 64)
+			switch {
+			case err != nil || n == 0:
+				return usagef("worldctl sweep run 1 --keep DIR", "%q is no number of a run: they are 1, 2, ...", args[0])
+			case keep == "":
+				return usagef("--keep DIR says where", "it is not said where the world is to be")
+			}
+			return c.sweepRun(cmd.Context(), experiment.RunID(n), out, keep)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", defaultResults, "the `DIR` of results")
+	cmd.Flags().StringVar(&keep, "keep", "", "make the world in this `DIR`, which is not there yet or empty")
+	return cmd
+}
+
+func (c *cli) sweepRun(ctx context.Context, id experiment.RunID, out, keep string) error {
+	dir := c.path(out)
+	plan, err := experiment.ReadPlan(dir)
+	if err != nil {
+		return sweepFault(err, dir)
+	}
+	if uint64(id) > plan.Runs() {
+		return usagef(fmt.Sprintf("it has runs 1 to %d", plan.Runs()), "the experiment %s has no run %d", plan.Experiment, id)
+	}
+	mode := plan.Mode
+	if mode == experiment.EffectsLive { // what was recorded answers
+		mode = experiment.EffectsRecorded
+	}
+	s, err := c.loadExperiment(plan.File, mode, nil)
+	if err != nil {
+		return err
+	}
+	kept, err := experiment.Keep(ctx, s, id, experiment.Options{Dir: dir, Worlds: c.throwaway()}, c.path(keep))
+	switch {
+	case errors.Is(err, experiment.ErrOtherSpec):
+		return &fault{err: err, code: exitConflict, hint: "the experiment, its world or its inputs have changed since: bring them back, or run the experiment again with --out DIR"}
+	case errors.Is(err, experiment.ErrOtherRun):
+		return &fault{err: err, code: exitVerify, hint: "the log was changed, or another version of the program has written it: worldctl version"}
+	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, local.ErrExists):
+		return hinted(err, "--keep names a directory that is not there yet, or is empty")
+	case err != nil:
+		return sweepFault(err, dir)
+	}
+	return c.object("sweep-run", kept, func() {
+		c.facts([2]any{"run", id}, [2]any{"variant", kept.Variant}, [2]any{"seed", kept.Seed}, [2]any{"ticks", kept.Tick},
+			[2]any{"execution hash", kept.ExecutionHash.String()}, [2]any{"state root", kept.StateRoot.String()}, [2]any{"recorded", map[bool]string{true: "the same", false: "the results have not this run yet"}[kept.Recorded]})
+		if kept.Error != "" {
+			c.note("the run has failed, and the world is as it was then: %s", kept.Error)
+		}
+		c.note("the world is in %s: worldctl -w %s verify", keep, shellWord(keep))
+	})
+}
+
+// reportFile is the page that sweep report writes.
+const reportFile = "report.html"
+
+func newSweepReportCommand(c *cli) *cobra.Command {
+	var out, html string
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Summarise the results of an experiment, and draw them",
+		Long: `Summarise the results of an experiment: of each measure at the end of the runs the mean,
+standard deviation, 95% interval of the mean and median, by variant and point of the
+params; and how much each variant differs from the first over equal seeds, with the
+interval of that. Intervals are by Student's t. Failed runs are in no figure.
+
+The same is in a page with plots, one file that needs no network: lines over ticks,
+distributions, and of two varied params a heat map.`,
+		Example: `  worldctl sweep report
+  worldctl sweep report --out results -o json`,
+		RunE: func(*cobra.Command, []string) error { return c.sweepReport(out, html) },
+	}
+	cmd.Flags().StringVar(&out, "out", defaultResults, "the `DIR` of results")
+	cmd.Flags().StringVar(&html, "html", "", "write the page to this `FILE`; if not given it is "+reportFile+" in the directory of results")
+	return cmd
+}
+
+func (c *cli) sweepReport(out, html string) error {
+	dir := c.path(out)
+	s, err := experiment.Summarise(dir)
+	if err != nil {
+		return sweepFault(err, dir)
+	}
+	path := c.path(html)
+	if path == "" {
+		path = filepath.Join(dir, reportFile)
+	}
+	if err := file.Replace(path, 0o600, func(w io.Writer) error { return experiment.WriteReport(w, dir) }); err != nil {
+		return err
+	}
+	err = c.object("sweep-report", s, func() { err = c.showSummary(s) })
+	c.flush()
+	c.note("the page is %s", relative(path))
+	return err
+}
+
+func (c *cli) showSummary(s *experiment.Summary) error {
+	fmt.Fprintf(c.stdout, "%s: %d of %d runs, %d failed\n", s.Experiment, s.Done, s.Runs, s.Failed)
+	if err := c.showWrong(s); err != nil {
+		return err
+	}
+	header := func(names ...any) table.Row {
+		row := table.Row{"measure", "variant"}
+		for _, p := range s.Params {
+			row = append(row, p)
+		}
+		return append(row, names...)
+	}
+	err := list(c, "sweep-report", "statistics", allItems(s.Statistics), columns[experiment.Statistic]{
+		header: header("runs", "mean", "sd", "95% interval", "median"),
+		row: func(x experiment.Statistic) table.Row {
+			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), figure(x.Median))
+		},
+	})
+	if len(s.ByVariant) == 1 {
+		c.note("there is one variant, and so there are no pairs")
+	}
+	if err != nil || len(s.Pairs) == 0 {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "difference from %s, over equal seeds:\n", s.Pairs[0].Less)
+	return list(c, "sweep-report", "pairs", allItems(s.Pairs), columns[experiment.Pair]{
+		header: header("pairs", "mean", "sd", "95% interval", "without 0"),
+		row: func(x experiment.Pair) table.Row {
+			apart := any(x.Apart())
+			if x.None != "" {
+				apart = x.None
+			}
+			return append(append(table.Row{x.Measure, x.Variant}, x.Point...), x.N, figure(x.Mean), figure(x.SD), interval(&x.Moments), apart)
+		},
+	})
+}
+
+// showWrong says why runs have failed, and what went wrong within others, by variant.
+func (c *cli) showWrong(s *experiment.Summary) error {
+	if s.Clean() {
+		return nil
+	}
+	if len(s.Failures) > 0 {
+		fmt.Fprintln(c.stdout, "why runs have failed:")
+		err := list(c, "sweep-report", "failures", allItems(s.Failures), columns[experiment.Reason]{
+			header: table.Row{"runs", "such as run", "reason"},
+			row:    func(x experiment.Reason) table.Row { return table.Row{x.Runs, x.Run, x.Reason} },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(c.stdout, "how runs have ended:")
+	err := list(c, "sweep-report", "by_variant", allItems(s.ByVariant), columns[experiment.Ended]{
+		header: table.Row{"variant", "runs", "failed", "cells halted", "events dropped", "effects in doubt", "effects failed"},
+		row: func(x experiment.Ended) table.Row {
+			return table.Row{x.Variant, x.Done, x.Failed, inRuns(x.Halted), inRuns(x.Skipped), inRuns(x.InDoubt), inRuns(x.FailedEffects)}
+		},
+	})
+	if f := s.First(); f != nil {
+		c.note("run %d has %s; worldctl sweep run %d --keep DIR makes it again, to look at", f.Run, &f.StepFailure, f.Run)
+	}
+	return err
+}
+
+func inRuns(n experiment.Count) string {
+	if n.Runs == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d in %d runs", n.All, n.Runs)
+}
+
+func figure(f *float64) string {
+	if f == nil {
+		return ""
+	}
+	return experiment.ShowNumber(*f)
+}
+
+func interval(m *experiment.Moments) string {
+	if m.Low == nil {
+		return ""
+	}
+	return figure(m.Low) + " … " + figure(m.High)
 }
