@@ -33,9 +33,7 @@ func (n *call) eval(f *frame) ref.Val {
 			return v
 		}
 	}
-	if !f.spend(1 + textSteps(args)) {
-		return overspent()
-	}
+	f.spend(1 + textSteps(args))
 	if n.mixed {
 		mix(args)
 	}
@@ -115,9 +113,7 @@ func unary(f *frame, name string, v ref.Val) ref.Val {
 		}
 	}
 	if isGreat {
-		if !f.spend(uint64(n.BitLen()) / 8) { // digits cost more than they are long
-			return overspent()
-		}
+		f.spend(uint64(n.BitLen()) / 8) // digits cost more than they are long
 		return n.convert(name)
 	}
 	return nil
@@ -158,10 +154,8 @@ func in(m *meter, v, of ref.Val) ref.Val {
 	switch of := of.(type) {
 	case lister:
 		for i := range of.size() {
-			if !m.spend(1) {
-				return overspent()
-			}
-			if item := of.at(m, i); equal(m, v, item) {
+			m.spend(1)
+			if equal(m, v, of.at(m, i)) {
 				return types.True
 			}
 		}
@@ -216,19 +210,17 @@ func ordered(name string, a, b ref.Val) ref.Val {
 // equal reports whether two values are the same; numbers are, whatever their types,
 // where they stand for the same.
 func equal(m *meter, a, b ref.Val) bool {
-	if !m.spend(1) {
-		return false
-	}
-	if (isGreat(a) || isGreat(b)) && !m.spend(textSteps([]ref.Val{a, b})) {
-		return false
+	m.spend(1)
+	if isGreat(a) || isGreat(b) {
+		m.spend(textSteps([]ref.Val{a, b}))
 	}
 	switch a := a.(type) {
 	case types.String:
 		b, ok := b.(types.String)
-		return ok && len(a) == len(b) && m.spendBytes(len(a)) && a == b
+		return ok && equalTexts(m, string(a), string(b))
 	case types.Bytes:
 		b, ok := b.(types.Bytes)
-		return ok && len(a) == len(b) && m.spendBytes(len(a)) && string(a) == string(b)
+		return ok && equalTexts(m, string(a), string(b))
 	case lister:
 		b, ok := b.(lister)
 		return ok && equalLists(m, a, b)
@@ -247,6 +239,14 @@ func equal(m *meter, a, b ref.Val) bool {
 		return false
 	}
 	return a.Equal(b) == types.True
+}
+
+func equalTexts(m *meter, a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	m.spendBytes(len(a))
+	return a == b
 }
 
 func equalLists(m *meter, a, b lister) bool {

@@ -15,8 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// lister is a list. What it costs to get at an item, at spends; beyond that the item
-// is worth nothing.
+// lister is a list. What it costs to get at an item, at spends.
 type lister interface {
 	ref.Val
 	size() int
@@ -73,9 +72,7 @@ func join(m *meter, a lister, b ref.Val) ref.Val {
 	}
 	l, ok := a.(*list)
 	if !ok || l.grown == nil || len(*l.grown) != len(l.items) {
-		if !m.spend(uint64(a.size())) {
-			return overspent()
-		}
+		m.spend(uint64(a.size()))
 		items := make([]ref.Val, 0, a.size()+more.size())
 		for i := range a.size() {
 			items = append(items, a.at(m, i))
@@ -84,9 +81,7 @@ func join(m *meter, a lister, b ref.Val) ref.Val {
 	}
 	items := *l.grown
 	for i := range more.size() {
-		if !m.spend(1) {
-			return overspent()
-		}
+		m.spend(1)
 		items = append(items, more.at(m, i))
 	}
 	*l.grown = items
@@ -110,9 +105,7 @@ func newDict(m *meter, pairs []ref.Val) ref.Val {
 		if !ok || isDouble(pairs[i]) {
 			return types.NewErr("a map has a key that is not a boolean, an integer or a string")
 		}
-		if !m.spend(1 + textSteps(pairs[i:i+1])) {
-			return overspent()
-		}
+		m.spend(1 + textSteps(pairs[i:i+1]))
 		at, again := d.index[key]
 		if !again {
 			at = len(d.sorted)
@@ -121,9 +114,7 @@ func newDict(m *meter, pairs []ref.Val) ref.Val {
 		}
 		d.sorted[at], d.values[at] = pairs[i], pairs[i+1]
 	}
-	if !m.spendSort(len(d.sorted)) {
-		return overspent()
-	}
+	m.spendSort(len(d.sorted))
 	sort.Sort((*byKey)(d))
 	for i, k := range d.sorted {
 		key, _ := indexKey(k)
@@ -148,9 +139,10 @@ func (d *dict) entry(_ *meter, i int) (key, val ref.Val) { return d.sorted[i], d
 
 func (d *dict) find(m *meter, key ref.Val) (ref.Val, bool) {
 	k, ok := indexKey(key)
-	if !ok || !m.spend(1+textSteps([]ref.Val{key})) {
+	if !ok {
 		return nil, false
 	}
+	m.spend(1 + textSteps([]ref.Val{key}))
 	i, ok := d.index[k]
 	if !ok {
 		return nil, false
@@ -230,12 +222,12 @@ func item(data canon.Raw) ref.Val {
 }
 
 // spendItem takes what it costs to decode an item: the texts are copied.
-func spendItem(m *meter, data canon.Raw) bool {
+func spendItem(m *meter, data canon.Raw) {
 	switch canon.NewReader(data).Kind() {
 	case canon.KindArray, canon.KindMap:
-		return m.spend(1)
+		m.spend(1)
 	default:
-		return m.spend(1 + uint64(len(data))/bytesPerStep)
+		m.spend(1 + uint64(len(data))/bytesPerStep)
 	}
 }
 
@@ -253,9 +245,7 @@ func (l *dataList) size() int { return l.n }
 
 func (l *dataList) at(m *meter, i int) ref.Val {
 	if l.paid != m {
-		if !m.spend(uint64(l.n) + uint64(len(l.data))/bytesPerStep) {
-			return overspent()
-		}
+		m.spend(uint64(l.n) + uint64(len(l.data))/bytesPerStep)
 		l.paid = m
 	}
 	if l.ends == nil {
@@ -271,9 +261,7 @@ func (l *dataList) at(m *meter, i int) ref.Val {
 		from = l.ends[i-1]
 	}
 	data := l.data[from:l.ends[i]]
-	if !spendItem(m, data) {
-		return overspent()
-	}
+	spendItem(m, data)
 	return item(data)
 }
 
@@ -296,26 +284,15 @@ type dataEntry struct {
 
 func (d *dataMap) size() int { return d.n }
 
-// search looks for the entries.
-func (d *dataMap) search(m *meter) bool {
-	if !d.pay(m) {
-		return false
-	}
-	d.index()
-	return true
-}
-
 // pay takes what it costs to look for all entries, once.
-func (d *dataMap) pay(m *meter) bool {
+func (d *dataMap) pay(m *meter) {
 	if d.paid != m {
-		if !m.spend(2*uint64(d.n) + uint64(len(d.data))/bytesPerStep) {
-			return false
-		}
+		m.spend(2*uint64(d.n) + uint64(len(d.data))/bytesPerStep)
 		d.paid = m
 	}
-	return true
 }
 
+// index looks for the entries.
 func (d *dataMap) index() {
 	if d.entries != nil {
 		return
@@ -344,9 +321,7 @@ func (d *dataMap) scan(m *meter, name string) (v ref.Val, done, found bool) {
 			return nil, false, false
 		default:
 		}
-		if !spendItem(m, value) {
-			return overspent(), true, true
-		}
+		spendItem(m, value)
 		return item(value), true, true
 	}
 	return nil, true, false
@@ -354,9 +329,11 @@ func (d *dataMap) scan(m *meter, name string) (v ref.Val, done, found bool) {
 
 func (d *dataMap) find(m *meter, key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
-	if !ok || !d.pay(m) || !m.spend(3+uint64(len(name))/bytesPerStep) {
+	if !ok {
 		return nil, false
 	}
+	d.pay(m)
+	m.spend(3 + uint64(len(name))/bytesPerStep)
 	if d.entries == nil && d.n <= fewEntries {
 		if v, done, found := d.scan(m, string(name)); done {
 			return v, found
@@ -375,9 +352,7 @@ func (d *dataMap) find(m *meter, key ref.Val) (ref.Val, bool) {
 
 func (d *dataMap) value(m *meter, i int) ref.Val {
 	e := &d.entries[i]
-	if !spendItem(m, e.value) {
-		return overspent()
-	}
+	spendItem(m, e.value)
 	if e.child != nil {
 		return e.child
 	}
@@ -390,16 +365,17 @@ func (d *dataMap) value(m *meter, i int) ref.Val {
 }
 
 func (d *dataMap) entry(m *meter, i int) (key, value ref.Val) {
-	if !d.search(m) || !spendItem(m, d.entries[i].key) {
-		return overspent(), overspent()
-	}
+	d.pay(m)
+	d.index()
+	spendItem(m, d.entries[i].key)
 	return item(d.entries[i].key), d.value(m, i)
 }
 
 func (d *dataMap) keys(m *meter) []ref.Val {
-	if !d.search(m) || !m.spendSort(d.n) || !m.spendBytes(len(d.data)) {
-		return nil
-	}
+	d.pay(m)
+	d.index()
+	m.spendSort(d.n)
+	m.spendBytes(len(d.data))
 	if d.sorted == nil {
 		d.sorted = make([]ref.Val, d.n)
 		for i := range d.entries {

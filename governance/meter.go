@@ -16,29 +16,23 @@ const StepLimit = 400_000
 const bytesPerStep = 16
 
 // meter counts the steps of one evaluation. Who does work spends before it does it.
-type meter struct {
-	left  uint64
-	spent bool // all of it, and there was more to do
-}
+type meter struct{ left uint64 }
 
-// spend takes n steps and reports whether there were as many.
-func (m *meter) spend(n uint64) bool {
+// overspent is the panic that ends an evaluation which has no more steps; program.eval takes it.
+type overspent struct{}
+
+// spend takes n steps. Where there are not as many it ends the evaluation.
+func (m *meter) spend(n uint64) {
 	if n > m.left {
-		m.left, m.spent = 0, true
-		return false
+		panic(overspent{})
 	}
 	m.left -= n
-	return !m.spent
 }
 
 // spendBytes takes what it costs to look at n bytes.
-func (m *meter) spendBytes(n int) bool { return m.spend(uint64(n) / bytesPerStep) }
+func (m *meter) spendBytes(n int) { m.spend(uint64(n) / bytesPerStep) }
 
 // spendSort takes what it costs to sort n items.
-func (m *meter) spendSort(n int) bool { return m.spend(uint64(n) * uint64(bits.Len(uint(n)))) }
-
-// overspent is the value of what was not evaluated any more. No operator makes
-// anything else of it: the meter knows.
-func overspent() ref.Val { return types.NewErr("it takes more than %d steps", StepLimit) }
+func (m *meter) spendSort(n int) { m.spend(uint64(n) * uint64(bits.Len(uint(n)))) }
 
 func noOverload() ref.Val { return types.NewErr("no such overload") }

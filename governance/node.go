@@ -38,9 +38,7 @@ type field struct {
 
 func (n *field) eval(f *frame) ref.Val {
 	of := n.of.eval(f)
-	if !f.spend(1) {
-		return overspent()
-	}
+	f.spend(1)
 	m, ok := of.(mapper)
 	_, isList := of.(lister)
 	switch {
@@ -82,9 +80,7 @@ func (n *logic) eval(f *frame) ref.Val {
 	var fault ref.Val
 	for _, of := range n.of {
 		v := of.eval(f)
-		if !f.spend(1) {
-			return overspent()
-		}
+		f.spend(1)
 		switch b, ok := v.(types.Bool); {
 		case ok && b == n.decides:
 			return b
@@ -104,9 +100,7 @@ type conditional struct{ when, then, otherwise node }
 
 func (n *conditional) eval(f *frame) ref.Val {
 	v := n.when.eval(f)
-	if !f.spend(1) {
-		return overspent()
-	}
+	f.spend(1)
 	switch b, ok := v.(types.Bool); {
 	case types.IsError(v):
 		return v
@@ -131,9 +125,7 @@ func (f *frame) evalAll(of []node) (items []ref.Val, failed ref.Val) {
 	items = make([]ref.Val, len(of))
 	for i, n := range of {
 		items[i] = n.eval(f)
-		if !f.spend(1) {
-			return nil, overspent()
-		}
+		f.spend(1)
 		if types.IsError(items[i]) {
 			return nil, items[i]
 		}
@@ -179,9 +171,7 @@ func (n *fold) eval(f *frame) ref.Val {
 	}
 	f.locals[n.accu] = n.init.eval(f)
 	for i := range size {
-		if !f.spend(2) {
-			return overspent()
-		}
+		f.spend(2)
 		f.locals[n.accu+1] = item(i)
 		if n.while.eval(f) == types.False {
 			break

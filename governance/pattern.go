@@ -91,22 +91,16 @@ func (n *call) matches(f *frame, args []ref.Val) ref.Val {
 		if strings.Contains(string(expr), "(?") && strings.Contains(string(expr), "-") {
 			perByte = stepsPerFoldedByte
 		}
-		if !f.spend(uint64(len(expr)) * perByte) {
-			return overspent()
-		}
+		f.spend(uint64(len(expr)) * perByte)
 		size, err := patternSize(string(expr))
 		if err != nil {
 			return types.WrapErr(err)
 		}
-		if !f.spend(uint64(size) * stepsPerInstruction) {
-			return overspent()
-		}
+		f.spend(uint64(size) * stepsPerInstruction)
 		if p, err = compilePattern(string(expr)); err != nil {
 			return types.WrapErr(err)
 		}
 	}
-	if !f.spend(uint64(len(text)+1) * uint64(p.size) / placesPerStep) {
-		return overspent()
-	}
+	f.spend(uint64(len(text)+1) * uint64(p.size) / placesPerStep)
 	return types.Bool(p.MatchString(string(text)))
 }

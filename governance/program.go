@@ -14,7 +14,7 @@ import (
 )
 
 // node is a part of an expression. Its value may be an error, which is a value that
-// operators pass on; once the meter is spent it is of no use.
+// operators pass on.
 type node interface {
 	eval(f *frame) ref.Val
 }
@@ -42,16 +42,16 @@ type program struct {
 }
 
 func (t *program) eval(vars *activation) (v ref.Val, err error) {
-	defer func() { // the library's functions are not ours: what they cannot do is an error of the rule
-		if r := recover(); r != nil {
+	defer func() {
+		switch r := recover(); r {
+		case nil:
+		case overspent{}:
+			v, err = nil, fmt.Errorf("it takes more than %d steps", StepLimit)
+		default: // the library's functions are not ours: what they cannot do is an error of the rule
 			v, err = nil, errors.New("internal error: "+shortened(fmt.Sprint(r)))
 		}
 	}()
-	f := vars.newFrame(t.depth)
-	v = t.root.eval(f)
-	if f.spent {
-		v = overspent()
-	}
+	v = t.root.eval(vars.newFrame(t.depth))
 	if fault, ok := v.(*types.Err); ok {
 		return nil, errors.New(shortened(fault.String()))
 	}
@@ -216,9 +216,9 @@ func folded(literal node, of []node) node {
 			return literal
 		}
 	}
-	f := frame{meter: meter{left: StepLimit}}
-	if v := literal.eval(&f); !f.spent && !types.IsError(v) {
-		return constant{v}
+	v, err := (&program{root: literal}).eval(new(activation))
+	if err != nil {
+		return literal
 	}
-	return literal
+	return constant{v}
 }
