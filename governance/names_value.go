@@ -20,6 +20,7 @@ type value struct {
 	*names         // words of a text
 	parts   []part // of a list or a map
 	loose   bool   // a list has some of the parts, each as often as it likes
+	shape   shape  // of params, or what is in them
 	truth          // of a boolean
 }
 
@@ -67,9 +68,8 @@ type evaluation struct {
 	fit     map[int64]bool      // texts that something can be; nil: nobody asks
 	issues  map[int64]nameIssue // texts that something cannot be
 	pairs   map[int64]*pair
-	flags   map[string]truth      // variables that are booleans
-	absent  func(e ast.Expr) bool // whether it asks for what cannot be there; nil: nothing does
 	negated map[int64]bool        // || that only matter where they are false
+	reach   *reach                // nil: of all kinds of effects
 }
 
 func (n *nameChecker) evaluation(variables map[string]*names) *evaluation {
@@ -96,7 +96,7 @@ func (all values) items(at ast.Expr) (out values) {
 	for _, v := range all {
 		switch v.is { //nolint:exhaustive // the rest has none
 		case isAny:
-			out = append(out, unknown(at)...)
+			out = append(out, value{at: at.ID(), shape: v.shape.item()})
 		case isList, isMap:
 			for _, p := range v.parts {
 				if v.is == isMap {
@@ -130,6 +130,9 @@ func text(at ast.Expr, s string) values {
 func (c *evaluation) valuesOf(e ast.Expr) values {
 	if c.left--; c.left < 0 {
 		return unknown(e)
+	}
+	if c.reach != nil {
+		c.reach.notes = append(c.reach.notes, reachedPart{id: e.ID()})
 	}
 	all := c.ofKind(e)
 	if c.left -= len(all); c.left < 0 {
@@ -181,21 +184,23 @@ func (c *evaluation) ofName(e ast.Expr) values {
 	if n, ok := c.variables[name]; ok && c.scope[root] == nil {
 		return values{{is: isText, at: e.ID(), named: true, names: n}}
 	}
-	if t, ok := c.flags[name]; ok && c.scope[root] == nil {
-		return boolean(t)
+	if c.reach != nil && c.scope[root] == nil {
+		if known := c.reach.variable(e, name); known != nil {
+			return known
+		}
 	}
 	if e.Kind() == ast.IdentKind {
 		return unknown(e)
 	}
-	if e.AsSelect().IsTestOnly() && c.absent != nil && c.absent(e) {
+	of, field := c.valuesOf(e.AsSelect().Operand()), e.AsSelect().FieldName()
+	item := c.index(e, of, text(e, field), -1)
+	switch {
+	case !e.AsSelect().IsTestOnly():
+		return item
+	case of.lack(field):
 		return boolean(truth{no: true})
 	}
-	of := c.valuesOf(e.AsSelect().Operand())
-	item := c.index(e, of, text(e, e.AsSelect().FieldName()), -1)
-	if e.AsSelect().IsTestOnly() {
-		return unknown(e)
-	}
-	return item
+	return unknown(e)
 }
 
 // ofComprehension returns the values of a comprehension, of which one round stands for all.
@@ -221,7 +226,7 @@ func (c *evaluation) index(e ast.Expr, of, keys values, place int) (out values) 
 		switch v.is { //nolint:exhaustive // the rest has no keys
 		case isAny:
 			c.free(keys)
-			out = append(out, unknown(e)...)
+			out = append(out, value{at: e.ID(), shape: c.field(e, v.shape, keys)})
 		case isMap:
 			for _, p := range v.parts {
 				if c.compare(equalTo, keys, p.key).yes {
@@ -246,6 +251,12 @@ func (c *evaluation) ofCall(e ast.Expr) values {
 		exprs = append([]ast.Expr{call.Target()}, exprs...)
 	}
 	name := call.FunctionName()
+	if decides, ok := deciding(name); ok && c.reach != nil {
+		return c.decided(exprs, decides)
+	}
+	if name == operators.Conditional && c.reach != nil {
+		return c.branch(exprs[0], exprs[1], exprs[2])
+	}
 	if name == operators.LogicalNot {
 		c.negate(exprs[0])
 	}
@@ -288,10 +299,7 @@ func (c *evaluation) binary(e ast.Expr, name string, exprs []ast.Expr, args []va
 		t := c.compare(equalTo, a, b)
 		return boolean(truth{t.no, t.yes})
 	case operators.In:
-		if c.absent != nil && c.absent(e) {
-			return boolean(truth{no: true})
-		}
-		return boolean(c.in(a, b))
+		return boolean(c.in(e, a, b))
 	case operators.Add:
 		return c.joined(e, a, b)
 	case operators.Index:
@@ -311,7 +319,7 @@ func (c *evaluation) binary(e ast.Expr, name string, exprs []ast.Expr, args []va
 }
 
 // in returns whether one of values is in one of lists or maps.
-func (c *evaluation) in(a, of values) (t truth) {
+func (c *evaluation) in(e ast.Expr, a, of values) (t truth) {
 	for _, v := range of {
 		surely := false
 		for _, p := range v.parts {
@@ -323,7 +331,9 @@ func (c *evaluation) in(a, of values) (t truth) {
 		}
 		if v.is == isAny {
 			c.free(a)
-			t.yes = true
+			c.field(e, v.shape, a)
+			name, known := a.onlyText()
+			t.yes = t.yes || !known || !(values{v}).lack(name)
 		}
 		t.no = t.no || !surely
 	}

@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -171,25 +172,34 @@ func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, e
 	if failed.Err() != nil {
 		return nil, nil // which others report
 	}
+	tree := parsed.NativeRep()
 	about := make(map[int64]int) // how many kinds a part is about
 	issues := make(map[int64]*paramsIssue)
 	for _, k := range kinds {
 		if c.spend(ofEachCheck + len(expr)) {
 			return nil, nil
 		}
-		r := newReach(c.names, k, parsed.NativeRep())
-		r.visit(parsed.NativeRep().Expr())
-		if err := c.types(k, expr, r); err != nil {
+		notes := c.names.reachOf(tree.Expr(), k, len(expr))
+		if notes == nil {
+			return nil, nil
+		}
+		wrong, err := c.types(k, expr)
+		if err != nil {
 			return nil, err
 		}
-		for id := range r.reached { // order cannot show: they are counted
-			about[id]++
-		}
-		for id, issue := range r.faults { // order cannot show: there is one of each kind and part
-			if issues[id] == nil {
-				issues[id] = issue
+		reached := make(map[int64]bool)
+		for _, n := range notes {
+			reached[n.id] = true
+			if n.lacks != "" {
+				wrong[n.id] = &paramsIssue{at: tree.SourceInfo().GetStartLocation(n.id), msg: n.lacks}
 			}
-			issues[id].kinds++
+		}
+		for id := range reached { // order cannot show: they are counted
+			about[id]++
+			if issue := wrong[id]; issue != nil {
+				issues[id] = cmp.Or(issues[id], issue)
+				issues[id].kinds++
+			}
 		}
 	}
 	var first *PolicyError
@@ -206,19 +216,19 @@ func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, e
 	return first, nil
 }
 
-// types adds the faults that the library finds once it knows what types params have.
+// types returns the faults that the library finds, by the parts of an expression, once it knows what types params have.
 // Numbers of JSON are of any of CEL's types: a fault is one where they are of none.
-func (c *paramsChecker) types(k *paramsKind, expr string, r *reach) error {
+func (c *paramsChecker) types(k *paramsKind, expr string) (map[int64]*paramsIssue, error) {
+	found := make(map[int64]*paramsIssue)
 	if k.schema == nil {
-		return nil
+		return found, nil
 	}
 	if k.envs == nil {
 		if err := c.declare(k); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	parsed, _ := c.compiler.env.Parse(expr) // anew: the checker writes the names of variables into it
-	found := make(map[int64]*paramsIssue)
 	for _, env := range k.envs {
 		_, issues := env.Check(parsed)
 		for _, e := range issues.Errors() {
@@ -228,13 +238,11 @@ func (c *paramsChecker) types(k *paramsKind, expr string, r *reach) error {
 			found[e.ExprID].kinds++
 		}
 	}
-	for id, issue := range found { // order cannot show: each is kept for itself
-		if issue.kinds == len(k.envs) && r.reached[id] && r.faults[id] == nil {
-			issue.kinds = 0
-			r.faults[id] = issue
-		}
+	maps.DeleteFunc(found, func(_ int64, issue *paramsIssue) bool { return issue.kinds < len(k.envs) })
+	for _, issue := range found { // order cannot show: each by itself
+		issue.kinds = 0 // of effects, from now on
 	}
-	return nil
+	return found, nil
 }
 
 // declare makes the environments of a kind.

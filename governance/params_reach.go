@@ -1,131 +1,113 @@
 package governance
 
 import (
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 )
 
-// reach finds out which parts of an expression matter for intents of a kind: not the
-// other side of an && that is false for them, say.
+// reach is an evaluation for intents of a kind: it notes which parts of an expression matter
+// for them, not the other side of an && that is false for them, say.
 type reach struct {
-	*evaluation
-	kind    *paramsKind
-	tree    *ast.AST
-	reached map[int64]bool
-	faults  map[int64]*paramsIssue // fields that there cannot be
+	kind  *paramsKind
+	notes []reachedPart
 }
 
-func newReach(n *nameChecker, k *paramsKind, tree *ast.AST) *reach {
-	r := &reach{evaluation: n.evaluation(k.known), kind: k, tree: tree, reached: make(map[int64]bool), faults: make(map[int64]*paramsIssue)}
-	r.flags, r.absent = k.flags, r.lacks
-	return r
+// reachedPart is a part that matters.
+type reachedPart struct {
+	id    int64
+	lacks string // that the part asks for a field that there cannot be; empty: it does not
 }
 
-// visit notes what matters of e.
-func (r *reach) visit(e ast.Expr) {
-	r.reached[e.ID()], r.left = true, costsMost
-	switch e.Kind() { //nolint:exhaustive // the rest has no parts
-	case ast.CallKind:
-		r.visitCall(e.AsCall())
-	case ast.SelectKind:
-		r.visit(e.AsSelect().Operand())
-	case ast.ListKind:
-		r.reachAll(e.AsList().Elements()...)
-	case ast.MapKind:
-		for _, entry := range e.AsMap().Entries() {
-			r.reachAll(entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
-		}
-	case ast.ComprehensionKind:
-		c := e.AsComprehension()
-		r.reachAll(c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result())
+// reachOf evaluates an expression for intents of a kind. It returns nil where that takes too long.
+func (n *nameChecker) reachOf(e ast.Expr, k *paramsKind, length int) []reachedPart {
+	c := n.evaluation(k.known)
+	c.reach, c.left = &reach{kind: k}, maxMeanings+16*length
+	if c.valuesOf(e); c.left < 0 {
+		return nil
 	}
-	if at, name, ok := r.asked(e); ok {
-		if _, possible := at.property(name); !possible {
-			place := r.tree.SourceInfo().GetStartLocation(e.ID())
-			r.faults[e.ID()] = &paramsIssue{at: place, msg: at.lacks(r.kind.kind, name)}
-		}
-	}
+	return c.reach.notes
 }
 
-func (r *reach) reachAll(parts ...ast.Expr) {
-	for _, e := range parts {
-		r.visit(e)
+// variable returns what is known of a variable; nil: nothing.
+func (r *reach) variable(e ast.Expr, name string) values {
+	if t, ok := r.kind.flags[name]; ok {
+		return boolean(t)
 	}
+	if name == paramsName && r.kind.schema != nil {
+		return values{{at: e.ID(), shape: r.kind.schema.root()}}
+	}
+	return nil
 }
 
-func (r *reach) visitCall(c ast.CallExpr) {
-	args := c.Args()
-	switch c.FunctionName() {
-	case operators.LogicalAnd, operators.LogicalOr:
-		decides := c.FunctionName() == operators.LogicalOr
-		for _, arg := range args {
-			if v, ok := r.value(arg); ok && v == decides {
-				r.visit(arg)
-				return
-			}
-		}
-	case operators.Conditional:
-		if v, ok := r.value(args[0]); ok && v == true {
-			args = args[:2]
-		} else if ok && v == false {
-			args = []ast.Expr{args[0], args[2]}
-		}
+// field returns what e, which asks something in params for a key, stands for; the zero value: anything.
+// It notes that there cannot be such a field.
+func (c *evaluation) field(e ast.Expr, of shape, keys values) shape {
+	name, known := keys.onlyText()
+	if of.node == nil || !known {
+		return of.item()
 	}
-	if c.IsMemberFunction() {
-		r.visit(c.Target())
+	field, possible := of.property(name)
+	if !possible {
+		c.reach.notes = append(c.reach.notes, reachedPart{e.ID(), of.lacks(c.reach.kind.kind, name)})
 	}
-	r.reachAll(args...)
+	return field
 }
 
-// asked returns the object in params that e asks for a field, and the field.
-func (r *reach) asked(e ast.Expr) (at shape, name string, ok bool) {
-	var of ast.Expr
-	switch e.Kind() {
-	case ast.SelectKind:
-		of, name = e.AsSelect().Operand(), e.AsSelect().FieldName()
-	case ast.CallKind:
-		c := e.AsCall()
-		if len(c.Args()) != 2 || c.IsMemberFunction() {
-			return shape{}, "", false
-		}
-		of, e = c.Args()[0], c.Args()[1]
-		switch c.FunctionName() {
-		case operators.Index:
-		case operators.In:
-			of, e = e, of
-		default:
-			return shape{}, "", false
-		}
-		v, known := r.value(e)
-		if name, ok = v.(string); !known || !ok {
-			return shape{}, "", false
-		}
-	default:
-		return shape{}, "", false
+// onlyText returns the text that the values are.
+func (all values) onlyText() (string, bool) {
+	if len(all) != 1 || all[0].is != isText || len(all[0].words) != 1 || all[0].open {
+		return "", false
 	}
-	at = r.place(of)
-	return at, name, at.node != nil
+	return all[0].words[0].text, true
 }
 
-// place returns what e stands for in the params of the kind; the zero value: something
-// else, or anything.
-func (r *reach) place(e ast.Expr) shape {
-	if r.kind.schema == nil {
-		return shape{}
+// lack reports that the values are something in params that cannot have a field.
+func (all values) lack(name string) bool {
+	if len(all) != 1 || all[0].shape.node == nil {
+		return false
 	}
-	if qualified(e) == paramsName {
-		return r.kind.schema.root()
+	_, possible := all[0].shape.property(name)
+	return !possible
+}
+
+// deciding returns the value of an operand that decides about && and ||, whatever the others are.
+func deciding(operator string) (decides, ok bool) {
+	return operator == operators.LogicalOr, operator == operators.LogicalAnd || operator == operators.LogicalOr
+}
+
+// decided returns the value of && or ||. Where one operand decides, no other one matters.
+func (c *evaluation) decided(operands []ast.Expr, decides bool) values {
+	begin := len(c.reach.notes)
+	t := truth{!decides, decides} // of no operands
+	for _, e := range operands {
+		before := len(c.reach.notes)
+		u := c.valuesOf(e).truth()
+		if u == (truth{decides, !decides}) {
+			c.reach.notes = append(c.reach.notes[:begin], c.reach.notes[before:]...)
+			return boolean(u)
+		}
+		if decides {
+			t = truth{t.yes || u.yes, t.no && u.no}
+		} else {
+			t = truth{t.yes && u.yes, t.no || u.no}
+		}
 	}
-	if at, name, ok := r.asked(e); ok {
-		field, _ := at.property(name)
-		return field
+	return boolean(t)
+}
+
+// branch returns the values of the branches of a condition that can be taken.
+func (c *evaluation) branch(when, then, otherwise ast.Expr) (out values) {
+	t := c.valuesOf(when).truth()
+	if t.yes {
+		out = c.valuesOf(then)
 	}
-	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Index {
-		return r.place(e.AsCall().Args()[0]).item()
+	if t.no {
+		out = slices.Concat(out, c.valuesOf(otherwise))
 	}
-	return shape{}
+	return out
 }
 
 // qualified returns the name that e is, with what it is a field of; "": it is none.
@@ -141,30 +123,4 @@ func qualified(e ast.Expr) string {
 		}
 	}
 	return ""
-}
-
-// value returns what e is for all intents of the kind, a string or a bool, where that
-// is known.
-func (r *reach) value(e ast.Expr) (v any, known bool) {
-	all := r.valuesOf(e)
-	if len(all) != 1 || r.left < 0 {
-		return nil, false
-	}
-	switch is := all[0]; {
-	case is.is == isBool:
-		return is.yes, is.yes != is.no
-	case is.is == isText && len(is.words) == 1 && !is.open:
-		return is.words[0].text, true
-	}
-	return nil, false
-}
-
-// lacks reports that e asks whether there is a field that there cannot be.
-func (r *reach) lacks(e ast.Expr) bool {
-	at, name, ok := r.asked(e)
-	if !ok {
-		return false
-	}
-	_, possible := at.property(name)
-	return !possible
 }

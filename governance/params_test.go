@@ -54,6 +54,7 @@ func TestPoliciesAreHeldAgainstTheSchemasOfParams(t *testing.T) {
 		card + `intent.params.line.cents > 1 && intent.params.lines[0].text == "x"`:                 "",
 		card + `intent.params.lines.all(l, l.cents < 5)`:                                            "",
 		card + `intent.params.open.y > 1`:                                                           "",
+		card + `intent.params.lines.all(l, l.sents < 5)`:                                            "the params of pay.card have no sents there: did you mean cents?",
 
 		`effect.idempotent && intent.params.nowhere == 1`:                                                           "",
 		`intent.kind in {"any": 1, "mail": 2} || intent.kind.matches("^(any|mail)$") || intent.params.amount > 100`: "",
