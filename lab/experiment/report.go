@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/big"
 	"slices"
 )
 
@@ -73,25 +74,13 @@ func (x *ends) drawn() (out []reportEnd) {
 			for i, seeds := range x.values[v][point] {
 				end := reportEnd{Variant: v, Point: point, Measure: i}
 				for _, v := range seeds {
-					var value *float64
-					if f, ok := number(v); ok {
-						value = finite(f)
-					}
-					end.Values = append(end.Values, value)
+					end.Values = append(end.Values, finite(number(v)))
 				}
 				out = append(out, end)
 			}
 		}
 	}
 	return out
-}
-
-// finite returns a float as JSON has it.
-func finite(f float64) *float64 {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil
-	}
-	return &f
 }
 
 // lines computes the lines over ticks.
@@ -107,8 +96,8 @@ func (r *results) lines() ([]reportLine, error) {
 	for i, tick := range ticks {
 		at[tick] = i
 	}
-	samples := make([][]float64, groups*len(columns)*len(ticks)) // by variant, point, measure and tick
-	line := func(variant, point, measure int) [][]float64 {
+	samples := make([][]any, groups*len(columns)*len(ticks)) // by variant, point, measure and tick
+	line := func(variant, point, measure int) [][]any {
 		from := ((variant*len(r.plan.Points)+point)*len(columns) + measure) * len(ticks)
 		return samples[from : from+len(ticks)]
 	}
@@ -119,10 +108,8 @@ func (r *results) lines() ([]reportLine, error) {
 				continue
 			}
 			for i, column := range columns {
-				if f, ok := number(row.Values[column]); ok {
-					to := line(result.Variant, result.Point, i)
-					to[tick] = append(to[tick], f)
-				}
+				to := line(result.Variant, result.Point, i)
+				to[tick] = append(to[tick], row.Values[column])
 			}
 		}
 		return nil
@@ -143,21 +130,22 @@ func (r *results) lines() ([]reportLine, error) {
 	return out, nil
 }
 
-func (l *reportLine) draw(samples [][]float64) {
-	for _, x := range samples {
-		m := sample{x: x}.moments()
-		slices.Sort(x)
+func (l *reportLine) draw(ticks [][]any) {
+	for _, values := range ticks {
+		x := sampleOf(values)
+		m := x.moments()
+		slices.SortFunc(x, (*big.Float).Cmp)
 		l.Mean, l.Low, l.High = append(l.Mean, m.Mean), append(l.Low, m.Low), append(l.High, m.High)
 		l.Tenth, l.Most = append(l.Tenth, partOf(x, 0.1)), append(l.Most, partOf(x, 0.9))
 	}
 }
 
 // partOf returns the least value of a sorted sample that so much of it is not above.
-func partOf(x []float64, part float64) *float64 {
+func partOf(x sample, part float64) *float64 {
 	if len(x) == 0 {
 		return nil
 	}
-	return &x[max(int(math.Ceil(part*float64(len(x)))), 1)-1]
+	return finite(x[max(int(math.Ceil(part*float64(len(x)))), 1)-1])
 }
 
 // ticks returns the ticks that are drawn, at most so many; none where that is less than two.

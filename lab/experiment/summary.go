@@ -161,7 +161,7 @@ func (x *ends) summary() *Summary {
 					continue
 				}
 				less := differences(x.values[v][point][i], x.values[0][point][i])
-				pair := Pair{group, p.Variants[0], measure, less.moments(), x.unpaired(v, point, i, len(less.x))}
+				pair := Pair{group, p.Variants[0], measure, less.moments(), x.unpaired(v, point, i, len(less))}
 				if pair.None == "" && pair.Low == nil {
 					pair.None = "it is beyond what a float holds"
 				}
@@ -187,7 +187,7 @@ func (x *ends) unpaired(variant, point, measure, pairs int) string {
 			return "no run of " + name + " has ended"
 		case of.Done == of.Failed:
 			return "all runs of " + name + " have failed"
-		case len(sampleOf(x.values[v][point][measure]).x) == 0:
+		case len(sampleOf(x.values[v][point][measure])) == 0:
 			return "no run of " + name + " has a value"
 		}
 	}

@@ -29,32 +29,32 @@ func TestStudentIsThatOfTables(t *testing.T) {
 // TestMoments: by hand, with 3.182446, the quantile of 97.5% of Student's t with 3 degrees of
 // freedom, from a table.
 func TestMoments(t *testing.T) {
-	m := sample{x: []float64{1, 2, 4, 8}}.moments()
+	m := sampleOf([]any{1.0, 2.0, 4.0, 8.0}).moments()
 	require.InDelta(t, 3.75, *m.Mean, 1e-12)
 	require.InDelta(t, 3.095695937, *m.SD, 1e-9)
 	require.InDelta(t, -1.175943, *m.Low, 1e-5)
 	require.InDelta(t, 8.675943, *m.High, 1e-5)
 	require.False(t, m.Apart())
-	require.InDelta(t, 3, *sample{x: []float64{8, 1, 4, 2}}.median(), 0)
-	require.InDelta(t, 4, *sample{x: []float64{8, 1, 4}}.median(), 0)
-	one := sample{x: []float64{7}}.moments()
+	require.InDelta(t, 3, *sampleOf([]any{8.0, 1.0, 4.0, 2.0}).median(), 0)
+	require.InDelta(t, 4, *sampleOf([]any{8.0, 1.0, 4.0}).median(), 0)
+	one := sampleOf([]any{7.0}).moments()
 	require.InDelta(t, 7, *one.Mean, 0)
 	require.Nil(t, one.Low)
 	require.Zero(t, sample{}.moments().N)
-	require.True(t, func() bool { m := sample{x: []float64{1, 1.1, 0.9}}.moments(); return m.Apart() }())
+	require.True(t, func() bool { m := sampleOf([]any{1.0, 1.1, 0.9}).moments(); return m.Apart() }())
 }
 
 // TestWhatNoFloatHoldsIsLeftOut: the rest is told.
 func TestWhatNoFloatHoldsIsLeftOut(t *testing.T) {
-	m := sample{x: []float64{1e308, 1e308, 1e308}}.moments()
+	m := sampleOf([]any{1e308, 1e308, 1e308}).moments()
 	require.InEpsilon(t, 1e308, *m.Mean, 1e-15)
 	require.Zero(t, *m.SD)
 	require.InEpsilon(t, 1e308, *m.High, 1e-15)
-	require.InDelta(t, 1e308, *sample{x: []float64{1e308, 1e308}}.median(), 0)
-	m = sample{x: []float64{1e307, 2e307, 4e307, 8e307}}.moments()
+	require.InDelta(t, 1e308, *sampleOf([]any{1e308, 1e308}).median(), 0)
+	m = sampleOf([]any{1e307, 2e307, 4e307, 8e307}).moments()
 	require.InEpsilon(t, 3.75e307, *m.Mean, 1e-12)
 	require.InEpsilon(t, 3.095695937e307, *m.SD, 1e-9)
-	m = sample{x: []float64{1.7e308, -1.7e308, 1e308}}.moments()
+	m = sampleOf([]any{1.7e308, -1.7e308, 1e308}).moments()
 	require.NotNil(t, m.Mean)
 	require.Nil(t, m.Low, "an interval has two ends")
 	require.Nil(t, m.High)
@@ -64,7 +64,7 @@ func TestWhatNoFloatHoldsIsLeftOut(t *testing.T) {
 	require.Nil(t, s.Pairs[0].Mean)
 	require.Equal(t, "it is beyond what a float holds", s.Pairs[0].None)
 	l := reportLine{Ticks: []uint64{1}}
-	l.draw([][]float64{{1e308, -1e308, 1e308}})
+	l.draw([][]any{{1e308, -1e308, 1e308}})
 	require.NoError(t, (&Report{Summary: *s, Ends: x.drawn(), Lines: []reportLine{l}}).write(io.Discard))
 }
 
@@ -110,9 +110,9 @@ func TestIntegersBeyondFloatsKeepWhatTheyDifferBy(t *testing.T) {
 	b := []any{int64(far + 1), int64(far + 2), int64(far + 4), int64(far + 8)}
 	x := &ends{plan: p, values: [][][][]any{{{a}}, {{b}}}, groups: [][]Ended{{{Done: 4}}, {{Done: 4}}}}
 	s := x.summary()
-	require.Equal(t, sample{x: []float64{1, 1, 1, 1}}.moments(), s.Pairs[0].Moments)
+	require.Equal(t, sampleOf([]any{1.0, 1.0, 1.0, 1.0}).moments(), s.Pairs[0].Moments)
 	require.True(t, s.Pairs[0].Apart())
-	require.InDelta(t, *sample{x: []float64{0, 1, 3, 7}}.moments().SD, *s.Statistics[0].SD, 0)
+	require.InDelta(t, *sampleOf([]any{0.0, 1.0, 3.0, 7.0}).moments().SD, *s.Statistics[0].SD, 0)
 	require.InDelta(t, float64(far+3), *s.Statistics[0].Mean, 0, "2.75 more")
 	require.InDelta(t, float64(far+2), *s.Statistics[0].Median, 0)
 	for _, x := range []struct {
@@ -127,9 +127,8 @@ func TestIntegersBeyondFloatsKeepWhatTheyDifferBy(t *testing.T) {
 		{2.5, int64(1), 1.5},
 		{true, false, 1},
 	} {
-		got, ok := less(x.a, x.b)
-		require.True(t, ok)
-		require.InDelta(t, x.less, got, 0)
+		got := differences([]any{x.a}, []any{x.b})
+		require.InDelta(t, x.less, *finite(got[0]), 0)
 	}
 }
 
