@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/file"
+	"github.com/worldkernel/worldkernel/show/measure"
 )
 
 // fileMode is that of all files of results: they are their owner's, as an export is.
@@ -135,7 +135,7 @@ func newCSV(w io.Writer, t *table) (*csvWriter, error) {
 func (c *csvWriter) write(row []any) error {
 	c.row = c.row[:0]
 	for _, v := range row {
-		c.row = append(c.row, text(v))
+		c.row = append(c.row, measure.Text(v))
 	}
 	return c.out.Write(c.row)
 }
@@ -143,19 +143,6 @@ func (c *csvWriter) write(row []any) error {
 func (c *csvWriter) close() error {
 	c.out.Flush()
 	return c.out.Error()
-}
-
-// text is a value as CSV has it: of floats the shortest text that reads as the same float.
-func text(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
-	return fmt.Sprint(v)
 }
 
 // linesWriter writes an object a line, its fields in the order of the columns.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strconv"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -132,6 +133,17 @@ func inColumn(v governance.Value, as Type) (any, error) {
 		return v.Text, nil
 	}
 	return nil, fmt.Errorf("it gives %s, and the column is of type %s: say type: %s", typeOf(v.Type, ""), as, typeOf(v.Type, ""))
+}
+
+// Text returns a value as CSV has it: of a float the shortest text that reads as the same float; of nil none.
+func Text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return fmt.Sprint(v)
 }
 
 // Condition is a CEL expression over a row and its tick.

@@ -13,15 +13,6 @@ type When struct {
 	End   bool            // at the end
 }
 
-// Due reports whether is measured at a tick; of the end, whoever drives the world knows.
-func (w *When) Due(tick manifest.Tick) bool {
-	if w.Every > 0 && tick%w.Every == 0 {
-		return true
-	}
-	_, found := slices.BinarySearch(w.Ticks, tick)
-	return found
-}
-
 // Next returns the first tick from one on at which is measured; false: there is none.
 func (w *When) Next(from manifest.Tick) (next manifest.Tick, ok bool) {
 	if i, _ := slices.BinarySearch(w.Ticks, from); i < len(w.Ticks) {

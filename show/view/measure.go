@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -53,18 +52,11 @@ func (m Measured) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Texts returns the row as tables have it, floats as short as they can be; "" is null.
+// Texts returns the row as tables have it; "" is null.
 func (m Measured) Texts() []string {
-	out := []string{strconv.FormatUint(uint64(m.Tick), 10), strconv.FormatUint(uint64(m.Record), 10)}
+	out := []string{measure.Text(uint64(m.Tick)), measure.Text(uint64(m.Record))}
 	for _, v := range m.Row {
-		switch v := v.(type) {
-		case nil:
-			out = append(out, "")
-		case float64:
-			out = append(out, strconv.FormatFloat(v, 'g', -1, 64))
-		default:
-			out = append(out, fmt.Sprint(v))
-		}
+		out = append(out, measure.Text(v))
 	}
 	return out
 }
