@@ -61,16 +61,16 @@ func (x *Index) Series(from, to journal.Seq, stretches, most int) (*Series, erro
 	if err != nil {
 		return nil, err
 	}
-	byKind, byCell := make(map[string]*journal.Spending), make(map[string]*journal.Spending)
+	byKind, byCell := make(spending), make(spending)
 	for i := range paid {
 		p := &paid[i]
 		at := sort.Search(len(s.Ticks), func(i int) bool { return s.Ticks[i].To >= p.time })
-		add(&s.Ticks[at].Cost, p)
+		add(&s.Ticks[at].Cost, 1, &p.cost)
 		if p.name > 0 {
-			add(spendingOf(byKind, names[p.name-1]), p)
+			byKind.add(names[p.name-1], p)
 		}
 		if p.cell > 0 {
-			add(spendingOf(byCell, cells[p.cell-1]), p)
+			byCell.add(cells[p.cell-1], p)
 		}
 	}
 	s.Kinds, s.Rest.Kinds = dearest(byKind, most)
@@ -78,34 +78,34 @@ func (x *Index) Series(from, to journal.Seq, stretches, most int) (*Series, erro
 	return s, nil
 }
 
-func spendingOf(all map[string]*journal.Spending, name string) *journal.Spending {
-	if all[name] == nil {
-		all[name] = new(journal.Spending)
-	}
-	return all[name]
+// spending is what receipts cost, by names.
+type spending map[string]journal.Spending
+
+func (s spending) add(name string, p *spent) {
+	sum := s[name]
+	add(&sum, 1, &p.cost)
+	s[name] = sum
 }
 
-func add(to *journal.Spending, p *spent) {
-	to.Answers++
-	to.Tokens += p.cost.Tokens
-	to.Bytes += p.cost.Bytes
-	to.Micros += p.cost.Micros
+// add adds what so many receipts cost.
+func add(to *journal.Spending, answers uint64, cost *receipt.Cost) {
+	to.Answers += answers
+	to.Tokens += cost.Tokens
+	to.Bytes += cost.Bytes
+	to.Micros += cost.Micros
 }
 
 // dearest returns the dearest, and the sum of the others.
-func dearest(all map[string]*journal.Spending, most int) (shares []Share, rest journal.Spending) {
+func dearest(all spending, most int) (shares []Share, rest journal.Spending) {
 	shares = []Share{}
 	for name, sum := range all { // order cannot show: sorted below
-		shares = append(shares, Share{name, *sum})
+		shares = append(shares, Share{name, sum})
 	}
 	slices.SortFunc(shares, func(a, b Share) int {
 		return cmp.Or(cmp.Compare(b.Micros, a.Micros), cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.Answers, a.Answers), strings.Compare(a.Name, b.Name))
 	})
 	for _, x := range shares[min(most, len(shares)):] {
-		rest.Answers += x.Answers
-		rest.Tokens += x.Tokens
-		rest.Bytes += x.Bytes
-		rest.Micros += x.Micros
+		add(&rest, x.Answers, &x.Cost)
 	}
 	return shares[:min(most, len(shares))], rest
 }

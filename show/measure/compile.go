@@ -208,10 +208,7 @@ func knownReducers(spec *Spec, known []string) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		if like := manifest.Nearest(name, known); like != "" {
-			return fmt.Errorf("the world has no reducer %q: did you mean %q?", name, like)
-		}
-		return fmt.Errorf("the world has no reducer %q: want one of %s", name, strings.Join(known, ", "))
+		return fmt.Errorf("the world has no reducer %q%s", name, manifest.Instead(name, known))
 	}
 	return nil
 }

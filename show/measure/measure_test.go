@@ -297,7 +297,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 func TestMeasuresThatDoNotCompile(t *testing.T) {
 	for text, want := range map[string]string{
 		`{a: {cells: agnet}}`:                                            `1:2: measure a: the world has no reducer "agnet": did you mean "agent"?`,
-		`{a: {cells: other}}`:                                            `1:2: measure a: the world has no reducer "other": want one of agent, market`,
+		`{a: {cells: other}}`:                                            `1:2: measure a: the world has no reducer "other"; declared: agent, market`,
 		`{a: {cell: mark/x, value: state}}`:                              `1:2: measure a: the world has no reducer "mark": did you mean "market"?`,
 		`{a: {cells: agent, where: state.x ==}}`:                         `1:2: measure a: where: state.x ==, at 1:11: the expression ends in the middle`,
 		`{a: {cells: agent, where: lost}}`:                               `1:2: measure a: where: lost, at 1:1: undeclared reference to 'lost'`,

@@ -80,8 +80,7 @@ func (j Journal) HaltedCells(most int) (names []string) {
 func LineOfCell(v world.CellView) CellLine {
 	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Halted: v.Halted}
 	if len(v.State) > 0 {
-		sum := canon.Sum(v.State)
-		line.StateHash = &sum
+		line.StateHash = new(canon.Sum(v.State))
 	}
 	return line
 }

@@ -63,12 +63,10 @@ func LineOfProposal(p *governance.Proposal, f governance.InForce) ProposalLine {
 		Base: p.Base, BaseInForce: p.Base == f.Manifest, Candidate: p.Candidate, ReportRecord: journal.Seq(p.ReportAt),
 	}
 	if p.Signature != nil {
-		who := SignerOf(p.Signature.Key, f.Governance)
-		l.SignedBy = &who
+		l.SignedBy = new(SignerOf(p.Signature.Key, f.Governance))
 	}
 	if p.ReportAt != 0 {
-		report := p.Report
-		l.ReportHash = &report
+		l.ReportHash = new(p.Report)
 	}
 	if p.Open() {
 		l.Approved, l.Needed = p.Counted(f.Governance), p.Needed(f.Governance)

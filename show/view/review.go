@@ -62,8 +62,7 @@ func (j Journal) Proposal(ctx context.Context, n uint64) (*Proposal, error) {
 		p := proposals[n-1]
 		a.ProposalLine, a.Approvals, a.Lacks = LineOfProposal(p, f), ApprovalsOf(p, f.Governance), p.Lacks(f)
 		if terms, err := w.Terms(n); err == nil {
-			statement := string(terms.Statement())
-			a.Statement = &statement
+			a.Statement = new(string(terms.Statement()))
 		}
 		a.WouldApply.Err = w.Ready(n)
 	})

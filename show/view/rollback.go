@@ -30,15 +30,12 @@ type Rollback struct {
 // Leaves returns what a rollback to a snapshot would leave behind, and, where it is to be
 // proposed after that, the manifest that was in force then.
 func (j Journal) Leaves(s *snapshot.Snapshot, b journal.RolledBack, withManifest bool) (*Rollback, error) {
-	a := &Rollback{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: j.Local.Head().ID}
-	if err := j.former(a, s, withManifest); err != nil {
+	a, err := j.rollbackTo(s, withManifest)
+	if err != nil {
 		return nil, err
 	}
+	a.PriorLen = j.Local.Head().ID
 	var left []journal.SideEffect
-	var err error
-	if a.Events, err = j.acceptedSince(s); err != nil {
-		return nil, err
-	}
 	j.Local.View(func(w *world.Moment) { left, err = w.Leaves(b) })
 	if err != nil {
 		return nil, err
@@ -52,12 +49,8 @@ func (j Journal) Leaves(s *snapshot.Snapshot, b journal.RolledBack, withManifest
 // has changed for what would be left behind, of which the answer tells all the same; any
 // other with an answer says that the rollback is done, and its manifest not proposed.
 func (j Journal) RollBack(ctx context.Context, s *snapshot.Snapshot, b journal.RolledBack, withManifest bool) (*Rollback, error) {
-	a := &Rollback{Snapshot: s.Name, SnapshotHash: s.Hash}
-	if err := j.former(a, s, withManifest); err != nil {
-		return nil, err
-	}
-	var err error
-	if a.Events, err = j.acceptedSince(s); err != nil {
+	a, err := j.rollbackTo(s, withManifest)
+	if err != nil {
 		return nil, err
 	}
 	var record journal.Seq
@@ -92,8 +85,7 @@ func (j Journal) RollBack(ctx context.Context, s *snapshot.Snapshot, b journal.R
 	if err != nil {
 		return a, fmt.Errorf("the rollback is done, but its manifest is not proposed: %w", err)
 	}
-	name := ProposalName(n)
-	a.Proposal = &name
+	a.Proposal = new(ProposalName(n))
 	return a, nil
 }
 
@@ -112,21 +104,22 @@ func (j Journal) acceptedSince(s *snapshot.Snapshot) (n int, err error) {
 	return n, nil
 }
 
-// former finds the manifest that was in force at a snapshot, if it is to be proposed and
-// another one is in force now.
-func (j Journal) former(a *Rollback, s *snapshot.Snapshot, wanted bool) error {
-	if !wanted {
-		return nil
+// rollbackTo returns what is known of a rollback before it: with the manifest that was in force at the snapshot, if it is
+// to be proposed and another one is in force now.
+func (j Journal) rollbackTo(s *snapshot.Snapshot, withManifest bool) (a *Rollback, err error) {
+	a = &Rollback{Snapshot: s.Name, SnapshotHash: s.Hash}
+	if a.Events, err = j.acceptedSince(s); err != nil || !withManifest {
+		return a, err
 	}
 	m, err := j.Local.At(journal.Seq(s.Record))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	e, err := EditionOf(s.Name, m.Manifest(), j.Local.Blob)
 	if err == nil && e.Hash != j.Local.Status().Manifest {
 		a.Former = e
 	}
-	return err
+	return a, err
 }
 
 // apart tells side effects from what only read.

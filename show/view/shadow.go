@@ -106,8 +106,7 @@ func ShadowOf(proposal uint64, record journal.Seq, r *governance.Report, m *Migr
 		return nil, err
 	}
 	if proposal != 0 {
-		name := ProposalName(proposal)
-		a.Proposal, a.Record = &name, &record
+		a.Proposal, a.Record = new(ProposalName(proposal)), &record
 	}
 	was, is := a.CostWas, a.CostIs
 	a.CostDelta = CostDelta{
