@@ -11,7 +11,7 @@ import (
 
 // Connections bound how many callers are connected at once.
 type Connections struct {
-	All     int // but for the first of a token; 0: DefaultConnections, or a quarter of the descriptors that the process may have
+	All     int // but for the first of a token; 0: 512, or a quarter of the descriptors that the process may have
 	Token   int // that have shown one token; 0: a quarter of All
 	Unknown int // that have shown no token that is known, which none of the others takes; 0: half of All
 }
@@ -50,7 +50,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		c.open[conn] = &connection{Conn: conn, since: now()}
-		if held, first := c.heldBy(""); held > c.most.Unknown {
+		if held, first := c.held(""); held > c.most.Unknown {
 			c.drop(first)
 		}
 	case http.StateActive: // see admit
@@ -63,34 +63,25 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// heldBy counts the connections that have shown a token, and returns the one that is
+// held counts the connections that have shown a token, or none where that is empty, and returns the one that is
 // longest without a request; nil: each has one.
-func (c *connections) heldBy(token string) (held int, first *connection) {
-	for _, x := range c.open { // order cannot show: the first is the first in any order
-		if x.token != token {
-			continue
-		}
-		held++
-		if !x.busy && (first == nil || x.since.Before(first.since)) {
-			first = x
-		}
-	}
-	return held, first
+func (c *connections) held(token string) (held int, first *connection) {
+	return c.longest(func(x string) bool { return x == token })
 }
 
-// greediest counts the connections that have shown a token, and returns the one that is
-// longest without a request of the token that has most; nil: each has one.
-func (c *connections) greediest() (held int, first *connection) {
+// longest counts the connections that have shown one of some tokens, and returns the one that is longest without a
+// request of the token that has most; nil: each has one.
+func (c *connections) longest(among func(token string) bool) (held int, first *connection) {
 	of := make(map[string]int)
 	for _, x := range c.open { // order cannot show: it is counted
-		if x.token != "" {
+		if among(x.token) {
 			held++
 			of[x.token]++
 		}
 	}
 	for _, x := range c.open { // order cannot show: the first is the first in any order
 		switch {
-		case x.token == "" || x.busy:
+		case x.busy || !among(x.token):
 		case first == nil, of[x.token] > of[first.token],
 			of[x.token] == of[first.token] && x.since.Before(first.since):
 			first = x
@@ -119,11 +110,11 @@ func (c *connections) admit(ctx context.Context, token string) error {
 		return nil
 	}
 	refusal := overLimit(http.StatusTooManyRequests, "connections.token", c.most.Token, "of this token")
-	held, first := c.heldBy(token)
+	held, first := c.held(token)
 	full := held >= c.most.Token
 	if !full && held > 0 && x.token == "" {
 		refusal = overLimit(http.StatusServiceUnavailable, "connections", c.most.All, "of all callers")
-		held, first = c.greediest()
+		held, first = c.longest(func(token string) bool { return token != "" })
 		full = held >= c.most.All-c.most.Unknown
 	}
 	switch {

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -47,7 +47,7 @@ func NewCopy(ctx context.Context, lw *local.World) (*Copy, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(Config{Worlds: []*local.World{lw}, Tokens: tokens})
+	s, err := New(Config{Worlds: []*local.World{lw}, Tokens: tokens, Limits: Limits{Page: MaxCopyRecords, PageBytes: math.MaxInt}})
 	if err != nil {
 		return nil, err
 	}
@@ -99,93 +99,62 @@ func (c *Copy) Each(ctx context.Context, add func(path string, answer []byte) er
 	return c.cells(ctx, cells, add)
 }
 
-// listed is what is looked at of an item of a list.
+// listed is what has a path of its own of the items of lists.
 type listed struct {
-	Key      string `json:"key"`
-	Proposal string `json:"proposal"`
+	Intents []struct {
+		Key string `json:"key"`
+	} `json:"intents"`
+	Proposals []struct {
+		Proposal string `json:"proposal"`
+	} `json:"proposals"`
 }
 
-// lists adds what is asked for by a path alone, all pages of it at once.
-func (c *Copy) lists(ctx context.Context, add func(string, []byte) error) (map[string][]listed, error) {
-	out := make(map[string][]listed)
+// lists adds what is asked for by a path alone: of lists all items, which are a page here.
+func (c *Copy) lists(ctx context.Context, add func(string, []byte) error) (found listed, err error) {
 	of := c.path("")
+	for _, path := range []string{"/api/worlds", of, of + "/manifest", of + "/verify", of + "/series?buckets=200"} {
+		if _, err := c.addAnswer(ctx, path, path, add); err != nil {
+			return found, err
+		}
+	}
 	for _, path := range []string{
-		"/api/worlds", "/api/inbox", of, of + "/manifest", of + "/verify", of + "/cells", of + "/intents", of + "/receipts", of + "/budgets", of + "/series?buckets=200",
-		of + "/decisions", of + "/checkpoints", of + "/snapshots", of + "/proposals?all=true",
+		"/api/inbox?", of + "/cells?", of + "/intents?", of + "/receipts?", of + "/budgets?", of + "/decisions?", of + "/checkpoints?", of + "/snapshots?",
+		of + "/proposals?all=true&",
 	} {
-		answer, items, err := c.list(ctx, path)
+		answer, err := c.addAnswer(ctx, path[:len(path)-1], path+"limit="+strconv.Itoa(MaxCopyRecords), add)
 		if err == nil {
-			err = add(path, answer)
+			err = json.Unmarshal(answer, &found)
 		}
 		if err != nil {
-			return nil, err
+			return found, err
 		}
-		out[strings.TrimSuffix(strings.TrimPrefix(path, of), "?all=true")] = items
 	}
-	return out, nil
+	return found, nil
 }
 
-// list returns what a path is answered, with the items of all pages after it.
-func (c *Copy) list(ctx context.Context, path string) (answer []byte, items []listed, err error) {
-	var whole map[string]json.RawMessage
-	var all []json.RawMessage
-	name := ""
-	for next := &path; next != nil; {
-		text, err := c.askAPI(ctx, *next)
-		if err != nil {
-			return nil, nil, err
-		}
-		whole = make(map[string]json.RawMessage)
-		if err := json.Unmarshal(text, &whole); err != nil {
-			return nil, nil, err
-		}
-		link, paged := whole["next"]
-		if !paged {
-			return text, nil, nil
-		}
-		if err := json.Unmarshal(link, &next); err != nil {
-			return nil, nil, err
-		}
-		var page []json.RawMessage
-		for of, v := range whole { // order cannot show: a page has one list
-			if bytes.HasPrefix(v, []byte("[")) {
-				name, err = of, json.Unmarshal(v, &page)
-			}
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, page...)
+// addAnswer adds under a path what is answered to another.
+func (c *Copy) addAnswer(ctx context.Context, path, asked string, add func(string, []byte) error) ([]byte, error) {
+	answer, err := c.askAPI(ctx, asked)
+	if err == nil {
+		err = add(path, answer)
 	}
-	if whole[name], err = json.Marshal(append([]json.RawMessage{}, all...)); err != nil {
-		return nil, nil, err
-	}
-	if err := json.Unmarshal(whole[name], &items); err != nil {
-		return nil, nil, err
-	}
-	answer, err = json.Marshal(whole)
-	return answer, items, err
+	return answer, err
 }
 
 // items adds each intent, each proposal, and the schemas of events.
-func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(string, []byte) error) error {
-	var paths []string
-	for _, x := range lists["/intents"] {
-		paths = append(paths, c.path("/intents/"+x.Key))
-	}
-	for _, x := range lists["/proposals"] {
-		paths = append(paths, c.path("/proposals/"+x.Proposal))
-	}
-	schemas, err := c.schemas(ctx)
+func (c *Copy) items(ctx context.Context, lists listed, add func(string, []byte) error) error {
+	paths, err := c.schemas(ctx)
 	if err != nil {
 		return err
 	}
-	for _, path := range append(paths, schemas...) {
-		answer, err := c.askAPI(ctx, path)
-		if err == nil {
-			err = add(path, answer)
-		}
-		if err != nil {
+	for _, x := range lists.Intents {
+		paths = append(paths, c.path("/intents/"+x.Key))
+	}
+	for _, x := range lists.Proposals {
+		paths = append(paths, c.path("/proposals/"+x.Proposal))
+	}
+	for _, path := range paths {
+		if _, err := c.addAnswer(ctx, path, path, add); err != nil {
 			return err
 		}
 	}
@@ -271,17 +240,6 @@ func (c *Copy) columns(ctx context.Context, add func(string, []byte) error) erro
 // path returns the path of something of the world.
 func (c *Copy) path(of string) string { return "/api/worlds/" + url.PathEscape(c.world.id) + of }
 
-// heard is an answer that is kept.
-type heard struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (h *heard) Header() http.Header         { return h.header }
-func (h *heard) Write(b []byte) (int, error) { return h.body.Write(b) }
-func (h *heard) WriteHeader(status int)      { h.status = cmp.Or(h.status, status) }
-
 // askAPI returns what the API answers.
 func (c *Copy) askAPI(ctx context.Context, path string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
@@ -290,7 +248,7 @@ func (c *Copy) askAPI(ctx context.Context, path string) ([]byte, error) {
 	}
 	r.RemoteAddr = "127.0.0.1:0"
 	r.Header.Set("Authorization", "Bearer "+c.secret)
-	to := &heard{header: make(http.Header)}
+	to := new(heard)
 	c.server.Handler().ServeHTTP(to, r)
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -237,5 +237,5 @@ func receiveReceipt(c *call) error {
 func (c *call) receiptBytes() int64 {
 	const around = 64 << 10
 	m, _ := c.world.Local.InForce()
-	return int64(min(m.Limits.Receipt, DefaultBulkBytes))/3*4 + around
+	return int64(min(m.Limits.Receipt, uint64(c.server.cfg.Limits.BulkBytes)))/3*4 + around
 }

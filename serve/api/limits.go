@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -10,119 +11,86 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 )
 
-// Limits bound what callers can ask of a server. A field that is 0 has its
-// default.
+// Limits bound what callers can ask of a server. A field that is not above 0 has its default, which
+// usualLimits says.
 type Limits struct {
-	BodyBytes   int64 // of a request; 0: DefaultBodyBytes
-	BulkBytes   int64 // of many events at once; 0: DefaultBulkBytes
-	HeaderBytes int   // of a request; 0: DefaultHeaderBytes
+	BodyBytes   int64 // of a request
+	BulkBytes   int64 // of many events at once
+	HeaderBytes int   // of a request
 
 	Connections Connections
-	BodyRate    int64         // bytes of a body that have to come in a second; 0: DefaultBodyRate
-	BodyGrace   time.Duration // that a body may be behind; 0: DefaultBodyGrace
+	BodyRate    int64         // bytes of a body that have to come in a second
+	BodyGrace   time.Duration // that a body may be behind
 
-	Requests      Slots         // answered, those below apart; All 0: DefaultRequests
-	Followers     Slots         // streams of records; All 0: DefaultFollowers
-	Waits         Slots         // of workers for attempts; All 0: DefaultWaits
-	Verifications Slots         // and shadows; All 0: DefaultVerifications
-	Turns         Slots         // that work on an answer, of those above; All 0: two for each processor
-	Health        int           // that are told at once how the server is; 0: DefaultHealth
+	Requests      Slots         // answered, those below apart
+	Followers     Slots         // streams of records
+	Waits         Slots         // of workers for attempts
+	Verifications Slots         // and shadows
+	Turns         Slots         // that work on an answer, of those above
+	Health        int           // that are told at once how the server is
 	Strangers     Strangers     // requests without a token that is known
-	Wait          time.Duration // for a slot; 0: DefaultWait
+	Wait          time.Duration // for a slot
 
-	Page      int // items of a list; 0: DefaultPage
-	PageBytes int // of a list's items as the world has them, but for the first; 0: DefaultPageBytes
-	Scan      int // records that a page of a list looks at; 0: DefaultScan
-	Ticks     int // of one step; 0: DefaultTicks
+	Page      int // items of a list
+	PageBytes int // of a list's items as the world has them, but for the first
+	Scan      int // records that a page of a list looks at
+	Ticks     int // of one step
 
-	Head      time.Duration // of a request, without its body; 0: DefaultHead
-	Read      time.Duration // a request, with its body; 0: DefaultRead
-	Answer    time.Duration // from the request to its answer; 0: DefaultAnswer
-	Verify    time.Duration // likewise, of a verification and of what waits for one; 0: DefaultVerify
-	Shadow    time.Duration // of a shadow; 0: DefaultShadow
-	Idle      time.Duration // between two requests on a connection; 0: DefaultIdle
-	Heartbeat time.Duration // a stream says so often that it lives; 0: DefaultHeartbeat
-	Moving    time.Duration // a call waits so long for a world that is between two processes; 0: DefaultMoving
-	Flush     time.Duration // a follower takes so long at most to read what it is sent; 0: DefaultFlush
+	Head      time.Duration // of a request, without its body
+	Read      time.Duration // a request, with its body
+	Answer    time.Duration // from the request to its answer
+	Verify    time.Duration // likewise, of a verification and of what waits for one
+	Shadow    time.Duration // of a shadow
+	Idle      time.Duration // between two requests on a connection
+	Heartbeat time.Duration // a stream says so often that it lives
+	Moving    time.Duration // a call waits so long for a world that is between two processes
+	Flush     time.Duration // a follower takes so long at most to read what it is sent
 }
 
-// The defaults of Limits.
-const (
-	DefaultBodyBytes   = 1 << 20
-	DefaultBulkBytes   = 64 << 20
-	DefaultHeaderBytes = 16 << 10
-
-	DefaultConnections = 512
-	DefaultBodyRate    = 4 << 10
-	DefaultBodyGrace   = 5 * time.Second
-
-	DefaultRequests      = 64
-	DefaultFollowers     = 64
-	DefaultWaits         = 64
-	DefaultVerifications = 16
-	DefaultHealth        = 4
-	DefaultStrangers     = 100
-	DefaultWait          = 2 * time.Second
-
-	DefaultPage      = 1000
-	DefaultPageBytes = 4 << 20
-	DefaultScan      = 100_000
-	DefaultTicks     = 1000
-
-	DefaultHead      = 10 * time.Second
-	DefaultRead      = time.Minute
-	DefaultAnswer    = time.Minute
-	DefaultVerify    = 10 * time.Minute
-	DefaultShadow    = 30 * time.Second
-	DefaultIdle      = 2 * time.Minute
-	DefaultHeartbeat = 15 * time.Second
-	DefaultMoving    = 15 * time.Second // longer than a process is missed for, before another takes its worlds over
-	DefaultFlush     = 10 * time.Second
-)
+// usualLimits are the defaults of Limits, but for those that follow from others.
+func usualLimits() Limits {
+	return Limits{
+		BodyBytes: 1 << 20, BulkBytes: 64 << 20, HeaderBytes: 16 << 10,
+		Connections: Connections{All: min(512, file.Descriptors()/4)}, BodyRate: 4 << 10, BodyGrace: 5 * time.Second,
+		Requests: Slots{All: 64}, Followers: Slots{All: 64}, Waits: Slots{All: 64}, Verifications: Slots{All: 16},
+		Turns:  Slots{All: 2 * runtime.GOMAXPROCS(0)}, // a quarter of which are half the processors
+		Health: 4, Strangers: Strangers{All: 100}, Wait: 2 * time.Second,
+		Page: 1000, PageBytes: 4 << 20, Scan: 100_000, Ticks: 1000,
+		Head: 10 * time.Second, Read: time.Minute, Answer: time.Minute, Verify: 10 * time.Minute, Shadow: 30 * time.Second,
+		Idle: 2 * time.Minute, Heartbeat: 15 * time.Second,
+		Moving: 15 * time.Second, // longer than a process is missed for, before another takes its worlds over
+		Flush:  10 * time.Second,
+	}
+}
 
 // usualPage is how many items of a list are sent where the caller names no limit.
 const usualPage = 100
 
 func (l Limits) withDefaults() Limits {
-	l.BodyBytes = orDefault(l.BodyBytes, DefaultBodyBytes)
-	l.BulkBytes = orDefault(l.BulkBytes, DefaultBulkBytes)
-	l.HeaderBytes = orDefault(l.HeaderBytes, DefaultHeaderBytes)
-	l.Connections.All = orDefault(l.Connections.All, min(DefaultConnections, file.Descriptors()/4))
-	l.Connections.Token = orDefault(l.Connections.Token, max(1, l.Connections.All/4))
-	l.Connections.Unknown = orDefault(l.Connections.Unknown, max(1, l.Connections.All/2))
-	l.BodyRate = orDefault(l.BodyRate, DefaultBodyRate)
-	l.BodyGrace = orDefault(l.BodyGrace, DefaultBodyGrace)
-	l.Requests = l.Requests.withDefaults(DefaultRequests)
-	l.Followers = l.Followers.withDefaults(DefaultFollowers)
-	l.Waits = l.Waits.withDefaults(DefaultWaits)
-	l.Verifications = l.Verifications.withDefaults(DefaultVerifications)
-	l.Turns = l.Turns.withDefaults(2 * runtime.GOMAXPROCS(0)) // a quarter of which are half the processors
-	l.Health = orDefault(l.Health, DefaultHealth)
-	l.Strangers.All = orDefault(l.Strangers.All, DefaultStrangers)
-	l.Strangers.Address = orDefault(l.Strangers.Address, max(1, l.Strangers.All/5))
-	l.Wait = orDefault(l.Wait, DefaultWait)
-	l.Page = orDefault(l.Page, DefaultPage)
-	l.PageBytes = orDefault(l.PageBytes, DefaultPageBytes)
-	l.Scan = orDefault(l.Scan, DefaultScan)
-	l.Ticks = orDefault(l.Ticks, DefaultTicks)
-	l.Head = orDefault(l.Head, DefaultHead)
-	l.Read = orDefault(l.Read, DefaultRead)
-	l.Answer = orDefault(l.Answer, DefaultAnswer)
-	l.Verify = orDefault(l.Verify, DefaultVerify)
-	l.Shadow = orDefault(l.Shadow, DefaultShadow)
-	l.Idle = orDefault(l.Idle, DefaultIdle)
-	l.Heartbeat = orDefault(l.Heartbeat, DefaultHeartbeat)
-	l.Moving = orDefault(l.Moving, DefaultMoving)
-	l.Flush = orDefault(l.Flush, DefaultFlush)
+	fillLimits(reflect.ValueOf(&l).Elem(), reflect.ValueOf(usualLimits()))
+	of := Limits{
+		Connections: Connections{Token: max(1, l.Connections.All/4), Unknown: max(1, l.Connections.All/2)},
+		Strangers:   Strangers{Address: max(1, l.Strangers.All/5)},
+		Requests:    l.Requests.parts(), Followers: l.Followers.parts(), Waits: l.Waits.parts(), Verifications: l.Verifications.parts(), Turns: l.Turns.parts(),
+	}
+	fillLimits(reflect.ValueOf(&l).Elem(), reflect.ValueOf(of))
 	return l
 }
 
-func (s Slots) withDefaults(all int) Slots {
-	s.All = orDefault(s.All, all)
-	s.Token = orDefault(s.Token, max(1, s.All/4))
-	s.World = orDefault(s.World, max(1, s.All*3/4))
-	return s
+// fillLimits sets each number that is not above 0 to a usual one.
+func fillLimits(have, usual reflect.Value) {
+	for i := range have.NumField() {
+		switch f := have.Field(i); {
+		case f.Kind() == reflect.Struct:
+			fillLimits(f, usual.Field(i))
+		case f.Int() <= 0:
+			f.Set(usual.Field(i))
+		}
+	}
 }
+
+// parts are the usual bounds for one token and about one world.
+func (s Slots) parts() Slots { return Slots{Token: max(1, s.All/4), World: max(1, s.All*3/4)} }
 
 // Set sets a limit of how much goes on at once, as NAME=N.
 func (l *Limits) Set(text string) error {
@@ -184,11 +152,4 @@ func (l *Limits) named() []Limit {
 	return append(all, Limit{Name: "health", Of: "requests of /healthz", value: &l.Health},
 		Limit{Name: "strangers", Of: "requests in a second without a token that is known", value: &l.Strangers.All},
 		Limit{Name: "strangers.address", Of: "such requests, from one address", value: &l.Strangers.Address})
-}
-
-func orDefault[T int | int64 | time.Duration](n, otherwise T) T {
-	if n <= 0 {
-		return otherwise
-	}
-	return n
 }

@@ -96,13 +96,18 @@ func (s *syncs) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstHistogram(s.desc, took.Count, took.Sum.Seconds(), took.UpTo())
 }
 
-// showMetrics answers with all metrics, up to what was durable when it was asked.
+// showMetrics answers with all metrics, up to what was durable when it was asked. How many intents are in
+// doubt in a world that is busy is as it was last seen.
 func showMetrics(c *call) error {
 	var all prometheus.Gatherers
+	wait := newList(c.Context())
 	for h := range c.server.worlds.each() {
 		_, _ = h.counted.countUp(c.Context()) // where the world has ended, that is all there will be
 		if err := c.Context().Err(); err != nil {
 			return err
+		}
+		if status, ok := askWorld(wait, h, h.Local.Status); ok {
+			h.counted.inDoubt.Set(float64(status.Intents[receipt.StateInDoubt]))
 		}
 		all = append(all, h.counted.registry)
 	}

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -82,7 +84,7 @@ func (s *Server) log(c *call, err error, took time.Duration) {
 func (s *Server) dispatch(c *call) error {
 	kind, secret, _ := strings.Cut(c.Header.Get("Authorization"), " ")
 	if strings.EqualFold(kind, "Bearer") {
-		c.bearer = s.bearer(strings.TrimSpace(secret))
+		c.bearer = s.tokenWith(sha256.Sum256([]byte(strings.TrimSpace(secret))))
 	}
 	if err := s.checkHost(c.Request); err != nil { // before it counts: other people's pages send such requests
 		return err
@@ -117,20 +119,26 @@ func (s *Server) dispatch(c *call) error {
 // probe carries a call through the mux to its route, and finds out what the mux says of
 // one that has none.
 type probe struct {
-	call   *call
-	header http.Header // nil: nothing was said
+	heard
+	call *call
+}
+
+// heard is an answer that is kept.
+type heard struct {
+	header http.Header // nil: there is none yet
 	status int
+	body   bytes.Buffer
 }
 
-func (p *probe) Header() http.Header {
-	if p.header == nil {
-		p.header = make(http.Header)
+func (h *heard) Header() http.Header {
+	if h.header == nil {
+		h.header = make(http.Header)
 	}
-	return p.header
+	return h.header
 }
 
-func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
-func (p *probe) WriteHeader(status int)      { p.status = status }
+func (h *heard) Write(b []byte) (int, error) { return h.body.Write(b) }
+func (h *heard) WriteHeader(status int)      { h.status = status }
 
 // handle adds a route to the mux.
 func (s *Server) handle(rt *route) {

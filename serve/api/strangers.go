@@ -14,7 +14,7 @@ import (
 // Strangers bound how many requests are answered in a second that show no token that is
 // known; those of /healthz are counted by themselves, with the same bounds.
 type Strangers struct {
-	All     int // of everybody; 0: DefaultStrangers
+	All     int // of everybody; 0: 100
 	Address int // from one address; 0: a fifth of All
 }
 

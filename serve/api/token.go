@@ -207,16 +207,14 @@ func parseToken(text string) (token, error) {
 	return x, nil
 }
 
-// find returns the token that a caller bears, nil where there is none. It takes as
-// long whichever it is.
-func (t *Tokens) find(secret string) *token {
+// with returns the token with a hash, nil where there is none. It takes as long whichever it is.
+func (t *Tokens) with(hash [sha256.Size]byte) *token {
 	if t == nil {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(secret))
 	at := -1
 	for i := range t.list {
-		same := subtle.ConstantTimeCompare(sum[:], t.list[i].hash[:])
+		same := subtle.ConstantTimeCompare(hash[:], t.list[i].hash[:])
 		at = subtle.ConstantTimeSelect(same, i, at)
 	}
 	if at < 0 {
@@ -225,34 +223,19 @@ func (t *Tokens) find(secret string) *token {
 	return &t.list[at]
 }
 
-// bearer returns the token that a caller bears, nil where there is none.
-func (s *Server) bearer(secret string) *token {
-	if t := s.tokens.Load().find(secret); t != nil {
+// tokenWith returns the token with a hash, of a session or not; nil: none is taken.
+func (s *Server) tokenWith(hash [sha256.Size]byte) *token {
+	if t := s.tokens.Load().with(hash); t != nil {
 		return t
 	}
-	return s.cfg.Sessions.with(sha256.Sum256([]byte(secret)))
+	return s.cfg.Sessions.with(hash)
 }
 
 // keeps reports whether the token of a call that was let in is taken still, and good for
 // the same.
 func (s *Server) keeps(c *call) bool {
-	t := s.tokens.Load().with(c.token.hash)
-	if t == nil {
-		t = s.cfg.Sessions.with(c.token.hash)
-	}
+	t := s.tokenWith(c.token.hash)
 	return t != nil && t.sees(c.world.id) && (t.has(c.route.scope) || t.has(c.route.or))
-}
-
-// with returns the token with a hash, nil where there is none.
-func (t *Tokens) with(hash [sha256.Size]byte) *token {
-	if t == nil {
-		return nil
-	}
-	at := slices.IndexFunc(t.list, func(x token) bool { return x.hash == hash })
-	if at < 0 {
-		return nil
-	}
-	return &t.list[at]
 }
 
 // TokenLine is what a line of a token file says, without the token.

@@ -9,7 +9,6 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/show/view"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // watched is a world whose journal is followed, to be counted: by whoever asks, and
@@ -19,26 +18,12 @@ type watched struct {
 
 	counting chan struct{} // holds whoever counts, and changes what follows
 	counters
-	doubted map[receipt.Key]bool // the intents in doubt
-	counted journal.Seq          // the last record that was
-	ended   error                // why no more will be
+	counted journal.Seq // the last record that was
+	ended   error       // why no more will be
 }
 
 func newWatched(h *hosted) *watched {
-	w := &watched{hosted: h, counting: make(chan struct{}, 1), counters: newCounters(h), doubted: make(map[receipt.Key]bool)}
-	h.Local.View(func(now *world.Moment) {
-		w.counted = now.Head().ID
-		if now.Status().Intents[receipt.StateInDoubt] == 0 {
-			return // the common case, without a look at every intent
-		}
-		for _, e := range now.Intents() {
-			if e.State == receipt.StateInDoubt {
-				w.doubted[e.Intent.Key] = true
-			}
-		}
-	})
-	w.inDoubt.Set(float64(len(w.doubted)))
-	return w
+	return &watched{hosted: h, counting: make(chan struct{}, 1), counters: newCounters(h), counted: h.Local.Head().ID}
 }
 
 // countEvery is how many records are counted at once where nobody asks: to look at each
@@ -105,8 +90,7 @@ func (w *watched) count(r *journal.Scanned) {
 		w.decisions.WithLabelValues(governance.Deny.String()).Inc()
 		w.outcomes.WithLabelValues(string(receipt.OutcomePermanentFailure)).Inc()
 		return
-	case journal.KindStepped, journal.KindIntent, journal.KindFinished, journal.KindLate, journal.KindEnded, journal.KindConfirmed,
-		journal.KindInDoubt, journal.KindResolved, journal.KindStarted, journal.KindWaiting:
+	case journal.KindStepped, journal.KindIntent, journal.KindFinished, journal.KindLate, journal.KindEnded, journal.KindConfirmed:
 	default:
 		return
 	}
@@ -119,37 +103,21 @@ func (w *watched) countEntry(e *view.Entry) {
 	switch b := e.Body.(type) {
 	case *journal.Stepped:
 		w.steps.WithLabelValues(string(b.Outcome)).Inc()
-		return
 	case *journal.IntentEmitted:
 		w.decisions.WithLabelValues(b.Decision).Inc()
-		return
-	case *journal.InDoubt:
-		if b.Action == manifest.InDoubtRetry {
-			return // it is attempted again
-		}
-		w.doubted[b.Key] = true
-		w.inDoubt.Set(float64(len(w.doubted)))
-		return
 	case *journal.IntentEnded:
 		w.outcomes.WithLabelValues(string(b.Outcome)).Inc()
 	case *journal.Confirmed:
 		if b.Mode == manifest.VerifyWarn && b.Verdict != receipt.Happened {
 			w.warnings.Inc()
 		}
-		return
 	case *journal.Late:
 		w.late.Inc()
-		return
 	case *journal.Finished:
 		if r, err := receipt.Decode(b.Receipt); err == nil {
 			w.receipts.WithLabelValues(string(r.Status)).Inc()
 			w.outcomes.WithLabelValues(string(r.Outcome())).Inc()
 			w.uses(r.Kind, &r.Cost)
 		}
-	}
-	// Whatever else is said of an intent ends the doubt about it.
-	if key, _ := e.Intent(); w.doubted[key] {
-		delete(w.doubted, key)
-		w.inDoubt.Set(float64(len(w.doubted)))
 	}
 }
