@@ -30,8 +30,7 @@ func holdersOf(m *manifest.Manifest) map[string]*holder {
 	grantsOf := func(names []string) []grant {
 		out := make([]grant, len(names))
 		for i, name := range names {
-			c := m.Caps[name]
-			out[i] = grant{name: name, Cap: c, parse: adapterOf(c.Type).parse}
+			out[i] = grantOf(m, name)
 		}
 		return out
 	}

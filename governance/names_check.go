@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 
 	"github.com/worldkernel/worldkernel/manifest"
@@ -23,15 +22,14 @@ const (
 
 // nameChecker looks for texts in rules that nothing in a manifest is called.
 type nameChecker struct {
-	env       *cel.Env
 	variables map[string]*names
 	relations map[string]*relation
 	work      int // that is left of maxNamesWork
 }
 
-func newNameChecker(c *compiler, m *manifest.Manifest) *nameChecker {
-	n := &nameChecker{env: c.env, variables: make(map[string]*names), relations: relations(), work: maxNamesWork}
-	for _, v := range c.vars {
+func newNameChecker(vars []variable, m *manifest.Manifest) *nameChecker {
+	n := &nameChecker{variables: make(map[string]*names), relations: relations(), work: maxNamesWork}
+	for _, v := range vars {
 		if v.words != nil {
 			n.variables[v.name] = newNames(v.name, v.words(m))
 		}
@@ -39,17 +37,12 @@ func newNameChecker(c *compiler, m *manifest.Manifest) *nameChecker {
 	return n
 }
 
-// check returns the texts of an expression that a variable is compared with and can
+// check returns the texts of an expression, which a tree was made of, that a variable is compared with and can
 // never be, in their order; where there is none, what two comparisons together never are.
-func (n *nameChecker) check(expr string) []*PolicyError {
+func (n *nameChecker) check(expr string, tree *ast.AST) []*PolicyError {
 	if !strings.ContainsAny(expr, `"'`) {
 		return nil // it has no text
 	}
-	parsed, failed := n.env.Parse(expr)
-	if failed.Err() != nil {
-		return nil // which others report
-	}
-	tree := parsed.NativeRep()
 	c := n.evaluation(maps.Clone(n.variables))
 	c.left, c.fit, c.issues = maxMeanings+16*len(expr), make(map[int64]bool), make(map[int64]nameIssue)
 	c.valuesOf(tree.Expr())
@@ -65,6 +58,11 @@ func (n *nameChecker) check(expr string) []*PolicyError {
 	if c.left < 0 || n.work < 0 {
 		return nil
 	}
+	return placed(tree, faults)
+}
+
+// placed returns what is wrong with parts of an expression in the order of their places.
+func placed(tree *ast.AST, faults map[int64]string) []*PolicyError {
 	var out []*PolicyError
 	for _, id := range slices.Sorted(maps.Keys(faults)) {
 		out = append(out, policyError(tree.SourceInfo().GetStartLocation(id), faults[id]))

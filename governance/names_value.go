@@ -68,8 +68,8 @@ type evaluation struct {
 	fit     map[int64]bool      // texts that something can be; nil: nobody asks
 	issues  map[int64]nameIssue // texts that something cannot be
 	pairs   map[int64]*pair
-	negated map[int64]bool        // || that only matter where they are false
-	reach   *reach                // nil: of all kinds of effects
+	negated map[int64]bool // || that only matter where they are false
+	reach   *reach         // nil: of all kinds of effects
 }
 
 func (n *nameChecker) evaluation(variables map[string]*names) *evaluation {

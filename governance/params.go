@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
 
 	"github.com/worldkernel/worldkernel/manifest"
 )
@@ -62,15 +62,22 @@ func CheckRules(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error)
 		if len(out) >= maxRuleFaults || ended != nil && ended() {
 			return nil
 		}
-		faults := c.names.check(expr)
-		fault, err := c.check(expr, kinds)
-		if fault != nil {
-			faults = append(faults, fault)
+		parsed, failed := c.compiler.env.Parse(expr)
+		if failed.Err() != nil {
+			return nil // which others report
+		}
+		faults := c.names.check(expr, parsed.NativeRep())
+		if strings.Contains(expr, "params") {
+			more, err := c.check(expr, parsed.NativeRep(), kinds)
+			if err != nil {
+				return err
+			}
+			faults = append(faults, more...)
 		}
 		for _, fault := range faults {
 			out = append(out, RuleFault{path, fault})
 		}
-		return err
+		return nil
 	}
 	if err := c.setVariables(m, ofPolicies()); err != nil {
 		return nil, err
@@ -105,7 +112,7 @@ func (c *paramsChecker) setVariables(m *manifest.Manifest, vars []variable) (err
 	if c.compiler, err = newCompiler(vars); err != nil {
 		return err
 	}
-	c.names = newNameChecker(c.compiler, m)
+	c.names = newNameChecker(vars, m)
 	return nil
 }
 
@@ -156,25 +163,10 @@ func (c *paramsChecker) spend(work int) (over bool) {
 	return c.left < 0 || c.ended != nil && c.ended()
 }
 
-// paramsIssue is what is wrong with a part of an expression, for kinds.
-type paramsIssue struct {
-	at    common.Location
-	msg   string
-	kinds int // how many
-}
-
-// check returns the first fault of an expression; nil: there is none.
-func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, error) {
-	if !strings.Contains(expr, "params") {
-		return nil, nil
-	}
-	parsed, failed := c.compiler.env.Parse(expr)
-	if failed.Err() != nil {
-		return nil, nil // which others report
-	}
-	tree := parsed.NativeRep()
-	about := make(map[int64]int) // how many kinds a part is about
-	issues := make(map[int64]*paramsIssue)
+// check returns the first fault of an expression, which a tree was made of; none: there is none.
+func (c *paramsChecker) check(expr string, tree *ast.AST, kinds []*paramsKind) ([]*PolicyError, error) {
+	about, wrong := make(map[int64]int), make(map[int64]int) // how many kinds a part is about, and is wrong for
+	faults := make(map[int64]string)
 	for _, k := range kinds {
 		if c.spend(ofEachCheck + len(expr)) {
 			return nil, nil
@@ -183,7 +175,7 @@ func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, e
 		if notes == nil {
 			return nil, nil
 		}
-		wrong, err := c.types(k, expr)
+		found, err := c.types(k, expr)
 		if err != nil {
 			return nil, err
 		}
@@ -191,35 +183,26 @@ func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, e
 		for _, n := range notes {
 			reached[n.id] = true
 			if n.lacks != "" {
-				wrong[n.id] = &paramsIssue{at: tree.SourceInfo().GetStartLocation(n.id), msg: n.lacks}
+				found[n.id] = n.lacks
 			}
 		}
 		for id := range reached { // order cannot show: they are counted
 			about[id]++
-			if issue := wrong[id]; issue != nil {
-				issues[id] = cmp.Or(issues[id], issue)
-				issues[id].kinds++
+			if found[id] != "" {
+				wrong[id]++
+				faults[id] = cmp.Or(faults[id], found[id])
 			}
 		}
 	}
-	var first *PolicyError
-	for _, id := range slices.Sorted(maps.Keys(issues)) {
-		issue := issues[id]
-		if issue.kinds < about[id] {
-			continue // others have it
-		}
-		fault := policyError(issue.at, issue.msg)
-		if first == nil || fault.Line < first.Line || fault.Line == first.Line && fault.Column < first.Column {
-			first = fault
-		}
-	}
-	return first, nil
+	maps.DeleteFunc(faults, func(id int64, _ string) bool { return wrong[id] < about[id] }) // others have it
+	all := placed(tree, faults)
+	return all[:min(1, len(all))], nil
 }
 
 // types returns the faults that the library finds, by the parts of an expression, once it knows what types params have.
 // Numbers of JSON are of any of CEL's types: a fault is one where they are of none.
-func (c *paramsChecker) types(k *paramsKind, expr string) (map[int64]*paramsIssue, error) {
-	found := make(map[int64]*paramsIssue)
+func (c *paramsChecker) types(k *paramsKind, expr string) (map[int64]string, error) {
+	found, times := make(map[int64]string), make(map[int64]int)
 	if k.schema == nil {
 		return found, nil
 	}
@@ -232,16 +215,11 @@ func (c *paramsChecker) types(k *paramsKind, expr string) (map[int64]*paramsIssu
 	for _, env := range k.envs {
 		_, issues := env.Check(parsed)
 		for _, e := range issues.Errors() {
-			if found[e.ExprID] == nil {
-				found[e.ExprID] = &paramsIssue{at: e.Location, msg: fmt.Sprintf("params of %s: %s", k.kind, plainly(e.Message))}
-			}
-			found[e.ExprID].kinds++
+			times[e.ExprID]++
+			found[e.ExprID] = cmp.Or(found[e.ExprID], fmt.Sprintf("params of %s: %s", k.kind, plainly(e.Message)))
 		}
 	}
-	maps.DeleteFunc(found, func(_ int64, issue *paramsIssue) bool { return issue.kinds < len(k.envs) })
-	for _, issue := range found { // order cannot show: each by itself
-		issue.kinds = 0 // of effects, from now on
-	}
+	maps.DeleteFunc(found, func(id int64, _ string) bool { return times[id] < len(k.envs) })
 	return found, nil
 }
 

@@ -116,17 +116,10 @@ func Unmeasured(m *manifest.Manifest) []Gap {
 				of = append(of, budgets[i])
 			}
 		}
-		for _, x := range []struct {
-			unit  Unit
-			bound func(manifest.Budget) uint64
-		}{
-			{UnitTokens, func(b manifest.Budget) uint64 { return b.Tokens }},
-			{UnitBytes, func(b manifest.Budget) uint64 { return b.Bytes }},
-			{UnitMicros, func(b manifest.Budget) uint64 { return b.Micros }},
-		} {
-			i := slices.IndexFunc(of, func(b budgetOf) bool { return x.bound(b.Budget) != 0 })
-			if _, says := most(&e, nil, x.unit); i >= 0 && !says && canUse(e.Adapter, x.unit) {
-				out = append(out, Gap{kind, fmt.Sprintf("the budget of %s counts %s, and max_cost does not say how many an attempt takes: it is denied", of[i].of, x.unit)})
+		for u := range unitCount { // of calls each effect says it
+			i := slices.IndexFunc(of, func(b budgetOf) bool { bounds := amounts(&b.Budget); return *u.Of(&bounds) != 0 })
+			if _, says := most(&e, nil, u); i >= 0 && !says && canUse(e.Adapter, u) {
+				out = append(out, Gap{kind, fmt.Sprintf("the budget of %s counts %s, and max_cost does not say how many an attempt takes: it is denied", of[i].of, u)})
 			}
 		}
 	}
