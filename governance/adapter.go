@@ -19,9 +19,8 @@ type adapter struct {
 	// costs returns the most that a call can cost of a unit, and whether that is known; nil: the
 	// effect's max_cost alone says it.
 	costs func(config, params canon.Raw, u Unit) (uint64, bool)
-	// fixed returns the bound that an effect exceeds, and the codes of those that its config
-	// alone decides.
-	fixed func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code)
+	// fixed returns the bound that an effect exceeds by its config alone; nil: none.
+	fixed func(config canon.Raw, p *manifest.CapParams) *CapError
 	// needs works out what an effect needs of the machine, from its config alone.
 	needs func(config canon.Raw) (Needs, error)
 }

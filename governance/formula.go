@@ -3,6 +3,7 @@ package governance
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
@@ -26,6 +27,11 @@ const (
 	TypeBool
 	TypeText
 )
+
+// typesOfCEL returns the types of the library in the order of ours.
+func typesOfCEL() []*cel.Type {
+	return []*cel.Type{cel.NullType, cel.DynType, cel.IntType, cel.DoubleType, cel.BoolType, cel.StringType}
+}
 
 // Variable is something that formulas may look at. A name may have dots.
 type Variable struct {
@@ -64,11 +70,10 @@ type Value struct {
 func NewFormulas(of ...Variable) (*Formulas, error) {
 	s := &Formulas{vars: make([]variable, len(of))}
 	for i, v := range of {
-		t, ok := map[Type]*cel.Type{TypeAny: cel.DynType, TypeInt: cel.IntType, TypeFloat: cel.DoubleType, TypeBool: cel.BoolType, TypeText: cel.StringType}[v.Type]
-		if !ok {
+		if v.Type <= TypeNull || v.Type > TypeText {
 			return nil, fmt.Errorf("governance: variable %s is of no type", v.Name)
 		}
-		s.vars[i] = ofValue(v.Name, t, func(*activation) ref.Val { return types.NullValue })
+		s.vars[i] = ofValue(v.Name, typesOfCEL()[v.Type], func(*activation) ref.Val { return types.NullValue })
 	}
 	var err error
 	s.compiler, err = newMixing(s.vars)
@@ -81,23 +86,11 @@ func (s *Formulas) Compile(expr string) (*Formula, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Formula{uses: make([]bool, len(s.vars))}
-	switch t := checked.OutputType(); {
-	case t.IsExactType(cel.IntType):
-		f.of = TypeInt
-	case t.IsExactType(cel.DoubleType):
-		f.of = TypeFloat
-	case t.IsExactType(cel.BoolType):
-		f.of = TypeBool
-	case t.IsExactType(cel.StringType):
-		f.of = TypeText
-	case t.IsExactType(cel.DynType):
-		f.of = TypeAny
-	case t.IsExactType(cel.NullType):
-		f.of = TypeNull
-	default:
-		return nil, policyError(common.NoLocation, fmt.Sprintf("the expression gives %s, not a number, a boolean or a text", t))
+	of := slices.IndexFunc(typesOfCEL(), checked.OutputType().IsExactType)
+	if of < 0 {
+		return nil, policyError(common.NoLocation, fmt.Sprintf("the expression gives %s, not a number, a boolean or a text", checked.OutputType()))
 	}
+	f := &Formula{of: Type(of), uses: make([]bool, len(s.vars))}
 	for _, r := range checked.NativeRep().ReferenceMap() { // order cannot show: a set is made
 		for i, v := range s.vars {
 			f.uses[i] = f.uses[i] || r.Name == v.name

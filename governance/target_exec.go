@@ -191,13 +191,13 @@ func execAdapter() adapter {
 	return adapter{
 		parse: func(config, params canon.Raw) (target, error) { return ParseExec(config, params) },
 		uses:  butTokens,
-		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+		fixed: func(config canon.Raw, p *manifest.CapParams) *CapError {
 			t, err := ParseExec(config, nil)
 			if err != nil {
-				return nil, nil
+				return nil
 			}
 			t.Args = t.Args[:t.Fixed]
-			return t.Allowed(p), []Code{CodeProgramNotAllowed, CodeArgNotAllowed}
+			return t.Allowed(p)
 		},
 		needs: func(config canon.Raw) (Needs, error) {
 			t, err := ParseExec(config, nil)

@@ -269,15 +269,15 @@ func fileAdapter() adapter {
 			t, err := ParseFile(config, params)
 			return err == nil && (t.Op == FileRead || t.Op == FileList)
 		},
-		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+		fixed: func(config canon.Raw, p *manifest.CapParams) *CapError {
 			t, err := parseFileConfig(config)
 			if err != nil {
-				return nil, nil
+				return nil
 			}
 			if t.Op == "" && !slices.Contains(p.Access, "read") {
 				t.Op = FileWrite
 			}
-			return t.Allowed(p), []Code{CodeRootNotAllowed, CodeAccessNotAllowed}
+			return t.Allowed(p)
 		},
 		needs: func(config canon.Raw) (Needs, error) {
 			root, _, err := textOf(config, "root")

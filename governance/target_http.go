@@ -376,13 +376,13 @@ func httpAdapter() adapter {
 			t, err := ParseHTTP(config, params)
 			return err == nil && (t.Method == "GET" || t.Method == "HEAD" || t.Method == "OPTIONS")
 		},
-		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+		fixed: func(config canon.Raw, p *manifest.CapParams) *CapError {
 			t, err := ParseHTTP(config, nil)
 			if err != nil {
-				return nil, nil
+				return nil
 			}
 			t.leave(p, config)
-			return t.Allowed(p), []Code{CodeSchemeNotAllowed, CodeHostNotAllowed, CodePortNotAllowed, CodeMethodNotAllowed, CodePathNotAllowed}
+			return t.Allowed(p)
 		},
 		needs: func(config canon.Raw) (Needs, error) {
 			address, fixed, err := textOf(config, "url")

@@ -261,16 +261,16 @@ func serverURL(key, address string) (*url.URL, error) {
 func llmAdapter() adapter {
 	return adapter{
 		parse: func(config, params canon.Raw) (target, error) { return ParseLLM(config, params) },
-		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+		fixed: func(config canon.Raw, p *manifest.CapParams) *CapError {
 			t, err := ParseLLM(config, nil)
-			switch {
-			case err != nil:
-				return nil, nil
-			case t.Model == "":
-				return t.Allowed(p), []Code{CodeProviderNotAllowed}
-			default:
-				return t.Allowed(p), []Code{CodeProviderNotAllowed, CodeModelNotAllowed}
+			if err != nil {
+				return nil
 			}
+			exceeded := t.Allowed(p)
+			if exceeded != nil && (exceeded.Code == CodeMaxTokensExceeded || exceeded.Code == CodeModelNotAllowed && t.Model == "") {
+				return nil // params say it
+			}
+			return exceeded
 		},
 		needs: func(config canon.Raw) (Needs, error) {
 			t, err := ParseLLM(config, nil)

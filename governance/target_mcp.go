@@ -171,16 +171,16 @@ func mcpAdapter() adapter {
 	return adapter{
 		parse: func(config, params canon.Raw) (target, error) { return ParseMCP(config, params) },
 		uses:  butTokens,
-		fixed: func(config canon.Raw, p *manifest.CapParams) (*CapError, []Code) {
+		fixed: func(config canon.Raw, p *manifest.CapParams) *CapError {
 			t, err := ParseMCPConfig(config)
-			switch {
-			case err != nil:
-				return nil, nil
-			case t.Tool == "":
-				return t.Allowed(p), []Code{CodeServerNotAllowed}
-			default:
-				return t.Allowed(p), []Code{CodeServerNotAllowed, CodeToolNotAllowed}
+			if err != nil {
+				return nil
 			}
+			exceeded := t.Allowed(p)
+			if exceeded != nil && exceeded.Code == CodeToolNotAllowed && t.Tool == "" {
+				return nil // params say it
+			}
+			return exceeded
 		},
 		needs: func(config canon.Raw) (Needs, error) {
 			t, err := ParseMCPConfig(config)

@@ -76,15 +76,10 @@ func fixedBound(e *manifest.Effect, p *manifest.CapParams, capType string) *CapE
 	if e.Adapter == manifest.AdapterRelay || e.Adapter == manifest.AdapterOutside {
 		return nil // the call says where it goes
 	}
-	fixed := adapterOf(capType).fixed
-	if fixed == nil {
-		return nil
+	if fixed := adapterOf(capType).fixed; fixed != nil {
+		return fixed(e.Config, p)
 	}
-	exceeded, codes := fixed(e.Config, p)
-	if exceeded == nil || !slices.Contains(codes, exceeded.Code) {
-		return nil
-	}
-	return exceeded
+	return nil
 }
 
 // leave takes a method and a path that a capability allows, where config leaves them to params.
