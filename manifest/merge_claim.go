@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
@@ -86,7 +85,7 @@ func findPlaces(base any, claims []claim) {
 		}
 		above := path[:len(path)-1]
 		if _, ok := lookUp(base, above).([]any); ok {
-			moved[pointerTo(above)] = true
+			moved[Pointer(above...)] = true
 		}
 	}
 	for i := range claims {
@@ -111,7 +110,7 @@ func placeOf(base any, path []string, moved map[string]bool) (place []string, wh
 			}
 			at = child
 		case []any:
-			if moved[pointerTo(path[:i])] {
+			if moved[Pointer(path[:i]...)] {
 				return path[:i], false
 			}
 			k, ok := index(t, name)
@@ -183,13 +182,4 @@ func (c *claim) agrees(upper *claim) bool {
 // isAt reports whether a place is root or below.
 func isAt(root, place []string) bool {
 	return len(root) <= len(place) && slices.Equal(root, place[:len(root)])
-}
-
-// pointerTo returns the JSON pointer to a place.
-func pointerTo(place []string) string {
-	var b strings.Builder
-	for _, name := range place {
-		b.WriteString("/" + escape(name))
-	}
-	return b.String()
 }

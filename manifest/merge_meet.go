@@ -107,7 +107,7 @@ func conflict(kind string, upper, lower *claim) Conflict {
 		a, b = b, a
 	}
 	return Conflict{
-		Path: pointerTo(upper.place), Kind: kind, Patches: []int{a.patch, b.patch}, Ops: []Op{a.op, b.op},
+		Path: Pointer(upper.place...), Kind: kind, Patches: []int{a.patch, b.patch}, Ops: []Op{a.op, b.op},
 		Severity: severity(kind, upper, lower),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
 const tooLarge = "is larger than %d bytes"
@@ -102,7 +103,7 @@ func (p *place) String() string {
 	if p == nil {
 		return ""
 	}
-	return p.up.String() + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p.name)
+	return p.up.String() + manifest.Pointer(p.name)
 }
 
 // is reports whether p is the given place; "*" stands for any name.
