@@ -98,9 +98,9 @@ func (e *engine) run(compiled *starlark.Program) (starlark.StringDict, error) {
 		return nil, e.failure(err)
 	}
 	for _, name := range globals.Keys() {
-		f := freezer{left: maxFrozen}
-		if err := f.visit(globals[name], 0); err != nil {
-			return nil, &stepError{place: compiled.Filename() + ":1:1", msg: fmt.Sprintf("global %s: %v", name, err), err: err}
+		if f := (freezer{left: maxFrozen}); !f.visit(globals[name], 0) {
+			err := fmt.Errorf("global %s: too large, nested deeper than %d or a function that holds itself", name, maxFrozenDepth)
+			return nil, &stepError{place: compiled.Filename() + ":1:1", msg: err.Error(), err: err}
 		}
 	}
 	globals.Freeze()

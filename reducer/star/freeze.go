@@ -1,7 +1,7 @@
 package star
 
 import (
-	"fmt"
+	"iter"
 
 	"go.starlark.net/starlark"
 )
@@ -16,56 +16,44 @@ const (
 	maxFrozenDepth = 64
 )
 
-func (f *freezer) visit(v starlark.Value, depth int) error {
+// visit reports whether a value and all that it holds can be frozen.
+func (f *freezer) visit(v starlark.Value, depth int) bool {
 	if f.left--; f.left < 0 || depth > maxFrozenDepth {
-		return fmt.Errorf("too large, nested deeper than %d or a function that holds itself", maxFrozenDepth)
+		return false
 	}
-	switch v := v.(type) {
-	case *starlark.Dict:
-		for k, x := range v.Entries() {
-			if err := f.freezeAll(depth+1, k, x); err != nil {
-				return err
-			}
-		}
-	case *starlark.Function:
-		return f.function(v, depth)
-	case *starlark.Builtin:
-		if recv := v.Receiver(); recv != nil {
-			return f.visit(recv, depth+1)
-		}
-	case starlark.Tuple, *starlark.List, *starlark.Set:
-		for x := range starlark.Elements(v.(starlark.Iterable)) {
-			if err := f.visit(x, depth+1); err != nil {
-				return err
-			}
+	for x := range held(v) {
+		if x != nil && !f.visit(x, depth+1) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
-func (f *freezer) freezeAll(depth int, values ...starlark.Value) error {
-	for _, v := range values {
-		if err := f.visit(v, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *freezer) function(fn *starlark.Function, depth int) error {
-	for i := range fn.NumParams() {
-		if v := fn.ParamDefault(i); v != nil {
-			if err := f.visit(v, depth+1); err != nil {
-				return err
+// held goes through what a value holds.
+func held(v starlark.Value) iter.Seq[starlark.Value] {
+	return func(yield func(starlark.Value) bool) {
+		switch v := v.(type) {
+		case *starlark.Dict:
+			for k, x := range v.Entries() {
+				if !yield(k) || !yield(x) {
+					return
+				}
 			}
-		}
-	}
-	for i := range fn.NumFreeVars() {
-		if _, v := fn.FreeVar(i); v != nil {
-			if err := f.visit(v, depth+1); err != nil {
-				return err
+		case *starlark.Function:
+			for i := range v.NumParams() {
+				if !yield(v.ParamDefault(i)) {
+					return
+				}
 			}
+			for i := range v.NumFreeVars() {
+				if _, x := v.FreeVar(i); !yield(x) {
+					return
+				}
+			}
+		case *starlark.Builtin:
+			yield(v.Receiver())
+		case starlark.Tuple, *starlark.List, *starlark.Set:
+			starlark.Elements(v.(starlark.Iterable))(yield)
 		}
 	}
-	return nil
 }

@@ -244,10 +244,8 @@ func (m *meter) made(v starlark.Value) {
 	case starlark.Tuple:
 		m.slots("tuple", len(v))
 		m.tuple(v)
-	case *starlark.Dict:
-		m.entries("dict", v.Len())
-	case *starlark.Set:
-		m.entries("set", v.Len())
+	case *starlark.Dict, *starlark.Set:
+		m.entries(v.Type(), starlark.Len(v))
 	}
 }
 

@@ -92,11 +92,8 @@ func (m *meter) beforeAdd(x, y starlark.Value) {
 
 func (m *meter) beforeSets(x, y starlark.Value) {
 	for _, v := range []starlark.Value{x, y} {
-		switch v := v.(type) {
-		case *starlark.Dict:
-			m.pass(v, v.Len())
-		case *starlark.Set:
-			m.pass(v, v.Len())
+		if tableOf(v) != nil {
+			m.pass(v.(starlark.Iterable), starlark.Len(v))
 		}
 	}
 }
@@ -152,14 +149,10 @@ func (m *meter) beforePercent(x, y starlark.Value) {
 
 func (m *meter) beforeIn(x, y starlark.Value) {
 	switch y := y.(type) {
-	case starlark.String:
-		m.walk(len(y))
-	case starlark.Bytes:
-		m.walk(len(y))
-	case *starlark.List:
-		m.search(x, y)
-	case starlark.Tuple:
-		m.search(x, y)
+	case starlark.String, starlark.Bytes:
+		m.walk(starlark.Len(y))
+	case *starlark.List, starlark.Tuple:
+		m.search(x, y.(starlark.Indexable))
 	default:
 		m.key(x)
 	}

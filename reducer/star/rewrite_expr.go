@@ -249,26 +249,16 @@ func kind(e syntax.Expr) int {
 		case string:
 			return textLiteral
 		}
-	case *syntax.UnaryExpr:
-		if k := kind0(e); k != notLiteral {
-			return k
+	case *syntax.UnaryExpr: // a signed number
+		if n, ok := e.X.(*syntax.Literal); ok && (e.Op == syntax.MINUS || e.Op == syntax.PLUS) {
+			if k := kind(n); k == intLiteral || k == floatLiteral {
+				return k
+			}
 		}
 	case *syntax.Ident:
 		if constant(e) {
 			return constLiteral
 		}
-	}
-	return notLiteral
-}
-
-// kind0 is kind for a signed number.
-func kind0(e *syntax.UnaryExpr) int {
-	n, ok := e.X.(*syntax.Literal)
-	if !ok || e.Op != syntax.MINUS && e.Op != syntax.PLUS {
-		return notLiteral
-	}
-	if k := kind(n); k == intLiteral || k == floatLiteral {
-		return k
 	}
 	return notLiteral
 }

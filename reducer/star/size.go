@@ -54,14 +54,9 @@ func (s *sizer) add(v starlark.Value, depth int) {
 	case starlark.Tuple:
 		s.sizeAll(v, depth)
 		return
-	case *starlark.List:
+	case *starlark.List, *starlark.Set:
 		if !s.flat {
-			s.sizeAll(v, depth)
-			return
-		}
-	case *starlark.Set:
-		if !s.flat {
-			s.sizeAll(v, depth)
+			s.sizeAll(v.(starlark.Iterable), depth)
 			return
 		}
 	case *starlark.Dict:
@@ -109,13 +104,11 @@ func (m *meter) tuple(t starlark.Tuple) {
 		if !plain {
 			break
 		}
-		switch x := x.(type) {
+		switch x.(type) {
 		case starlark.Tuple:
 			plain = false
-		case starlark.String:
-			plain = len(x) < bytesReadPerStep
-		case starlark.Bytes:
-			plain = len(x) < bytesReadPerStep
+		case starlark.String, starlark.Bytes:
+			plain = starlark.Len(x) < bytesReadPerStep
 		}
 	}
 	if plain {

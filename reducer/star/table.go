@@ -208,9 +208,7 @@ func modelHash(v starlark.Value, depth int) (hash uint32, known bool) {
 		return textHash(string(v))
 	case starlark.Bytes:
 		return textHash(string(v))
-	case *starlark.Function:
-		return textHash(v.Name())
-	case *starlark.Builtin:
+	case starlark.Callable:
 		return textHash(v.Name())
 	case starlark.Tuple:
 		x, factor := uint32(0x345678), uint32(1000003) // as the library has it
