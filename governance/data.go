@@ -5,7 +5,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 
 	"cel.dev/cel-go/common/types"
@@ -91,10 +90,11 @@ func join(m *meter, a lister, b ref.Val) ref.Val {
 // dict is a map that an expression writes down.
 type dict struct {
 	mapType
-	sorted []ref.Val
-	values []ref.Val   // beside sorted
-	index  map[any]int // by indexKey
+	entries []entry     // in the order of their keys
+	index   map[any]int // by indexKey
 }
+
+type entry struct{ key, value ref.Val }
 
 // newDict makes a map of keys, each with its value after it; of a key that comes again
 // the last one counts.
@@ -108,34 +108,32 @@ func newDict(m *meter, pairs []ref.Val) ref.Val {
 		m.spend(1 + textSteps(pairs[i:i+1]))
 		at, again := d.index[key]
 		if !again {
-			at = len(d.sorted)
+			at = len(d.entries)
 			d.index[key] = at
-			d.sorted, d.values = append(d.sorted, nil), append(d.values, nil)
+			d.entries = append(d.entries, entry{})
 		}
-		d.sorted[at], d.values[at] = pairs[i], pairs[i+1]
+		d.entries[at] = entry{pairs[i], pairs[i+1]}
 	}
-	m.spendSort(len(d.sorted))
-	sort.Sort((*byKey)(d))
-	for i, k := range d.sorted {
-		key, _ := indexKey(k)
+	m.spendSort(len(d.entries))
+	slices.SortStableFunc(d.entries, func(a, b entry) int { return compareKeys(a.key, b.key) })
+	for i, e := range d.entries {
+		key, _ := indexKey(e.key)
 		d.index[key] = i
 	}
 	return d
 }
 
-// byKey sorts a dict.
-type byKey dict
+func (d *dict) size() int { return len(d.entries) }
 
-func (d *byKey) Len() int           { return len(d.sorted) }
-func (d *byKey) Less(i, j int) bool { return compareKeys(d.sorted[i], d.sorted[j]) < 0 }
-func (d *byKey) Swap(i, j int) {
-	d.sorted[i], d.sorted[j] = d.sorted[j], d.sorted[i]
-	d.values[i], d.values[j] = d.values[j], d.values[i]
+func (d *dict) entry(_ *meter, i int) (key, val ref.Val) { return d.entries[i].key, d.entries[i].value }
+
+func (d *dict) keys(*meter) []ref.Val {
+	out := make([]ref.Val, len(d.entries))
+	for i, e := range d.entries {
+		out[i] = e.key
+	}
+	return out
 }
-
-func (d *dict) size() int                                { return len(d.sorted) }
-func (d *dict) keys(*meter) []ref.Val                    { return d.sorted }
-func (d *dict) entry(_ *meter, i int) (key, val ref.Val) { return d.sorted[i], d.values[i] }
 
 func (d *dict) find(m *meter, key ref.Val) (ref.Val, bool) {
 	k, ok := indexKey(key)
@@ -147,7 +145,7 @@ func (d *dict) find(m *meter, key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return nil, false
 	}
-	return d.values[i], true
+	return d.entries[i].value, true
 }
 
 // negative is the key of a number below 0.

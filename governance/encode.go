@@ -40,7 +40,7 @@ func encode(b []byte, v ref.Val, depth int) ([]byte, error) {
 	case *list:
 		b, err = encodeItems(b, v, depth+1)
 	case *dict:
-		b, err = encodeEntries(b, v.sorted, v.values, depth+1)
+		b, err = encodeEntries(b, v.entries, depth+1)
 	default:
 		err = fmt.Errorf("a value of type %s is not data", v.Type().TypeName())
 	}
@@ -72,29 +72,29 @@ func encodeItems(b []byte, l *list, depth int) ([]byte, error) {
 }
 
 // encodeEntries writes the entries of a map in the order of their encoded keys.
-func encodeEntries(b []byte, keys, values []ref.Val, depth int) ([]byte, error) {
+func encodeEntries(b []byte, entries []entry, depth int) ([]byte, error) {
 	if depth > canon.MaxDepth {
 		return b, errTooDeep()
 	}
-	type entry struct {
+	type encodedEntry struct {
 		key   []byte
 		value ref.Val
 	}
-	var entries []entry
-	for i, k := range keys {
-		text, ok := k.(types.String)
+	var all []encodedEntry
+	for _, e := range entries {
+		text, ok := e.key.(types.String)
 		if !ok {
-			return b, fmt.Errorf("a map has a key of type %s, not a string", k.Type().TypeName())
+			return b, fmt.Errorf("a map has a key of type %s, not a string", e.key.Type().TypeName())
 		}
 		key, err := encodeText(nil, string(text))
 		if err != nil {
 			return b, err
 		}
-		entries = append(entries, entry{key, values[i]})
+		all = append(all, encodedEntry{key, e.value})
 	}
-	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
-	b = canon.AppendMap(b, len(entries))
-	for _, e := range entries {
+	slices.SortFunc(all, func(x, y encodedEntry) int { return bytes.Compare(x.key, y.key) })
+	b = canon.AppendMap(b, len(all))
+	for _, e := range all {
 		var err error
 		if b, err = encode(append(b, e.key...), e.value, depth); err != nil {
 			return b, err

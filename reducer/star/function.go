@@ -29,17 +29,15 @@ func CompileFunction(version string, code reducer.Code, name string, params ...s
 
 // checkFunction reports a program that does not define a function.
 func checkFunction(file string, tree *syntax.File, name string, params []string) error {
-	for _, s := range tree.Stmts {
-		def, ok := s.(*syntax.DefStmt)
-		if !ok || def.Name.Name != name {
-			continue
-		}
-		if !takes(def, len(params)) {
-			return errorAt(file, def.Name.NamePos, fmt.Sprintf("%s takes the parameters (%s)", name, strings.Join(params, ", ")))
-		}
-		return nil
+	list := strings.Join(params, ", ")
+	def := defined(tree, name)
+	switch {
+	case def == nil:
+		return &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("the program does not define %s(%s)", name, list)}
+	case !takes(def, len(params)):
+		return errorAt(file, def.Name.NamePos, fmt.Sprintf("%s takes the parameters (%s)", name, list))
 	}
-	return &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("the program does not define %s(%s)", name, strings.Join(params, ", "))}
+	return nil
 }
 
 // Instance is a function that can be called. It is not safe for concurrent use.

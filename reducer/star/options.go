@@ -14,21 +14,19 @@ func (Engine) Options(file string, source []byte, function string) ([]reducer.Pa
 	if err != nil {
 		return nil, err
 	}
+	def := defined(tree, function)
+	if def == nil {
+		return nil, nil
+	}
 	var f mentioner
 	var out []reducer.Parameter
-	for _, s := range tree.Stmts {
-		def, ok := s.(*syntax.DefStmt)
-		if !ok || def.Name.Name != function {
-			continue
-		}
-		for _, p := range def.Params {
-			switch p := p.(type) {
-			case *syntax.BinaryExpr:
-				out = append(out, reducer.Parameter{Name: p.X.(*syntax.Ident).Name, Default: f.value(p.Y)})
-			case *syntax.UnaryExpr:
-				if p.Op == syntax.STARSTAR {
-					return nil, nil
-				}
+	for _, p := range def.Params {
+		switch p := p.(type) {
+		case *syntax.BinaryExpr:
+			out = append(out, reducer.Parameter{Name: p.X.(*syntax.Ident).Name, Default: f.value(p.Y)})
+		case *syntax.UnaryExpr:
+			if p.Op == syntax.STARSTAR {
+				return nil, nil
 			}
 		}
 	}

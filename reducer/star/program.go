@@ -104,21 +104,21 @@ func topLimits(step manifest.ReducerLimits) manifest.ReducerLimits {
 // checkEntry reports a program that does not define reduce(ctx, state, event), or
 // whose migrate takes something other than (state).
 func checkEntry(file string, tree *syntax.File) error {
-	found := false
-	for _, s := range tree.Stmts {
-		def, ok := s.(*syntax.DefStmt)
-		switch {
-		case !ok:
-		case def.Name.Name == entry && !takes(def, 3):
-			return errorAt(file, def.Name.NamePos, "reduce takes the parameters (ctx, state, event)")
-		case def.Name.Name == migration && !takes(def, 1):
-			return errorAt(file, def.Name.NamePos, "migrate takes the parameter (state)")
-		case def.Name.Name == entry:
-			found = true
-		}
+	if err := checkFunction(file, tree, entry, []string{"ctx", "state", "event"}); err != nil {
+		return err
 	}
-	if !found {
-		return &reducer.SyntaxError{File: file, Line: 1, Column: 1, Msg: "the program does not define reduce(ctx, state, event)"}
+	if def := defined(tree, migration); def != nil && !takes(def, 1) {
+		return errorAt(file, def.Name.NamePos, "migrate takes the parameter (state)")
+	}
+	return nil
+}
+
+// defined returns the function of a name that a program defines, or nil.
+func defined(tree *syntax.File, name string) *syntax.DefStmt {
+	for _, s := range tree.Stmts {
+		if def, ok := s.(*syntax.DefStmt); ok && def.Name.Name == name {
+			return def
+		}
 	}
 	return nil
 }
