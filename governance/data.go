@@ -236,15 +236,15 @@ type dataList struct {
 	begin int // of the first item
 	n     int
 	ends  []int  // of items; nil: not looked for yet
-	paid  *meter // who has paid for the search last
+	paid  uint64 // the evaluation that has paid for the search last
 }
 
 func (l *dataList) size() int { return l.n }
 
 func (l *dataList) at(m *meter, i int) ref.Val {
-	if l.paid != m {
+	if l.paid != m.number {
 		m.spend(uint64(l.n) + uint64(len(l.data))/bytesPerStep)
-		l.paid = m
+		l.paid = m.number
 	}
 	if l.ends == nil {
 		l.ends = make([]int, l.n)
@@ -271,7 +271,7 @@ type dataMap struct {
 	n       int
 	entries []dataEntry // in canonical order; nil: not looked for yet
 	sorted  []ref.Val   // keys; nil: likewise
-	paid    *meter      // who has paid for the search last
+	paid    uint64      // the evaluation that has paid for the search last
 }
 
 type dataEntry struct {
@@ -284,9 +284,9 @@ func (d *dataMap) size() int { return d.n }
 
 // pay takes what it costs to look for all entries, once.
 func (d *dataMap) pay(m *meter) {
-	if d.paid != m {
+	if d.paid != m.number {
 		m.spend(2*uint64(d.n) + uint64(len(d.data))/bytesPerStep)
-		d.paid = m
+		d.paid = m.number
 	}
 }
 

@@ -16,7 +16,10 @@ const StepLimit = 400_000
 const bytesPerStep = 16
 
 // meter counts the steps of one evaluation. Who does work spends before it does it.
-type meter struct{ left uint64 }
+type meter struct {
+	left   uint64
+	number uint64 // of the evaluation, among those of its activation
+}
 
 // overspent is the panic that ends an evaluation which has no more steps; program.eval takes it.
 type overspent struct{}

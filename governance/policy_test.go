@@ -8,8 +8,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -180,9 +178,9 @@ func TestStepsAreTheRulesOwn(t *testing.T) {
 			require.NoError(t, err)
 			p, err := c.plan(checked)
 			require.NoError(t, err)
-			f := frame{meter: meter{left: StepLimit}, vars: &vars, locals: make([]ref.Val, p.depth)}
-			require.False(t, types.IsError(p.root.eval(&f)))
-			left = f.left
+			_, err = p.eval(&vars)
+			require.NoError(t, err)
+			left = vars.frame.left
 		}
 		return left
 	}

@@ -31,7 +31,7 @@ type frame struct {
 func (a *activation) newFrame(depth int) *frame {
 	locals := slices.Grow(a.frame.locals[:0], depth)[:depth]
 	clear(locals)
-	a.frame = frame{meter: meter{left: StepLimit}, vars: a, locals: locals}
+	a.frame = frame{meter: meter{StepLimit, a.frame.number + 1}, vars: a, locals: locals}
 	return &a.frame
 }
 
