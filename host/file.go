@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -183,7 +184,8 @@ func entryType(mode fs.FileMode) string {
 	}
 }
 
-// unsentFault is the result of an effect that changed nothing.
+// unsentFault is the result of an effect that changed nothing or, where something of a request may
+// have left, that can be done again.
 func unsentFault(err error) Result {
 	if secret := (*SecretError)(nil); errors.As(err, &secret) {
 		return Refused(err)
@@ -191,9 +193,17 @@ func unsentFault(err error) Result {
 	r := Result{Status: receipt.StatusError, Unsent: true, Short: Short(err)}
 	code := "failed"
 	var denied *governance.CapError
+	var fault *noAnswerError
 	switch {
 	case errors.As(err, &denied):
 		code = string(denied.Code)
+	case errors.As(err, new(*addressError)):
+		code = "address_not_allowed"
+	case errors.As(err, &fault):
+		code, r.Class, r.Unsent = "unreachable", receipt.OutcomeRetryableFailure, !fault.left
+		if timed, ok := errors.AsType[net.Error](err); ok && timed.Timeout() {
+			code, r.Status = "timeout", receipt.StatusTimeout
+		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		r.Status, r.Class, code = receipt.StatusTimeout, receipt.OutcomeRetryableFailure, "timeout"
 	case errors.Is(err, fs.ErrNotExist):

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,7 +55,7 @@ func checkHTTPConfig(config manifest.Data) error {
 func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 	first, err := governance.ParseHTTP(a.setup.Config, call.Permit.Params)
 	if err != nil {
-		return unsent(err), nil
+		return unsentFault(err), nil
 	}
 	t, redirects := first, uint64(0)
 	for {
@@ -134,34 +133,9 @@ func (a *httpAdapter) unanswered(err error, t *governance.HTTPTarget, redirects 
 	if fault, ok := errors.AsType[*noAnswerError](err); ok && fault.left && !a.setup.Effect.Idempotent {
 		return Result{}, fmt.Errorf("%s %s: %w", t.Method, resourceOf(t), err)
 	}
-	result := unsent(err)
+	result := unsentFault(err)
 	result.Unsent = result.Unsent && redirects == 0
 	return result, nil
-}
-
-// unsent is the result of a request that was not made or, where something of
-// it may have left, that can be made again.
-func unsent(err error) Result {
-	if secret := (*SecretError)(nil); errors.As(err, &secret) {
-		return Refused(err)
-	}
-	r := Result{Status: receipt.StatusError, Unsent: true, Short: Short(err)}
-	code := "failed"
-	var denied *governance.CapError
-	var fault *noAnswerError
-	switch {
-	case errors.As(err, &denied):
-		code = string(denied.Code)
-	case errors.As(err, new(*addressError)):
-		code = "address_not_allowed"
-	case errors.As(err, &fault):
-		code, r.Class, r.Unsent = "unreachable", receipt.OutcomeRetryableFailure, !fault.left
-		if timed, ok := errors.AsType[net.Error](err); ok && timed.Timeout() {
-			code, r.Status = "timeout", receipt.StatusTimeout
-		}
-	}
-	r.Payload = httpPayload(map[string]any{"code": code, "error": err.Error()})
-	return r
 }
 
 // answered classifies what the outside said.

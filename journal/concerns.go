@@ -14,19 +14,25 @@ import (
 // payload, which must be canonical.
 func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
 	row := rowOf(k)
-	r := canon.NewReader(payload)
-	r.Array()
+	r := itemOf(payload, max(row.cell, row.cells, row.operator))
 	switch {
 	case row.cell > 0:
-		visitText(seekItem(r, row.cell), visit)
+		visitText(r, visit)
 	case row.cells > 0:
-		visitTexts(seekItem(r, row.cells), visit)
+		visitTexts(r, visit)
 	case row.operator > 0:
-		visitText(seekItem(r, row.operator), func(actor []byte) {
+		visitText(r, func(actor []byte) {
 			visit([]byte(reducer.Cell{Reducer: reducer.Operator, Key: string(actor)}.String()))
 		})
 	}
 	return r.Err()
+}
+
+// itemOf returns a reader at one of the items of a payload.
+func itemOf(payload []byte, item int) *canon.Reader {
+	r := canon.NewReader(payload)
+	r.Array()
+	return seekItem(r, item)
 }
 
 // seekItem moves r, which has read the head of a payload, to one of its items.
@@ -55,14 +61,13 @@ func visitText(r *canon.Reader, visit func([]byte)) {
 // is a part of payload, which must be canonical.
 func IntentOf(k Kind, payload []byte) (key Hash, cell []byte, ok bool) {
 	row := rowOf(k)
-	r := canon.NewReader(payload)
-	r.Array()
+	r := itemOf(payload, max(row.receipt, row.key))
 	var name []byte
 	switch {
 	case row.receipt > 0:
-		name = keyOfReceipt(seekItem(r, row.receipt).Rest())
+		name = keyOfReceipt(r.Rest())
 	case row.key > 0:
-		name = seekItem(r, row.key).Bytes()
+		name = r.Bytes()
 	default:
 		return Hash{}, nil, false
 	}
@@ -79,13 +84,11 @@ func IntentOf(k Kind, payload []byte) (key Hash, cell []byte, ok bool) {
 // about none, and for one that cannot be read.
 func AttemptOf(k Kind, payload []byte) uint64 {
 	row := rowOf(k)
-	r := canon.NewReader(payload)
-	r.Array()
+	r := itemOf(payload, max(row.attempt, row.receipt))
 	switch {
 	case row.attempt > 0:
-		r = seekItem(r, row.attempt)
 	case row.receipt > 0:
-		attempt, err := canon.Lookup(seekItem(r, row.receipt).Rest(), "attempt")
+		attempt, err := canon.Lookup(r.Rest(), "attempt")
 		if err != nil {
 			return 0
 		}
@@ -134,9 +137,7 @@ func HowOf(k Kind, payload []byte) []byte {
 		}
 		return how
 	}
-	r := canon.NewReader(payload)
-	r.Array()
-	if seekItem(r, row.how).Bool() {
+	if itemOf(payload, row.how).Bool() {
 		return []byte(row.yes)
 	}
 	return nil
@@ -148,12 +149,10 @@ func wordOf(payload []byte, item, receipt int, member string) []byte {
 	if item+receipt == 0 {
 		return nil
 	}
-	r := canon.NewReader(payload)
-	r.Array()
 	if item > 0 {
-		return seekItem(r, item).TextBytes()
+		return itemOf(payload, item).TextBytes()
 	}
-	found, err := canon.Lookup(seekItem(r, receipt).Rest(), member)
+	found, err := canon.Lookup(itemOf(payload, receipt).Rest(), member)
 	if err != nil {
 		return nil
 	}
@@ -167,24 +166,8 @@ func CostOf(k Kind, payload []byte) (cost receipt.Cost) {
 	if row.receipt == 0 {
 		return cost
 	}
-	r := canon.NewReader(payload)
-	r.Array()
-	found, err := canon.Lookup(seekItem(r, row.receipt).Rest(), "cost")
-	if err != nil {
-		return cost
-	}
-	r = canon.NewReader(found)
-	for n := r.Map(); n > 0 && r.Err() == nil; n-- {
-		switch unit, used := r.TextBytes(), r.Uint(); string(unit) {
-		case "calls":
-			cost.Calls = used
-		case "tokens":
-			cost.Tokens = used
-		case "bytes":
-			cost.Bytes = used
-		case "micros":
-			cost.Micros = used
-		}
+	if found, err := canon.Lookup(itemOf(payload, row.receipt).Rest(), "cost"); err == nil {
+		cost.Read(canon.NewReader(found))
 	}
 	return cost
 }

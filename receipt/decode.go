@@ -80,7 +80,7 @@ func (d *Decoder) readField(name string, in *canon.Reader, r *Receipt) bool {
 	case "payload":
 		r.Payload = in.Raw()
 	case "cost":
-		return r.Cost.readCost(in)
+		return r.Cost.Read(in)
 	case "exact":
 		r.Exact = in.Bool()
 	case "started_at":
@@ -136,7 +136,8 @@ func classOf(text []byte) Outcome {
 	return Outcome(text)
 }
 
-func (c *Cost) readCost(in *canon.Reader) bool {
+// Read reads what appendTo wrote, in any order; false: it holds something else.
+func (c *Cost) Read(in *canon.Reader) bool {
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
 		switch string(in.TextBytes()) {
 		case "bytes":

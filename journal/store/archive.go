@@ -85,12 +85,7 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 
 // archivable returns the head before the first record that is to be archived.
 func (s *Store) archivable(to journal.Seq) (journal.Head, error) {
-	v, err := s.openView()
-	if err != nil {
-		return journal.Head{}, err
-	}
-	defer v.close()
-	imaged, err := v.lastHead()
+	imaged, err := s.lastImage()
 	if err != nil {
 		return journal.Head{}, err
 	}

@@ -47,13 +47,8 @@ func (s *Store) Checkpoint(img *journal.Image) error {
 func (s *Store) checkImage(head journal.Head) error {
 	last := s.imagedID
 	if s.imaged == nil {
-		v, err := s.openView()
-		if err != nil {
-			return err
-		}
-		last, err = v.lastHead()
-		v.close()
-		if err != nil {
+		var err error
+		if last, err = s.lastImage(); err != nil {
 			return err
 		}
 	}
@@ -145,12 +140,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *imageWriter) (
 	}
 	defer k.old.close()
 	k.lately = s.written
-	for _, head := range k.leaving {
-		if err := k.letGo(head); err != nil {
-			return nil, err
-		}
-	}
-	if err := errors.Join(k.tidy(), k.mark()); err != nil {
+	if err := errors.Join(k.leave(), k.mark()); err != nil {
 		return nil, err
 	}
 	if err := k.putAll(img.Image); err != nil {

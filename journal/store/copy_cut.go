@@ -104,11 +104,10 @@ func (v *view) cutSegment(batch *pebble.Batch, at journal.Seq) error {
 func (s *Store) cutVersions(v *view, young journal.Seq) error {
 	batch := s.db.NewBatch()
 	for _, prefix := range []byte{versionPrefix, countPrefix, ledgerPrefix} {
-		it, err := v.iterate([]byte{prefix}, []byte{prefix + 1})
-		if err != nil {
-			return err
-		}
-		for ok := it.First(); ok && err == nil; ok = it.Next() {
+		for it, err := range v.walk([]byte{prefix}, []byte{prefix + 1}) {
+			if err != nil {
+				return err
+			}
 			_, at, whole := splitVersion(it.Key())
 			switch {
 			case !whole:
@@ -120,9 +119,9 @@ func (s *Store) cutVersions(v *view, young journal.Seq) error {
 				err = errors.Join(batch.Commit(pebble.NoSync), batch.Close())
 				batch = s.db.NewBatch()
 			}
-		}
-		if err := errors.Join(err, it.Close()); err != nil {
-			return err
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())

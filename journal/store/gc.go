@@ -187,12 +187,10 @@ func (c *collector) collectUnder(v *view, prefix byte, kept *keeper) error {
 }
 
 func (c *collector) collectNotes(v *view) error {
-	it, err := v.iterate([]byte{notePrefix}, []byte{notePrefix + 1})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	for ok := it.First(); ok; ok = it.Next() {
+	for it, err := range v.walk([]byte{notePrefix}, []byte{notePrefix + 1}) {
+		if err != nil {
+			return err
+		}
 		version, _, _, whole := splitNote(it.Key())
 		if !whole {
 			return damaged(it.Key(), errShape)
@@ -209,5 +207,5 @@ func (c *collector) collectNotes(v *view) error {
 			return err
 		}
 	}
-	return it.Error()
+	return nil
 }

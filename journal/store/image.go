@@ -122,30 +122,31 @@ func (n *newest) letGo() {
 
 // CellVersions implements journal.Versions.
 func (s *Store) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.CellVersion, error] {
-	return func(yield func(journal.CellVersion, error) bool) {
+	return versionsOf(s, "cells", append([]byte{versionPrefix}, prefix...), at, func(name []byte, written journal.Seq, body []byte) (journal.CellVersion, bool) {
+		return journal.CellVersion{Cell: string(name[1 : len(name)-1]), At: written, Bytes: body}, len(body) > 0
+	})
+}
+
+// versionsOf yields what is made of the last versions at or before a record; there is false: it is gone.
+func versionsOf[V any](s *Store, what string, prefix []byte, at journal.Seq, made func(name []byte, written journal.Seq, body []byte) (v V, there bool)) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
 		err := s.settled(func(v *view) error {
-			return v.eachVersion(append([]byte{versionPrefix}, prefix...), at, func(name []byte, written journal.Seq, body []byte) bool {
-				return len(body) == 0 || yield(journal.CellVersion{Cell: string(name[1 : len(name)-1]), At: written, Bytes: body}, nil)
+			return v.eachVersion(prefix, at, func(name []byte, written journal.Seq, body []byte) bool {
+				version, there := made(name, written, body)
+				return !there || yield(version, nil)
 			})
 		})
 		if err != nil {
-			yield(journal.CellVersion{}, fmt.Errorf("store: cells: %w", err))
+			yield(*new(V), fmt.Errorf("store: %s: %w", what, err))
 		}
 	}
 }
 
 // IntentVersions implements journal.Versions.
 func (s *Store) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
-	return func(yield func(journal.IntentVersion, error) bool) {
-		err := s.settled(func(v *view) error {
-			return v.eachVersion([]byte{ledgerPrefix}, at, func(name []byte, _ journal.Seq, body []byte) bool {
-				return yield(journal.IntentVersion{Key: journal.Hash(name[1:]), Bytes: body}, nil)
-			})
-		})
-		if err != nil {
-			yield(journal.IntentVersion{}, fmt.Errorf("store: intents: %w", err))
-		}
-	}
+	return versionsOf(s, "intents", []byte{ledgerPrefix}, at, func(name []byte, _ journal.Seq, body []byte) (journal.IntentVersion, bool) {
+		return journal.IntentVersion{Key: journal.Hash(name[1:]), Bytes: body}, true
+	})
 }
 
 // IntentVersion implements journal.Versions: what changed the entry after the image, but
@@ -175,16 +176,9 @@ func (s *Store) CountVersion(key journal.CountKey, at journal.Seq) (*journal.Cou
 
 // CountVersions implements journal.Versions.
 func (s *Store) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, error] {
-	return func(yield func(journal.CountVersion, error) bool) {
-		err := s.settled(func(v *view) error {
-			return v.eachVersion([]byte{countPrefix}, at, func(name []byte, _ journal.Seq, body []byte) bool {
-				return yield(journal.CountVersion{CountKey: countKeyOf(name), Bytes: body}, nil)
-			})
-		})
-		if err != nil {
-			yield(journal.CountVersion{}, fmt.Errorf("store: counts: %w", err))
-		}
-	}
+	return versionsOf(s, "counts", []byte{countPrefix}, at, func(name []byte, _ journal.Seq, body []byte) (journal.CountVersion, bool) {
+		return journal.CountVersion{CountKey: countKeyOf(name), Bytes: body}, true
+	})
 }
 
 // view is the images, what belongs to them and the index, at one moment: a later
@@ -224,24 +218,41 @@ func (v *view) iterate(lower, upper []byte) (*pebble.Iterator, error) {
 	return v.snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 }
 
-// heads returns the heads of all images, ascending. It may have to read them all.
-func (v *view) heads() ([]journal.Seq, error) {
-	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
-	if err != nil {
-		return nil, err
+// walk yields an iterator at each key from one up to another, ascending. An error ends it.
+func (v *view) walk(lower, upper []byte) iter.Seq2[*pebble.Iterator, error] {
+	return func(yield func(*pebble.Iterator, error) bool) {
+		it, err := v.iterate(lower, upper)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = it.Close() }() // its error is Error's
+		for ok := it.First(); ok; ok = it.Next() {
+			if !yield(it, nil) {
+				return
+			}
+		}
+		if err := it.Error(); err != nil {
+			yield(nil, err)
+		}
 	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	var heads []journal.Seq
-	for ok := it.First(); ok; ok = it.Next() {
-		if !hasNumber(it.Key()) {
+}
+
+// heads returns the heads of all images, ascending. It may have to read them all.
+func (v *view) heads() ([]journal.Seq, error) { return v.numbers(imagePrefix, "the heads of images") }
+
+// numbers returns the numbers of all keys under a prefix, ascending.
+func (v *view) numbers(prefix byte, what string) (numbers []journal.Seq, err error) {
+	for it, err := range v.walk([]byte{prefix}, []byte{prefix + 1}) {
+		switch {
+		case err != nil:
+			return nil, &DamageError{What: what, Err: err}
+		case !hasNumber(it.Key()):
 			return nil, damaged(it.Key(), errShape)
 		}
-		heads = append(heads, recordID(it.Key()))
+		numbers = append(numbers, recordID(it.Key()))
 	}
-	if err := it.Error(); err != nil {
-		return nil, &DamageError{What: "the heads of images", Err: err}
-	}
-	return heads, nil
+	return numbers, nil
 }
 
 // lastHead returns the head of the last image, up to which records are indexed by
@@ -261,6 +272,16 @@ func (v *view) lastHead() (journal.Seq, error) {
 		return 0, &DamageError{What: "the head of the last image", Err: it.Error()}
 	}
 	return 0, nil
+}
+
+// lastImage returns the head of the last image that is written; 0: there is none.
+func (s *Store) lastImage() (journal.Seq, error) {
+	v, err := s.openView()
+	if err != nil {
+		return 0, err
+	}
+	defer v.close()
+	return v.lastHead()
 }
 
 // image returns the last image at or before a record, without cells, intents and

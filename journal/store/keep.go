@@ -102,20 +102,25 @@ func (k *keeper) unmark(name []byte, left []leftVersion, head journal.Seq) {
 	}
 }
 
-// letGo deletes an image, and the versions that only it needed.
-func (k *keeper) letGo(head journal.Seq) error {
-	it, err := k.view.iterate(numberKey(notePrefix, head), numberKey(notePrefix, head+1))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := k.letGoOf(it, head); err != nil {
+// leave lets go of all images that are not kept.
+func (k *keeper) leave() error {
+	for _, head := range k.leaving {
+		if err := k.letGo(head); err != nil {
 			return err
 		}
 	}
-	if err := it.Error(); err != nil {
-		return &DamageError{What: "a note of " + nameOf(imageKey(head)), ID: head, Err: err}
+	return k.tidy()
+}
+
+// letGo deletes an image, and the versions that only it needed.
+func (k *keeper) letGo(head journal.Seq) error {
+	for it, err := range k.view.walk(numberKey(notePrefix, head), numberKey(notePrefix, head+1)) {
+		if err != nil {
+			return &DamageError{What: "a note of " + nameOf(imageKey(head)), ID: head, Err: err}
+		}
+		if err := k.letGoOf(it, head); err != nil {
+			return err
+		}
 	}
 	return k.batch.Delete(imageKey(head), nil)
 }

@@ -224,12 +224,10 @@ func (v *view) eachKept(visit func(key, body []byte) bool) error {
 // eachUnfinished visits the notes about redactions that are not brought to an end: who opens the
 // world by the image does not see their records.
 func (v *view) eachUnfinished(visit func(key, body []byte) bool) error {
-	it, err := v.iterate([]byte{redactionPrefix}, []byte{redactionPrefix + 1})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	for ok := it.First(); ok; ok = it.Next() {
+	for it, err := range v.walk([]byte{redactionPrefix}, []byte{redactionPrefix + 1}) {
+		if err != nil {
+			return err
+		}
 		body, err := openAt(v.seal, it)
 		if err != nil {
 			return err
@@ -242,7 +240,7 @@ func (v *view) eachUnfinished(visit func(key, body []byte) bool) error {
 			return errEnough
 		}
 	}
-	return it.Error()
+	return nil
 }
 
 // eachKeptVersion visits the versions that some images need, with the notes about them. Which of

@@ -60,19 +60,8 @@ func (k *keeper) mark() error {
 }
 
 // marked returns the heads of the images that are kept for looks back, ascending.
-func (v *view) marked() (heads []journal.Seq, err error) {
-	it, err := v.iterate([]byte{momentPrefix}, []byte{momentPrefix + 1})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	for ok := it.First(); ok; ok = it.Next() {
-		if !hasNumber(it.Key()) {
-			return nil, damaged(it.Key(), errShape)
-		}
-		heads = append(heads, recordID(it.Key()))
-	}
-	return heads, it.Error()
+func (v *view) marked() ([]journal.Seq, error) {
+	return v.numbers(momentPrefix, "the marks of images for looks back")
 }
 
 // dropMoments lets go of the images that are kept for looks back.
@@ -98,12 +87,7 @@ func (s *Store) dropMoments() error {
 		return errors.Join(err, batch.Close())
 	}
 	defer k.old.close()
-	for _, head := range k.leaving {
-		if err := k.letGo(head); err != nil {
-			return errors.Join(err, batch.Close())
-		}
-	}
-	if err := errors.Join(k.tidy(), k.mark()); err != nil {
+	if err := errors.Join(k.leave(), k.mark()); err != nil {
 		return errors.Join(err, batch.Close())
 	}
 	return errors.Join(batch.Commit(pebble.Sync), batch.Close())

@@ -31,13 +31,8 @@ func (s *Store) KeepPast(img *journal.Image) error {
 	}
 	w := &imageWriter{Image: img, past: true, done: make(chan struct{})}
 	if s.imaged == nil {
-		v, err := s.openView()
-		if err != nil {
-			return err
-		}
-		s.imagedID, err = v.lastHead()
-		v.close()
-		if err != nil {
+		var err error
+		if s.imagedID, err = s.lastImage(); err != nil {
 			return err
 		}
 	}
@@ -158,12 +153,10 @@ func (k *keeper) insert(name, body []byte) error {
 
 // takeNotes moves notes of the image before, of versions that the one of the past needs, too.
 func (k *keeper) takeNotes(before journal.Seq) error {
-	it, err := k.view.iterate(numberKey(notePrefix, before), numberKey(notePrefix, before+1))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	for ok := it.First(); ok; ok = it.Next() {
+	for it, err := range k.view.walk(numberKey(notePrefix, before), numberKey(notePrefix, before+1)) {
+		if err != nil {
+			return err
+		}
 		version, name, v, whole := splitNote(it.Key())
 		if !whole {
 			return damaged(it.Key(), errShape)
@@ -184,7 +177,7 @@ func (k *keeper) takeNotes(before journal.Seq) error {
 			return err
 		}
 	}
-	return it.Error()
+	return nil
 }
 
 // firstAfter returns the first version of a name after a head, if there is one.

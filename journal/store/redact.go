@@ -132,12 +132,7 @@ func (s *Store) unfinished() (found unfinishedRedactions, err error) {
 // judge reports whether the journal says that a blob is redacted, and whether an
 // Open still needs it: as the payload of a record that no image covers.
 func (s *Store) judge(r redaction) (said, needed bool, err error) {
-	v, err := s.openView()
-	if err != nil {
-		return false, false, err
-	}
-	defer v.close()
-	imaged, err := v.lastHead()
+	imaged, err := s.lastImage()
 	if err != nil {
 		return false, false, err
 	}

@@ -31,7 +31,7 @@ const spillBytes = 8 << 20
 // NewSpill makes a spill in a new directory.
 func NewSpill(dir string, opts Options) (*Spill, error) {
 	opts.Scratch = true
-	s := &Store{dir: dir, opts: opts.withDefaults()}
+	s := &Store{dir: dir, opts: opts.withDefaults(), recordless: true}
 	x := &Spill{Versions: s, images: s, broken: make(chan error, 1)}
 	err := s.opts.FS.MkdirAll(dir, 0o700)
 	if err == nil {
@@ -119,13 +119,7 @@ func (x *Spill) write(img *journal.Image) error {
 	}
 	defer k.old.close()
 	k.part = func(full *pebble.Batch) (*pebble.Batch, error) { return x.images.db.NewBatch(), x.commit(full) }
-	for _, head := range k.leaving {
-		if err := k.letGo(head); err != nil {
-			return errors.Join(err, k.batch.Close())
-		}
-	}
-	err = k.tidy()
-	if err == nil {
+	if err = k.leave(); err == nil {
 		err = k.putAll(img)
 	}
 	if err != nil {
@@ -165,33 +159,15 @@ func (x *Spill) commit(b *pebble.Batch) error {
 }
 
 // Part is that of journal.History.
-func (x *Spill) Part(at journal.Seq, cells []string) (img *journal.Image, err error) {
-	err = x.images.settled(func(v *view) error {
-		img, err = v.image(at)
-		if err == nil && (img == nil || img.Head.ID != at) {
-			err = journal.ErrNotFound
-		}
-		if err == nil {
-			err = v.fillPart(img, cells)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, x.wrapError(err)
-	}
-	return img, nil
+func (x *Spill) Part(at journal.Seq, cells []string) (*journal.Image, error) {
+	img, err := x.images.Part(at, cells)
+	return img, x.wrapError(err)
 }
 
 // Core implements journal.Versions.
-func (x *Spill) Core(at journal.Seq) (img *journal.Image, err error) {
-	err = x.images.settled(func(v *view) error {
-		img, err = v.image(at)
-		return err
-	})
-	if err != nil {
-		return nil, x.wrapError(err)
-	}
-	return img, nil
+func (x *Spill) Core(at journal.Seq) (*journal.Image, error) {
+	img, err := x.images.Core(at)
+	return img, x.wrapError(err)
 }
 
 // CellVersion implements journal.Versions.

@@ -244,8 +244,11 @@ type Store struct {
 	opened   atomic.Bool   // it has been; until then somebody waits for what Pebble flushes
 	closing  atomic.Bool   // nobody waits long for a descriptor any more
 	severed  atomic.Bool   // nothing that Pebble writes reaches the disk; see guardFS
-	led      atomic.Bool   // the anchor has a lead
-	lead     []byte        // the last; memory that acknowledge uses again
+
+	recordless bool // it has images alone; see Spill
+
+	led  atomic.Bool // the anchor has a lead
+	lead []byte      // the last; memory that acknowledge uses again
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
 	tookMu                sync.Mutex    // guards what follows

@@ -5,18 +5,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -160,10 +157,8 @@ func call(n int, more, text string) string {
 
 // added measures what the gateway adds to a call, beside syncs of the same disk.
 func (b *gatewayBench) added(r *run, provider, proxy, through string) {
-	var direct, gated, first, streamed, syncs []float64
-	f, err := os.Create(r.at("sync"))
-	r.must(err)
-	for n := range b.calls {
+	var direct, gated, first, streamed []float64
+	syncs := r.syncs(b.calls, func(n int) {
 		_, whole := r.ask(provider, call(n, "", ""))
 		direct = append(direct, whole.Seconds())
 		_, whole = r.ask(through, call(n, "", ""))
@@ -172,13 +167,7 @@ func (b *gatewayBench) added(r *run, provider, proxy, through string) {
 		first = append(first, begun.Seconds())
 		begun, _ = r.ask(through, call(n, `"stream":true,`, ""))
 		streamed = append(streamed, begun.Seconds())
-		at := time.Now()
-		_, err := f.WriteAt(make([]byte, 4096), int64(n)*4096)
-		r.must(err)
-		r.must(f.Sync())
-		syncs = append(syncs, time.Since(at).Seconds())
-	}
-	r.must(f.Close())
+	})
 	sync := quantile(syncs, 50)
 	r.add("a sync of this disk, median", "ms", "", 1000*sync)
 	r.add("a call direct, median", "ms", "", 1000*quantile(direct, 50))
@@ -197,6 +186,22 @@ func (b *gatewayBench) added(r *run, provider, proxy, through string) {
 	alone, proxied, judged := cost("direct", provider, 0), cost("proxy", proxy, 0), cost("gateway", through, b.calls)
 	r.add("CPU of a call with 50 KB: gateway / reverse proxy", "ratio", "<= 3", judged/proxied)
 	r.add("CPU that it adds to a call direct", "ms", "", 1000*(judged-alone)/float64(b.calls))
+}
+
+// syncs does something a number of times, and returns how long a sync of the disk took after each.
+func (r *run) syncs(times int, work func(n int)) (took []float64) {
+	f, err := os.Create(r.at("sync"))
+	r.must(err)
+	for n := range times {
+		work(n)
+		at := time.Now()
+		_, err := f.WriteAt(make([]byte, 4096), int64(n)*4096)
+		r.must(err)
+		r.must(f.Sync())
+		took = append(took, time.Since(at).Seconds())
+	}
+	r.must(f.Close())
+	return took
 }
 
 // quantile returns the value that so many of a hundred are not above.
@@ -264,7 +269,9 @@ func (b *gatewayBench) stored(ctx context.Context, r *run, provider string) {
 	s := r.session(ctx, "long", provider)
 	information := ask(s.url)
 	s.end()
-	r.add(fmt.Sprintf("stored for a conversation of %d turns / its information", b.turns), "ratio", "<= 1.3", float64(r.size("long"))/float64(information))
+	size, err := sizeOf(r.at("long"))
+	r.must(err)
+	r.add(fmt.Sprintf("stored for a conversation of %d turns / its information", b.turns), "ratio", "<= 1.3", float64(size)/float64(information))
 	s = r.session(ctx, "long", "http://127.0.0.1:1") // nobody: the record answers
 	served := b.measurePart(r, "served", func() { ask(s.url) })
 	s.end()
@@ -279,19 +286,4 @@ func pseudo(turn, length int) string {
 		text[i] = byte('a' + rng.IntN(26))
 	}
 	return string(text)
-}
-
-// size returns how many bytes of disk a directory takes.
-func (r *run) size(dir string) (all int64) {
-	r.must(filepath.WalkDir(r.at(dir), func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			all += info.Sys().(*syscall.Stat_t).Blocks * 512 //nolint:forcetypeassert // of this system
-		}
-		return err
-	}))
-	return all
 }

@@ -113,26 +113,18 @@ func (b *gatewayBench) tools(ctx context.Context, r *run, tools string) {
 }
 
 func (b *gatewayBench) addedTo(r *run, over string, direct, gated func(n int)) {
-	var alone, through, syncs []float64
+	var alone, through []float64
 	took := func(all []float64, work func()) []float64 {
 		begun := time.Now()
 		work()
 		return append(all, time.Since(begun).Seconds())
 	}
-	f, err := os.Create(r.at("sync"))
-	r.must(err)
 	direct(0)
 	gated(0) // they have begun
-	for n := 1; n <= b.calls; n++ {
-		alone = took(alone, func() { direct(n) })
-		through = took(through, func() { gated(n) })
-		syncs = took(syncs, func() {
-			_, err := f.WriteAt(make([]byte, 4096), int64(n)*4096)
-			r.must(err)
-			r.must(f.Sync())
-		})
-	}
-	r.must(f.Close())
+	syncs := r.syncs(b.calls, func(n int) {
+		alone = took(alone, func() { direct(n + 1) })
+		through = took(through, func() { gated(n + 1) })
+	})
 	r.add("a call of a tool direct, "+over+", median", "ms", "", 1000*quantile(alone, 50))
 	r.add("added by the gateway, "+over+", median, less two syncs", "ms", "<= 1", 1000*(quantile(through, 50)-quantile(alone, 50)-2*quantile(syncs, 50)))
 }

@@ -23,35 +23,29 @@ import (
 
 // snapshotBench is the size of `bench snapshot`.
 type snapshotBench struct {
-	cells  int
-	share  int // 1 in so many cells changes
-	events int
-	keys   int
-	bytes  int64
+	cells int
+	share int // 1 in so many cells changes
+	bytes int64
 	scope
 }
 
-const snapshotText = `Snapshots, rollbacks, forks and looks back, beside what they would cost in full.
+const snapshotText = `Snapshots, rollbacks and forks, beside what they would cost in full.
 
 A snapshot and a rollback after one cell in a hundred has changed are compared
-with those after all have. A snapshot counts until its image is stored. Looks
-back are at random cells and moments of a long journal. The fork is of a world
-whose store has so many bytes.`
+with those after all have. A snapshot counts until its image is stored. The fork
+is of a world whose store has so many bytes.`
 
 func newSnapshotCommand(p *program) *cobra.Command {
 	var b snapshotBench
-	cmd, f := b.command(p, "snapshot", snapshotText, "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1", 3, b.each(b.round))
+	cmd, f := b.command(p, "snapshot", snapshotText, "  bench snapshot\n  bench snapshot --cells 10000 --bytes 100000000 --rounds 1", 3, b.each(b.round))
 	f.IntVar(&b.cells, "cells", 100_000, "how many cells of 200 bytes to take snapshots of")
 	f.IntVar(&b.share, "share", 100, "one in `N` of them changes between two snapshots")
-	f.IntVar(&b.events, "events", 500_000, "how many events, of two records each, to look back over")
-	f.IntVar(&b.keys, "keys", 10_000, "over how many cells")
 	f.Int64Var(&b.bytes, "bytes", 1<<30, "how large a world to fork")
 	return cmd
 }
 
 func (b *snapshotBench) round(ctx context.Context, r *run) {
 	b.snapshots(ctx, r)
-	b.looks(ctx, r)
 	b.forks(ctx, r)
 }
 
@@ -161,35 +155,6 @@ func (r *run) rollbackCost(ctx context.Context, lw *local.World, name string) me
 func (r *run) stored(lw *local.World) {
 	_, err := lw.Image(0)
 	r.must(err)
-}
-
-// lookRounds is how many cells and moments are looked at.
-const lookRounds = 200
-
-// looks looks at random cells and moments of a long journal.
-func (b *snapshotBench) looks(ctx context.Context, r *run) {
-	dir := r.at("journal")
-	lw := r.accounts(dir)
-	r.credit(ctx, lw, b.events, b.keys)
-	r.must(lw.Close()) // what a later process finds
-	lw = r.open(dir, accountOptions())
-	rng := rand.New(rand.NewPCG(1, 2))
-	end := uint64(lw.Status().Head.ID)
-	var show, tell []float64
-	for range lookRounds {
-		cell := reducer.Cell{Reducer: "account", Key: "c" + strconv.Itoa(rng.IntN(b.keys))}
-		start := time.Now()
-		_, _, err := lw.CellAt(cell, journal.Seq(1+rng.Uint64N(end)))
-		r.must(err)
-		show = append(show, time.Since(start).Seconds()*1e3)
-		start = time.Now()
-		r.must(readTimeline(view.Journal{Local: lw}, cell.String()))
-		tell = append(tell, time.Since(start).Seconds()*1e3)
-	}
-	r.add("records to look back over", "records", "", float64(end))
-	r.add("cell show --at, median", "ms", "<= 50", median("", "", "", show).Value)
-	r.add("timeline, median", "ms", "<= 100", median("", "", "", tell).Value)
-	r.must(lw.Close())
 }
 
 // readTimeline reads what worldctl timeline puts into words: the records of a cell
