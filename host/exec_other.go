@@ -11,6 +11,8 @@ import (
 // errNoGroups keeps programs from being run that could not be ended.
 var errNoGroups = errors.New("programs are only run where there are process groups")
 
-func ownGroup(*exec.Cmd) error { return errNoGroups }
+// OwnGroup refuses to make a program the leader of a process group.
+func OwnGroup(*exec.Cmd) error { return errNoGroups }
 
-func signalGroup(int, syscall.Signal) error { return errNoGroups }
+// SignalGroup signals nothing.
+func SignalGroup(int, syscall.Signal) error { return errNoGroups }

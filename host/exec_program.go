@@ -71,9 +71,9 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 	cmd.WaitDelay = execGrace
 	cmd.Cancel = func() error {
 		killed.Store(true)
-		return signalGroup(cmd.Process.Pid, syscall.SIGTERM)
+		return SignalGroup(cmd.Process.Pid, syscall.SIGTERM)
 	}
-	if err := ownGroup(cmd); err != nil {
+	if err := OwnGroup(cmd); err != nil {
 		return nil, err
 	}
 	if err := Enclose(); err != nil {
@@ -93,7 +93,7 @@ func (f *finished) await(cmd *exec.Cmd, out *outputs, killed *atomic.Bool) {
 	if !killed.Load() {
 		out.await(time.Now().Add(execGrace))
 	}
-	if err := signalGroup(cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := SignalGroup(cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		waited = errors.Join(waited, err)
 	}
 	out.await(time.Now())

@@ -97,12 +97,7 @@ func (a *file) readTarget(t *governance.FileTarget) (Result, error) {
 
 // readFile returns the content of a regular file of at most limit bytes.
 func readFile(dir string, t *governance.FileTarget, limit uint64) ([]byte, error) {
-	d, name, err := openParent(dir, t)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close() //nolint:errcheck // a directory
-	f, info, err := openRegular(d, name, os.O_RDONLY)
+	f, info, err := openTarget(dir, t)
 	if err != nil {
 		return nil, err
 	}

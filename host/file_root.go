@@ -152,6 +152,16 @@ func openRegular(d *fileDir, name string, flag int) (*os.File, fs.FileInfo, erro
 	return f, info, nil
 }
 
+// openTarget opens a target's file, which must be a regular one, to be read.
+func openTarget(worldDir string, t *governance.FileTarget) (*os.File, fs.FileInfo, error) {
+	d, name, err := openParent(worldDir, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer d.Close() //nolint:errcheck // a directory
+	return openRegular(d, name, os.O_RDONLY)
+}
+
 // sync makes the names in d durable.
 func (d *fileDir) sync() error {
 	f, err := d.Open(".")

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 
@@ -155,12 +154,7 @@ func (v *fileVerifier) target(resource string) (*governance.FileTarget, error) {
 // hashFile hashes a regular file, or the part of it that an append's version
 // names.
 func hashFile(dir string, t *governance.FileTarget, version string) (h canon.Hash, err error) {
-	d, name, err := openParent(dir, t)
-	if err != nil {
-		return h, err
-	}
-	defer d.Close() //nolint:errcheck // a directory
-	f, info, err := openRegular(d, name, os.O_RDONLY)
+	f, info, err := openTarget(dir, t)
 	if err != nil {
 		return h, err
 	}

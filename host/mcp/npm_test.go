@@ -10,11 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -101,10 +103,10 @@ func TestRealServerOverHTTP(t *testing.T) {
 	require.NoError(t, l.Close())
 	server := exec.Command("node", script, "streamableHttp")
 	server.Env = append(os.Environ(), "PORT="+port)
-	require.NoError(t, ownGroup(server))
+	require.NoError(t, host.OwnGroup(server))
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {
-		killGroup(server.Process.Pid)
+		_ = host.SignalGroup(server.Process.Pid, syscall.SIGKILL)
 		_ = server.Wait()
 	})
 	require.Eventually(t, func() bool {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -73,7 +74,7 @@ func (sv *server) start() (*process, error) {
 		}
 		p.cmd.Env = append(p.cmd.Env, name+"="+value) // of two PATHs the last counts
 	}
-	if err := ownGroup(p.cmd); err != nil {
+	if err := host.OwnGroup(p.cmd); err != nil {
 		return nil, err
 	}
 	return p, p.run()
@@ -103,10 +104,10 @@ func (p *process) run() error {
 func (p *process) endProcess() {
 	_ = p.input.Close()
 	if !p.drained() {
-		terminateGroup(p.cmd.Process.Pid)
+		_ = host.SignalGroup(p.cmd.Process.Pid, syscall.SIGTERM)
 		p.drained()
 	}
-	killGroup(p.cmd.Process.Pid)
+	_ = host.SignalGroup(p.cmd.Process.Pid, syscall.SIGKILL)
 	_ = p.cmd.Wait()
 	_ = p.output.Close()
 }
