@@ -68,7 +68,9 @@ func TestALinkDecidesAboutOneCall(t *testing.T) {
 	for _, has := range []string{"append", "ada", "all tools need a person", "&lt;b&gt;&lt;U+202E&gt;x", "recorder/a", "1 call"} {
 		require.Contains(t, page, has)
 	}
-	require.NotContains(t, page, "other")
+	for _, internal := range []string{"other", "incarnation", "tool_hash", "tool_use_id", "&#34;ask&#34;"} {
+		require.NotContains(t, page, internal)
+	}
 	status, page = r.follow(http.MethodHead, one+"?do=approve", "approve")
 	require.Equal(t, http.StatusOK, status)
 	require.Empty(t, page)

@@ -25,6 +25,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -89,7 +90,7 @@ func show(w http.ResponseWriter, j view.Journal, e *receipt.Entry) {
 	in, err := j.Intent(e)
 	var params string
 	if err == nil {
-		params, err = indented(in.Params)
+		params, err = indented(in.Kind, in.Params)
 	}
 	if err != nil {
 		page(w, http.StatusInternalServerError, "The request cannot be read", "")
@@ -98,6 +99,14 @@ func show(w http.ResponseWriter, j view.Journal, e *receipt.Entry) {
 	who, _ := canon.Lookup(in.Params, "principal") // of a session of an agent
 	server, _ := canon.Lookup(in.Params, "server")
 	tool, _ := canon.Lookup(in.Params, "tool")
+	var use recorder.ToolRequest
+	if in.Kind == recorder.MCPCall {
+		_ = canon.UnmarshalTrusted(in.Params, &use) // of another form: it says no more
+	}
+	described := ""
+	if use.ToolChanged {
+		described = "otherwise than before: its server has changed what it says of the tool"
+	}
 	var most receipt.Cost
 	j.Local.View(func(m *world.Moment) {
 		if of, ok := m.Manifest().Effects[in.Kind]; ok {
@@ -117,6 +126,8 @@ func show(w http.ResponseWriter, j view.Journal, e *receipt.Entry) {
 		{"effect", in.Kind},
 		{"server", text(server)},
 		{"tool", text(tool)},
+		{"described", described},
+		{"with", string(use.More)},
 		{"policies", strings.Join(in.Rules, ", ")},
 		{"costs at most", view.Cost(most)},
 		{"expires", expires},
@@ -177,9 +188,33 @@ func text(item canon.Raw) (s string) {
 	return s
 }
 
-// indented returns params as JSON.
-func indented(params canon.Raw) (string, error) {
-	data, err := canon.ToJSON(params)
+// asked returns what a person decides about of params: of an agent's call what it does. The rest is the gateway's own, or stands
+// in the table of the page.
+func asked(kind string, params canon.Raw) (canon.Raw, error) {
+	switch kind {
+	case recorder.MCPCall, recorder.OwnTool:
+		return canon.Lookup(params, "arguments")
+	case recorder.Call:
+		out := make(map[string]canon.Raw)
+		for _, name := range []string{"model", "prompt", "tools", "server_tools", "max_tokens", "input_tokens"} {
+			item, err := canon.Lookup(params, name)
+			if err != nil {
+				return nil, err
+			}
+			out[name] = item
+		}
+		return canon.Marshal(out)
+	}
+	return params, nil
+}
+
+// indented returns what a person decides about of params, as JSON.
+func indented(kind string, params canon.Raw) (string, error) {
+	of, err := asked(kind, params)
+	if err != nil {
+		return "", err
+	}
+	data, err := canon.ToJSON(of)
 	var out bytes.Buffer
 	if err == nil {
 		err = json.Indent(&out, data, "", "  ")
