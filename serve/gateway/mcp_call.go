@@ -164,6 +164,7 @@ func (g *Gateway) matchOpen(c *toolCall, use string) (*asking, match) {
 			return a, joined
 		}
 	}
+	found, at := (*pastCall)(nil), receipt.Entry{}
 	for _, p := range g.tools.past {
 		e := g.entry(p.key)
 		ended := over(&e)

@@ -69,6 +69,11 @@ func toolServer(in io.Reader, out io.Writer, file string) {
 				say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"no"}],"isError":true}}`, m.ID)
 			case "faults":
 				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"unknown tool"}}`, m.ID)
+			case "dies once":
+				if os.Mkdir(file+".died", 0o700) == nil {
+					os.Exit(3)
+				}
+				say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`, m.ID)
 			case "dies":
 				os.Exit(3)
 			case "hangs":
@@ -340,6 +345,23 @@ func TestACallOfADeadServerIsInDoubt(t *testing.T) {
 	c = r.connect("files")
 	require.Contains(t, c.call(1, "dies", `{}`, use("t1")), "nobody can tell whether this call was made")
 	require.Len(t, c.calls(), 1)
+}
+
+// Of equal calls the one that is known to be made answers an agent that is started again, before one that is in doubt.
+func TestACommittedCallComesBeforeOneInDoubt(t *testing.T) {
+	s := newStage(t)
+	r := s.start()
+	first := r.connect("files")
+	first.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"dies once","arguments":{}}}`)
+	require.NoError(t, <-first.ended)
+	c := r.connect("files")
+	require.Contains(t, c.call(2, "dies once", `{}`, `{}`), "nobody can tell")
+	require.Contains(t, c.call(3, "dies once", `{}`, `{}`), "done")
+	r.stop()
+	c = s.start(again).connect("files")
+	require.Contains(t, c.call(1, "dies once", `{}`, `{}`), "done")
+	require.Contains(t, c.call(2, "dies once", `{}`, `{}`), "nobody can tell")
+	require.Len(t, c.calls(), 2)
 }
 
 // Whatever a client writes, a server gets no call that was not judged, and answers of a server to calls that it did not get
