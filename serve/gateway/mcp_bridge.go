@@ -111,7 +111,7 @@ func (b *Bridge) follow(from *bufio.Reader) error {
 			if b.server == nil {
 				return nil
 			}
-			b.server.close()
+			go b.endServer() // nobody waits for one that does not end by itself
 		}
 	}
 }

@@ -20,10 +20,13 @@ import (
 )
 
 const (
-	maxShown  = 64              // bytes of a tool's name, with what clients put before it: mcp__SERVER__
-	minShown  = 32              // of it that a group has in any case
-	maxListed = 10_000          // names and addresses that are remembered
-	groupTime = 8 * time.Second // see Group.Patience
+	maxShown  = 64     // bytes of a tool's name, with what clients put before it: mcp__SERVER__
+	minShown  = 32     // of it that a group has in any case
+	maxListed = 10_000 // names and addresses that are remembered
+
+	// groupTime is how long servers have to say what they are before the client is answered without them, as soon as one has:
+	// Codex waits ten seconds for all.
+	groupTime = 8 * time.Second
 )
 
 // Group stands between a client and several servers of the Model Context Protocol, which the client sees as one. Each
@@ -38,12 +41,9 @@ type Group struct {
 	Client  io.Reader // see Bridge
 	Out     io.Writer // likewise
 
-	// Patience is how long servers have to say what they are before the client is answered without them, as soon as one has; 0: eight
-	// seconds, since Codex waits ten for all.
-	Patience time.Duration
-
 	out     *queue
 	members []*member
+	slow    time.Duration // in the place of groupTime, for tests; 0: that
 
 	mu     sync.Mutex
 	asked  map[string]*groupAsk // by id: requests of the client that were not answered
@@ -294,7 +294,7 @@ func (g *Group) ask(m *mcpMessage) {
 		}
 	}
 	if describes(m.method) {
-		time.AfterFunc(cmp.Or(g.Patience, groupTime), func() { g.goOn(a, wait) })
+		time.AfterFunc(cmp.Or(g.slow, groupTime), func() { g.goOn(a, wait) })
 	}
 }
 

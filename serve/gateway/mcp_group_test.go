@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -232,9 +233,9 @@ func TestASlowServerOfSeveralComesLater(t *testing.T) {
 		slow.serve(w, body)
 	})
 	c := r.piped("", func(in io.Reader, out io.Writer) error {
-		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Patience: 100 * time.Millisecond, Servers: []gateway.GroupServer{
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Servers: []gateway.GroupServer{
 			{Name: "fast", URL: fast.URL}, {Name: "slow", URL: slow.URL},
-		}}).Run(context.Background())
+		}}).With(100 * time.Millisecond).Run(context.Background())
 	})
 	c.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`)
 	require.Equal(t, []string{"fast__append"}, listed(t, c.ask(1, "tools/list", `{}`), "tools", "name"))
@@ -254,7 +255,7 @@ func TestAGroupWaitsForItsFirstServer(t *testing.T) {
 		slow.serve(w, body)
 	})
 	c := r.piped("", func(in io.Reader, out io.Writer) error {
-		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Patience: time.Millisecond, Servers: []gateway.GroupServer{{Name: "slow", URL: slow.URL}}}).Run(context.Background())
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Servers: []gateway.GroupServer{{Name: "slow", URL: slow.URL}}}).With(time.Millisecond).Run(context.Background())
 	})
 	require.Contains(t, c.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`), `"serverInfo"`)
 	require.Equal(t, []string{"slow__append"}, listed(t, c.ask(1, "tools/list", `{}`), "tools", "name"))
@@ -270,5 +271,23 @@ func TestServersOfAGroupHaveNamesOfTheirOwn(t *testing.T) {
 			servers = append(servers, gateway.GroupServer{Name: name, URL: "http://127.0.0.1:1"})
 		}
 		require.Error(t, (&gateway.Group{Servers: servers}).Run(t.Context()), names)
+	}
+}
+
+// A server that does not end though its client has gone holds nobody up: it is ended.
+func TestAServerThatDoesNotEndIsEnded(t *testing.T) {
+	r := newStage(t).start()
+	c := r.piped("", func(in io.Reader, out io.Writer) error {
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Servers: []gateway.GroupServer{
+			{Name: "slow", Command: exec.Command("sleep", "300")},
+		}}).Run(context.Background())
+	})
+	c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	require.NoError(t, c.in.Close())
+	select {
+	case err := <-c.ended:
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it waits for the server")
 	}
 }
