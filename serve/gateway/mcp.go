@@ -42,16 +42,17 @@ type mcpServer struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // calls that are answered
 
-	mu      sync.Mutex
-	client  string                    // as it calls itself
-	opens   bool                      // it opens links for its user
-	passed  map[string]*mcpMessage    // by id: requests of the client that the server has not answered
-	calls   map[string]*toolCall      // by id: calls of tools that were not answered
-	running map[string]chan *mcpReply // by id of their lines to the server: calls that are made
-	number  int64                     // the id of the last of them
-	said    map[string]string         // what the server says of its tools: hashes by name
-	changed map[string]bool           // tools that are other than before
-	listed  map[string]string         // by method and cursor: the digest of what the server said last
+	mu       sync.Mutex
+	client   string                    // as it calls itself
+	can      capabilities              // of a client with a session
+	ownTasks bool                      // the server has tasks
+	passed   map[string]*mcpMessage    // by id: requests of the client that the server has not answered
+	calls    map[string]*toolCall      // by id: calls of tools that were not answered
+	running  map[string]chan *mcpReply // by id of their lines to the server: calls that are made
+	number   int64                     // the id of the last of them
+	said     map[string]string         // what the server says of its tools: hashes by name
+	changed  map[string]bool           // tools that are other than before
+	listed   map[string]string         // by method and cursor: the digest of what the server said last
 }
 
 // mcpReply is the answer of a server to a call.
@@ -186,6 +187,14 @@ func (s *mcpServer) fromClient(line []byte) {
 		s.begin(m)
 	case m.method == methodCancelled && s.cancels(m, ""), answersOffer(m):
 	case m.method != "" && m.id != nil:
+		if c, id := s.asksTask(m); c != nil {
+			s.work.Go(func() {
+				if answer := c.serveTask(m, id); answer != nil {
+					s.toClient(answer)
+				}
+			})
+			return
+		}
 		s.pass(m)
 	case s.g.cfg.Offline: // there is no server
 	default:
@@ -221,25 +230,30 @@ func (s *mcpServer) take(m *mcpMessage, as func()) (refused []byte) {
 	return nil
 }
 
+// clientSays is what a client says of itself in a request.
+type clientSays struct {
+	Info         struct{ Name string } `json:"clientInfo"`
+	Capabilities json.RawMessage       `json:"capabilities"`
+	Meta         struct {
+		Info         struct{ Name string } `json:"io.modelcontextprotocol/clientInfo"`
+		Capabilities json.RawMessage       `json:"io.modelcontextprotocol/clientCapabilities"`
+	} `json:"_meta"`
+}
+
+func (m *mcpMessage) clientSays() (said clientSays) {
+	_ = json.Unmarshal(m.params, &said) // of another form: it does not say
+	return said
+}
+
 // meet notes what the client says of itself.
 func (s *mcpServer) meet(m *mcpMessage) {
-	type info struct {
-		Name string `json:"name"`
-	}
-	var said struct {
-		ClientInfo   info            `json:"clientInfo"`
-		Capabilities json.RawMessage `json:"capabilities"`
-		Meta         struct {
-			ClientInfo info `json:"io.modelcontextprotocol/clientInfo"`
-		} `json:"_meta"`
-	}
-	_ = json.Unmarshal(m.params, &said) // of another form: it does not say
+	said := m.clientSays()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.method == methodInitialize {
-		s.opens = opensLinks(said.Capabilities)
+		s.can = readCapabilities(said.Capabilities)
 	}
-	if name := said.ClientInfo.Name + said.Meta.ClientInfo.Name; name != "" && (m.method == methodInitialize || s.client == "") {
+	if name := said.Info.Name + said.Meta.Info.Name; name != "" && (m.method == methodInitialize || s.client == "") {
 		s.client = name
 	}
 }
@@ -274,6 +288,7 @@ func (s *mcpServer) passes(m *mcpMessage, scope string) bool {
 	s.mu.Unlock()
 	if asked != nil && m.result != nil {
 		s.hear(asked, m.result)
+		s.addTasks(asked, m)
 	}
 	return asked != nil
 }

@@ -67,7 +67,7 @@ func (s *mcpServer) begin(m *mcpMessage) {
 
 // newCall reads a call of a tool. It returns the answer to what is none.
 func (s *mcpServer) newCall(m *mcpMessage) (c *toolCall, refused []byte) {
-	params, err := readCall(s.name, m.params)
+	params, err := readCall(s.name, m.params, s.givesTasks(nil))
 	switch {
 	case m.method != methodCall:
 		err = fmt.Errorf("%w: want the method %q, not %.50q", errMessage, methodCall, m.method)
@@ -172,16 +172,24 @@ func (g *Gateway) matchOpen(c *toolCall, use string) (*asking, match) {
 		case p.given || p.call != c.key, ended && p.use != use, ended && use == "" && !g.cfg.Again && !g.cfg.Offline, !ended && g.cfg.Offline:
 			continue
 		}
-		p.given = true
-		a := &asking{tag: p.tag, key: p.key, served: ended}
-		if !ended {
-			return a, waiting
+		if found == nil || e.State == receipt.StateCommitted { // of what is in doubt something may have come later
+			found, at = p, e
 		}
-		g.tools.left--
-		g.summary.ToolsServed++
-		return a, recorded
+		if at.State != receipt.StateInDoubt {
+			break
+		}
 	}
-	return nil, fresh
+	if found == nil {
+		return nil, fresh
+	}
+	found.given = true
+	a := &asking{tag: found.tag, key: found.key, served: over(&at)}
+	if !a.served {
+		return a, waiting
+	}
+	g.tools.left--
+	g.summary.ToolsServed++
+	return a, recorded
 }
 
 // ask makes an event of the call.
@@ -229,6 +237,8 @@ func (c *toolCall) await() []byte {
 		case err != nil:
 			g.leaveTool(a, false, true)
 			return c.refused("the journal cannot be read: " + err.Error())
+		case c.task && e.State != "":
+			return c.newTask(&e)
 		case over(&e):
 			return c.finish(&e)
 		case e.State.AwaitsPerson() && !offered:
@@ -238,6 +248,8 @@ func (c *toolCall) await() []byte {
 			}
 			offered = true
 			continue
+		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient])):
+			return c.newTask(&e)
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
 			g.leaveTool(a, false, false)
 			return c.refused("a person has to approve this call, and it was not made yet: " + g.typed("intent approve", &e) + "; then call it again, with the same arguments")
@@ -249,7 +261,7 @@ func (c *toolCall) await() []byte {
 			if token := c.meta["progressToken"]; token != nil && e.State.AwaitsPerson() {
 				signs++
 				c.toClient(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"message":%s}}`,
-					token, strconv.FormatFloat(float64(signs)/1e6, 'f', 6, 64), quoted("waits for a person: "+g.typed("intent approve", &e))))
+					token, strconv.FormatFloat(float64(signs)/1e6, 'f', 6, 64), quoted(c.waits(&e))))
 			}
 		case <-c.off:
 			if e.State.AwaitsPerson() || e.State == receipt.StateOpen || e.State == "" { // a permit on its way finds nobody, and makes nothing

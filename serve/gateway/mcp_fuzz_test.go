@@ -62,7 +62,7 @@ func FuzzMessages(f *testing.F) {
 			require.Equal(t, m.key, idKey(m.id))
 			require.NotEmpty(t, m.key)
 		}
-		c, err := readCall("s", m.params)
+		c, err := readCall("s", m.params, true)
 		if err != nil {
 			return
 		}

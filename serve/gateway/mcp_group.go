@@ -212,7 +212,7 @@ func (m *member) gone() error {
 // refusal returns the answer to a request that a server does not answer, since it has ended.
 func (g *Group) refusal(m *mcpMessage, of *member, sent bool) []byte {
 	text := "worldkernel: " + of.gone().Error()
-	c, err := readCall(of.Name, m.params)
+	c, err := readCall(of.Name, m.params, false)
 	switch {
 	case m.method != methodCall || err != nil:
 		return fault(m.id, codeInternal, text)

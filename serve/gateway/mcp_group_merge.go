@@ -9,7 +9,7 @@ import (
 
 // listKeys are the lists of servers that a group shows as one: by method, where in the result they are.
 var listKeys = map[string]string{ //nolint:gochecknoglobals // a table
-	methodTools: "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
+	methodTools: "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates", methodTasks: "tasks",
 }
 
 // take takes what a server has answered, or what is answered in its place, and answers the client once that is possible: a
@@ -20,7 +20,7 @@ func (g *Group) take(a *groupAsk, of *member, result json.RawMessage, line []byt
 		return
 	}
 	a.waits = slices.Delete(a.waits, i, i+1)
-	all := describes(a.m.method)
+	all := describes(a.m.method) || listKeys[a.m.method] != ""
 	switch {
 	case result == nil:
 		a.fault, a.refused = line, a.refused || of.why == nil && !of.late

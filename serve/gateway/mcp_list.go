@@ -40,7 +40,8 @@ type tools struct {
 	left    int                          // answers of past that were not given yet
 	listed  map[string][]byte            // offline: by server, method and cursor: what it said
 
-	web map[string]*webServer // by name and address
+	tasks map[string]*task      // by id
+	web   map[string]*webServer // by name and address
 
 	servers atomic.Int64 // connections
 }
@@ -58,7 +59,7 @@ type pastCall struct {
 func (g *Gateway) recallTools() error {
 	t := &g.tools
 	t.now, t.byUse, t.pins = make(map[string][]*asking), make(map[string]*asking), make(map[string]map[string]string)
-	t.web = make(map[string]*webServer)
+	t.web, t.tasks = make(map[string]*webServer), make(map[string]*task)
 	var entries []receipt.Entry
 	var pins []recorder.Session
 	g.cfg.World.View(func(m *world.Moment) {
@@ -178,7 +179,9 @@ func (s *mcpServer) recorded(m *mcpMessage) []byte {
 	if !is {
 		return fault(m.id, codeInternal, "worldkernel: only the record answers, and it has no answer to "+m.method)
 	}
-	return response(m.id, "result", result)
+	answer := &mcpMessage{id: m.id, line: response(m.id, "result", result), result: result}
+	s.addTasks(m, answer)
+	return answer.line
 }
 
 // hear takes the answer to a request that describes the server: what is other than before is an event.

@@ -31,6 +31,8 @@ type mcpMessage struct {
 	params json.RawMessage
 	result json.RawMessage // of a response
 	fault  json.RawMessage // likewise: its error
+
+	changed bool // on its way: see addTasks
 }
 
 // maxID is how many bytes the id of a message may have.
@@ -134,13 +136,14 @@ type mcpCall struct {
 	use       string                     // the model's id of the call; empty: the client does not say
 	key       string                     // equal calls have equal ones
 	told      bool                       // it is made again after an offer; see offer
+	task      bool                       // its client wants a task in place of the answer
 }
 
 // maxUse is how many bytes of a model's id of a call count.
 const maxUse = 128
 
-// readCall reads the params of a call of a server's tool.
-func readCall(server string, params json.RawMessage) (*mcpCall, error) {
+// readCall reads the params of a call of a server's tool. Tasks says that what it says of a task is for the gateway.
+func readCall(server string, params json.RawMessage, tasks bool) (*mcpCall, error) {
 	fields, err := keysOf(params, "name", "arguments", "_meta")
 	if err != nil {
 		return nil, err
@@ -161,6 +164,9 @@ func readCall(server string, params json.RawMessage) (*mcpCall, error) {
 	names := []string{"name", "arguments", "_meta"}
 	if c.told = string(fields["requestState"]) == string(quoted(offerState)); c.told {
 		names = append(names, "requestState", "inputResponses")
+	}
+	if c.task = tasks && fields["task"] != nil; c.task {
+		names = append(names, "task")
 	}
 	for _, name := range names {
 		delete(fields, name)
@@ -208,6 +214,8 @@ func response(id json.RawMessage, part string, of []byte) []byte {
 const (
 	codeParse    = -32700
 	codeRequest  = -32600
+	codeMethod   = -32601
+	codeParams   = -32602
 	codeInternal = -32603
 )
 

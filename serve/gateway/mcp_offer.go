@@ -20,14 +20,25 @@ const (
 	metaClient = "io.modelcontextprotocol/clientCapabilities"
 )
 
-// opensLinks reports whether capabilities of a client have elicitation of mode url.
-func opensLinks(capabilities json.RawMessage) bool {
+// capabilities are what a client can do, or a server.
+type capabilities struct {
+	links bool // a client opens links for its user
+	tasks bool // it knows tasks
+}
+
+// readCapabilities reads capabilities, of both eras of the protocol.
+func readCapabilities(data json.RawMessage) capabilities {
 	var of struct {
 		Elicitation struct {
 			URL *struct{} `json:"url"`
 		} `json:"elicitation"`
+		Tasks      *struct{}                  `json:"tasks"`
+		Extensions map[string]json.RawMessage `json:"extensions"`
 	}
-	return json.Unmarshal(capabilities, &of) == nil && of.Elicitation.URL != nil
+	if json.Unmarshal(data, &of) != nil {
+		return capabilities{}
+	}
+	return capabilities{of.Elicitation.URL != nil, of.Tasks != nil || of.Extensions[taskExtension] != nil}
 }
 
 // answersOffer reports whether a message of a client answers an offer.
@@ -41,12 +52,12 @@ func (c *toolCall) offer(e *receipt.Entry) (answer []byte) {
 	s := c.server
 	link := s.g.link(e)
 	s.mu.Lock()
-	opens := s.opens
+	opens := s.can.links
 	s.number++
 	id := quoted(fmt.Sprint(offerID, s.number))
 	s.mu.Unlock()
 	if c.stateless() {
-		opens = opensLinks(c.meta[metaClient]) && len(c.more) == 0 // else the server's own state would be lost
+		opens = readCapabilities(c.meta[metaClient]).links && len(c.more) == 0 // else the server's own state would be lost
 	}
 	if link == "" || !opens || !s.g.cfg.Offers {
 		return nil

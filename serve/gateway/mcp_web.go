@@ -161,6 +161,11 @@ func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
 	case callsTool(r.Header.Get("Mcp-Method")) && !callsTool(m.method):
 		answerJSON(w, http.StatusBadRequest, fault(m.id, codeRequest, "worldkernel: the header Mcp-Method differs from the message"))
 	case m.method != "" && m.id != nil:
+		if c, id := s.asksTask(m); c != nil {
+			c.left = r.Context().Done()
+			answerJSON(w, http.StatusOK, c.serveTask(m, id))
+			return
+		}
 		s.ask(w, r, m, body, scope)
 	case s.g.cfg.Offline || callsTool(m.method) || m.method == methodCancelled && s.cancels(m, scope) || answersOffer(m): // nothing for the server
 		w.WriteHeader(http.StatusAccepted)
@@ -248,12 +253,15 @@ func (s *webServer) readAnswer(resp *http.Response, key, scope string) error {
 		return err
 	}
 	ok := resp.StatusCode < http.StatusMultipleChoices
-	if m, err := readServer(data); len(data) > maxLine {
+	m, err := readServer(data)
+	if len(data) > maxLine {
 		if data = s.largeAnswer("", key); data == nil {
 			return errAnswer
 		}
 	} else if err == nil && !s.passes(m, scope) && (ok || m.result != nil) || err != nil && (ok && key != "" && len(data) > 0 || bytes.Contains(data, []byte(`"result"`))) {
 		return errAnswer
+	} else if err == nil && m.changed {
+		data = m.line
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return nil
