@@ -13,6 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/examples"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world"
@@ -85,6 +86,7 @@ func isGateway(lw *local.World) (is bool) {
 type session struct {
 	Name string `json:"name"`
 	recorder.Session
+	Waits []receipt.Key `json:"waits,omitempty"` // in a list: what a person has to decide about
 }
 
 // sessions returns all sessions of a world, in the order of their names.
@@ -98,7 +100,7 @@ func sessions(lw *local.World) (all []session, err error) {
 			if bad != nil {
 				err = errors.Join(err, bad)
 			}
-			all = append(all, session{v.Cell.Key, s})
+			all = append(all, session{Name: v.Cell.Key, Session: s})
 		}
 	})
 	slices.SortFunc(all, func(a, b session) int { return strings.Compare(a.Name, b.Name) })

@@ -258,6 +258,7 @@ func (c *cli) showExamined(a *agentReport) error {
 			return table.Row{t.Tool, t.Seen, t.Crash}
 		})
 	})
+	c.note("note: turns after the first were not seen, since the model asks for no tool: after an agent run, worldctl agent replay sees all")
 	for _, r := range a.Requests {
 		if !r.Recognized {
 			unknown++

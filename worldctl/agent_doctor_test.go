@@ -34,6 +34,7 @@ func TestADoctorSaysWhatChangesRacesAndRunsAgain(t *testing.T) {
 	code, a, errs := examined("offers,now,two", self)
 	require.Equal(t, exitVerify, code, errs)
 	require.Contains(t, errs, "1 request of the second run would not be recognized")
+	require.Contains(t, errs, "turns after the first were not seen")
 	require.Len(t, a.Requests, 3)
 	for i, differs := range [][]string{{}, {"$.messages[0].content"}, {}} {
 		r := a.Requests[i]

@@ -169,6 +169,9 @@ func TestToolsAreDeniedInAForkUnlessNamed(t *testing.T) {
 		text, _ := typed("", "status", "-w", fork)
 		require.Contains(t, text, "committed")
 	}
+	typed("offers,hook:Bash,two", "agent", "run", "--name", "d", "--", claude)
+	said, _ := typed("offers,two", "agent", "fork", "d", "--at", "2", "-d", filepath.Join(t.TempDir(), "f"))
+	require.Contains(t, said, "1 effect under way at #", "its result came later, or never")
 	typed("one,two", "agent", "run", "--name", "b", "--", self) // an agent without hooks
 	provider.calls.Store(true)
 	typed("offers,two", "agent", "run", "--name", "c", "--", self)

@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,19 +27,37 @@ func newAgentListCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, e := range recordsOf(lw).Ledger() {
+				of := slices.IndexFunc(all, func(s session) bool { return e.Intent.Cell == recorder.Name+"/"+s.Name })
+				if of >= 0 && e.State.AwaitsPerson() {
+					all[of].Waits = append(all[of].Waits, e.Intent.Key)
+				}
+			}
 			return list(c, "agent-list", "sessions", allItems(all), columns[session]{
 				header: table.Row{"session", "starts", "state", "calls", "tools", "served", "denied", "failed", "tokens", "micros", "command"},
 				row: func(s session) table.Row {
-					state := "running, or killed"
-					if !s.Running {
-						state = endedBy(int(s.Code))
-					}
-					return table.Row{s.Name, s.Incarnation, state, s.Answered, s.Ran, s.Served, s.Denied, s.Failed, s.Tokens, s.Micros, strings.Join(s.Command, " ")}
+					return table.Row{s.Name, s.Incarnation, s.state(), s.Answered, s.Ran, s.Served, s.Denied, s.Failed, s.Tokens, s.Micros, strings.Join(s.Command, " ")}
 				},
 				none: "no agent has run in this world yet",
 			})
 		}),
 	}
+}
+
+// state says in a few words how a session stands, and what a person has to decide about first.
+func (s *session) state() string {
+	state := "running, or killed"
+	if !s.Running {
+		state = endedBy(int(s.Code))
+	}
+	if len(s.Waits) == 0 {
+		return state
+	}
+	waits := "waits for a person: " + view.Short(s.Waits[0])
+	if !s.Running && s.Code == 0 { // it ended to wait
+		return waits
+	}
+	return state + ", " + waits
 }
 
 // agentCall is a model call of a session, as a list has it.

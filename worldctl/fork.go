@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -139,16 +140,28 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 	})
 }
 
-// makeFork makes a fork in a directory, as it was typed, or beside its parent.
+// makeFork makes a fork in a directory, as it was typed, or beside its parent, and says what was under way then.
 func (c *cli) makeFork(ctx context.Context, lw *local.World, dir string, f local.ForkOptions) (*local.Forked, error) {
+	var done *local.Forked
+	var err error
 	if dir == "" {
-		return lw.ForkBeside(ctx, f)
-	}
-	done, err := lw.Fork(ctx, c.path(dir), f)
-	if err == nil {
+		done, err = lw.ForkBeside(ctx, f)
+	} else if done, err = lw.Fork(ctx, c.path(dir), f); err == nil {
 		done.Dir = dir
 	}
-	return done, err
+	if err != nil || done.Effects == journal.ForkRecorded {
+		return done, err
+	}
+	under := uint64(0)
+	for _, e := range recordsOf(lw).Ledger() {
+		if at := uint64(done.At); e.Started > 0 && e.Started <= at && (e.Finished == 0 || e.Finished > at) {
+			under++
+		}
+	}
+	if under > 0 {
+		c.note("note: %s under way at #%d: in doubt in the fork, which does not see what came of it here later", view.Number(under, "effect"), done.At)
+	}
+	return done, nil
 }
 
 // sharing says what a copy takes of the disk.
