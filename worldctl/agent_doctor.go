@@ -252,7 +252,7 @@ func (c *cli) showExamined(a *agentReport) error {
 	unknown := 0
 	err := c.object("agent-doctor", a, func() {
 		tabulate(c, table.Row{"request", "model", "asked", "recognized", "at once with", "differs at"}, a.Requests, func(r *requestReport) table.Row {
-			return table.Row{r.Request, r.Model, short(r.Prompt), r.Recognized, strings.Trim(fmt.Sprint(r.Beside), "[]"), strings.Join(r.Differs, "\n")}
+			return table.Row{r.Request, r.Model, brief(r.Prompt, maxCell), r.Recognized, strings.Trim(fmt.Sprint(r.Beside), "[]"), strings.Join(r.Differs, "\n")}
 		})
 		tabulate(c, table.Row{"tool", "judged in", "after a crash"}, a.Tools, func(t *toolReport) table.Row {
 			return table.Row{t.Tool, t.Seen, t.Crash}

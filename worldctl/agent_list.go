@@ -60,6 +60,9 @@ func (s *session) state() string {
 	return state + ", " + waits
 }
 
+// maxCell is how many letters of a text a row of a list has.
+const maxCell = 60
+
 // agentCall is a model call of a session, as a list has it.
 type agentCall struct {
 	Call   int            `json:"call"` // from 1, as agent fork --at has it
@@ -99,7 +102,7 @@ func newAgentCallsCommand(c *cli) *cobra.Command {
 					}
 					return table.Row{
 						a.Call, view.Short(a.Key), a.State, a.Model, strconv.FormatUint(a.Usage.Tokens(), 10), a.Cost.Micros,
-						short(a.Prompt), short(said + a.Reason),
+						brief(a.Prompt, maxCell), brief(said+a.Reason, maxCell),
 					}
 				},
 				none: "the session has made no model call yet",
@@ -108,11 +111,11 @@ func newAgentCallsCommand(c *cli) *cobra.Command {
 	}
 }
 
-// short cuts a text for a row of a list.
-func short(text string) string {
+// brief cuts a text for a line, to so many letters.
+func brief(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > 60 {
-		text = string(runes[:59]) + "…"
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most-1]) + "…"
 	}
 	return text
 }

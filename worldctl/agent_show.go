@@ -132,6 +132,9 @@ func turnsOf(j view.Journal, e *receipt.Entry, last *string) (out []agentTurn, e
 	return append(out, t), nil
 }
 
+// maxSaid is how many letters of a text a line of a conversation has.
+const maxSaid = 200
+
 // line is a turn as people read it.
 func (t *agentTurn) line() string {
 	var out strings.Builder
@@ -145,21 +148,12 @@ func (t *agentTurn) line() string {
 	default:
 		fmt.Fprintf(&out, " [%s]", strings.Join(t.By, ", "))
 	}
-	fmt.Fprintf(&out, ": %s", brief(t.Says))
+	fmt.Fprintf(&out, ": %s", brief(t.Says, maxSaid))
 	for _, use := range t.Calls {
-		fmt.Fprintf(&out, "\n    → %s %s", use.Name, brief(use.Input))
+		fmt.Fprintf(&out, "\n    → %s %s", use.Name, brief(use.Input, maxSaid))
 	}
 	if t.Result != "" {
-		fmt.Fprintf(&out, "\n    = %s", brief(t.Result))
+		fmt.Fprintf(&out, "\n    = %s", brief(t.Result, maxSaid))
 	}
 	return out.String()
-}
-
-// brief cuts a text for a line of a conversation.
-func brief(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > 200 {
-		text = string(runes[:199]) + "…"
-	}
-	return text
 }

@@ -126,17 +126,21 @@ func toolCalls(value any) ([]callText, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: function: want an object, not %s", at, shapeOf(fields["function"]))
 		}
-		id, err := word(fields, "id")
-		if err != nil {
+		var err error
+		if calls[n], err = callOf(at, fields, "id", function, function["arguments"]); err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		name, err := word(function, "name")
-		if err != nil {
-			return nil, fmt.Errorf("%s: function.%w", at, err)
-		}
-		calls[n] = callText{at, id, name, function["arguments"]}
 	}
 	return calls, nil
+}
+
+// callOf reads a call that has its id and its name each in an object.
+func callOf(at string, in map[string]any, id string, named map[string]any, arguments any) (c callText, err error) {
+	c = callText{at: at, arguments: arguments}
+	if c.id, err = word(in, id); err == nil {
+		c.name, err = word(named, "name")
+	}
+	return c, err
 }
 
 // blocks takes the calls and answers out of a content of Anthropic's Messages. A message
@@ -156,20 +160,16 @@ func (p *plain) blocks() error {
 		kind, _ := fields["type"].(string)
 		switch {
 		case kind == "tool_use", kind == "server_tool_use", kind == "mcp_tool_use":
-			id, err := word(fields, "id")
+			c, err := callOf(at, fields, "id", fields, fields["input"])
 			if err != nil {
 				return fmt.Errorf("%s: %w", at, err)
 			}
-			name, err := word(fields, "name")
-			if err != nil {
-				return fmt.Errorf("%s: %w", at, err)
-			}
-			p.calls = append(p.calls, callText{at, id, name, fields["input"]})
 			if fields["tool_type"] != nil { // of Inspect: a tool that the provider ran
-				p.calls[len(p.calls)-1].arguments = fields["arguments"]
+				c.arguments = fields["arguments"]
 				a, _ := answerOf(fields, "id", "result")
 				p.answers = append(p.answers, a)
 			}
+			p.calls = append(p.calls, c)
 		case kind == "tool_result", strings.HasSuffix(kind, "_tool_result"):
 			a, err := answerOf(fields, "tool_use_id", "content")
 			if err != nil {
@@ -196,19 +196,12 @@ func (p *plain) blocks() error {
 func item(kind string, fields map[string]any) (plain, error) {
 	switch kind {
 	case "function_call", "custom_tool_call":
-		id, err := word(fields, "call_id")
-		if err != nil {
-			return plain{}, err
-		}
-		name, err := word(fields, "name")
-		if err != nil {
-			return plain{}, err
-		}
 		arguments := fields["arguments"]
 		if kind == "custom_tool_call" {
 			arguments = map[string]any{"input": fields["input"]}
 		}
-		return plain{role: "assistant", calls: []callText{{kind, id, name, arguments}}}, nil
+		c, err := callOf(kind, fields, "call_id", fields, arguments)
+		return plain{role: "assistant", calls: []callText{c}}, err
 	case "function_call_output", "custom_tool_call_output":
 		a, err := answerOf(fields, "call_id", "output")
 		return plain{answers: []answerText{a}}, err

@@ -357,20 +357,18 @@ func (g *Group) route(m *mcpMessage) (map[*member][]byte, error) {
 
 // with returns the line of a request, with another value of one of its params.
 func (m *mcpMessage) with(param string, value json.RawMessage) []byte {
-	fields := make(map[string]json.RawMessage)
-	_ = json.Unmarshal(m.params, &fields) // it has the param
-	if value != nil {
-		fields[param] = value
+	params := m.params
+	if len(params) == 0 {
+		params = []byte("{}")
 	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return m.line
+	if value != nil {
+		params = with(params, value, param)
 	}
 	id := ""
 	if m.id != nil {
 		id = fmt.Sprintf(`"id":%s,`, m.id)
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0",%s"method":%s,"params":%s}`, id, quoted(m.method), text)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0",%s"method":%s,"params":%s}`, id, quoted(m.method), params)
 }
 
 // named returns whose a name is that the client sees.

@@ -127,3 +127,37 @@ func TestRealServerEverythingBehindTheGateway(t *testing.T) {
 	require.Len(t, states, 4)
 	require.NotContains(t, states, receipt.StateInDoubt)
 }
+
+// taskClient is a client of the TypeScript SDK that knows tasks: it says what it hears of two calls, of which it cancels the second.
+const taskClient = `
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+const client = new Client({ name: "c", version: "1" }, { capabilities: { tasks: {} } });
+await client.connect(new StreamableHTTPClientTransport(new URL(process.argv[1])));
+await client.listTools();
+for (const a of [1, 2]) {
+	for await (const m of client.experimental.tasks.callToolStream({ name: "append", arguments: { a } })) {
+		console.log(m.type, JSON.stringify(m.result ?? m.error?.message ?? m.task));
+		if (a === 2 && m.type === "taskCreated") await client.experimental.tasks.cancelTask(m.task.taskId);
+	}
+}
+console.log("tasks", (await client.experimental.tasks.listTasks()).tasks.length);
+await client.close();
+`
+
+// A real client that knows tasks gets the result of a call that a person approves by one.
+func TestARealClientKnowsTasks(t *testing.T) {
+	script := fetched(t, "server-everything") // which brings the SDK
+	r, files := newStage(t, allowTools, needPerson).start(), newSite(t)
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", taskClient, r.reach(files.URL))
+	cmd.Dir = filepath.Join(filepath.Dir(script), "..")
+	said := make(chan string, 1)
+	go func() {
+		out, _ := cmd.CombinedOutput()
+		said <- string(out)
+	}()
+	r.approve()
+	out := <-said
+	require.Regexp(t, `(?s)taskCreated .*result .*"done".*taskCreated .*error .*cancelled.*tasks 2`, out)
+	require.Equal(t, []string{`append {"a":1}`}, files.calls())
+}
