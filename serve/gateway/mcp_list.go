@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -112,6 +113,75 @@ func keyOfTag(tag string) (call, use string) {
 	_, rest, _ := strings.Cut(tag, " ")
 	call, use, _ = strings.Cut(rest, " ")
 	return call, use
+}
+
+// matchTool finds what a call is. The model's id of it decides, where there is one; else equal calls of an agent that was started
+// again are told apart by their order. A call that waits for a person is joined by an equal one.
+func (g *Gateway) matchTool(c *toolCall) (*asking, match) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.summary.ToolRequests++
+	use := ""
+	if c.use != "" {
+		use = digest(c.use)[:16]
+		if a := g.tools.byUse[use+c.key]; a != nil {
+			a.attended = true
+			return a, joined
+		}
+	}
+	a, is := g.matchOpen(c, use)
+	if a == nil && g.cfg.Offline {
+		if g.summary.Divergence == nil {
+			g.summary.Divergence = &Divergence{Request: g.summary.ToolRequests, Path: c.server.name, Tool: c.tool, Prompt: shorten(string(c.arguments), maxText)}
+		}
+		return nil, missed
+	}
+	if a == nil {
+		g.numbered++
+		a, is = &asking{tag: strings.TrimSpace(fmt.Sprintf("%d.%d %s %s", g.incarnation, g.numbered, c.key, use))}, fresh
+	}
+	a.attended = true
+	g.tools.now[c.key] = append(g.tools.now[c.key], a)
+	if use != "" {
+		g.tools.byUse[use+c.key] = a
+	}
+	return a, is
+}
+
+// matchOpen finds the call that a call is, among those that were not answered to the end and those of earlier
+// incarnations; nil: it is a new one. It is called with mu held.
+func (g *Gateway) matchOpen(c *toolCall, use string) (*asking, match) {
+	for _, a := range g.tools.now[c.key] {
+		if !a.attended && !a.delivered && !a.failed {
+			return a, joined
+		}
+	}
+	found, at := (*pastCall)(nil), receipt.Entry{}
+	for _, p := range g.tools.past {
+		e := g.entry(p.key)
+		ended := over(&e)
+		switch {
+		case p.given || p.call != c.key, ended && p.use != use, ended && use == "" && !g.cfg.Again && !g.cfg.Offline, !ended && g.cfg.Offline:
+			continue
+		}
+		if found == nil || e.State == receipt.StateCommitted { // of what is in doubt something may have come later
+			found, at = p, e
+		}
+		if at.State != receipt.StateInDoubt {
+			break
+		}
+	}
+	if found == nil {
+		return nil, fresh
+	}
+	found.given = true
+	a := &asking{tag: found.tag, key: found.key, served: over(&at)}
+	if !a.served {
+		return a, waiting
+	}
+	g.tools.left--
+	g.summary.ToolsServed++
+	return a, recorded
 }
 
 // pinAll pins tools as the sessions of the world have them. What was pinned last counts.
