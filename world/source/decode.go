@@ -3,6 +3,7 @@ package source
 import (
 	"io/fs"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,33 @@ func (d *decoder) mapping(n *yaml.Node, known fields) {
 			d.refuse(key, "unknown key %q: want one of %s", key.Value, strings.Join(names, ", "))
 		}
 	})
+}
+
+// fieldsOf returns the fields that a struct of the manifest has, by their names there: texts, booleans,
+// ticks, numbers from 1, or sizes in bytes, and lists.
+func (d *decoder) fieldsOf(to any, sizes ...string) fields {
+	known := make(fields)
+	v := reflect.ValueOf(to).Elem()
+	for f, at := range v.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("cbor"), ",")
+		switch to := at.Addr().Interface().(type) {
+		case *string:
+			known[name] = d.text(to)
+		case *bool:
+			known[name] = d.boolean(to)
+		case *manifest.Tick:
+			known[name] = d.ticks(to)
+		case *[]string:
+			known[name] = d.texts(to)
+		case *[]uint64:
+			known[name] = listOf(d, to, d.number)
+		case *uint64:
+			if known[name] = d.count(to); slices.Contains(sizes, name) {
+				known[name] = d.size(to)
+			}
+		}
+	}
+	return known
 }
 
 // object returns what decodes a mapping of known fields.

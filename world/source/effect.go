@@ -153,11 +153,5 @@ func (d *decoder) rate(to *manifest.Rate) func(*yaml.Node) {
 
 // budget decodes what a budget bounds.
 func (d *decoder) budget(to *manifest.Budget) func(*yaml.Node) {
-	return d.object(fields{
-		"calls":  d.count(&to.Calls),
-		"tokens": d.count(&to.Tokens),
-		"bytes":  d.size(&to.Bytes),
-		"micros": d.count(&to.Micros),
-		"per":    d.ticks(&to.Per),
-	})
+	return d.object(d.fieldsOf(to, "bytes"))
 }

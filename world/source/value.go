@@ -50,9 +50,8 @@ func (d *decoder) expression(to *string) func(*yaml.Node) {
 	}
 }
 
-// texts and numbers decode lists of them.
-func (d *decoder) texts(to *[]string) func(*yaml.Node)   { return listOf(d, to, d.text) }
-func (d *decoder) numbers(to *[]uint64) func(*yaml.Node) { return listOf(d, to, d.number) }
+// texts decodes a list of them.
+func (d *decoder) texts(to *[]string) func(*yaml.Node) { return listOf(d, to, d.text) }
 
 func listOf[T any](d *decoder, to *[]T, decode func(*T) func(*yaml.Node)) func(*yaml.Node) {
 	return func(n *yaml.Node) {

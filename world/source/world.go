@@ -36,15 +36,7 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 			"checkpoint_every": d.count(&m.Defaults.CheckpointEvery),
 			"retention":        d.object(fields{"max_snapshots": d.count(&m.Defaults.Retention.MaxSnapshots)}),
 		}),
-		"limits": d.object(fields{
-			"events_per_tick": d.count(&m.Limits.EventsPerTick),
-			"in_flight":       d.count(&m.Limits.InFlight),
-			"mailbox":         d.count(&m.Limits.Mailbox),
-			"alarms":          d.count(&m.Limits.Alarms),
-			"payload":         d.size(&m.Limits.Payload),
-			"receipt":         d.size(&m.Limits.Receipt),
-			"submit_keys":     d.count(&m.Limits.SubmitKeys),
-		}),
+		"limits":     d.object(d.fieldsOf(&m.Limits, "payload", "receipt")),
 		"governance": d.governance(&m.Governance),
 	})
 	return m
@@ -69,15 +61,7 @@ func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 		"grants":   d.texts(&r.Grants),
 		"on_error": d.text(&r.OnError),
 		"budget":   d.budget(&r.Budget),
-		"limits": d.object(fields{
-			"gas":     d.count(&r.Limits.Gas),
-			"state":   d.size(&r.Limits.State),
-			"events":  d.count(&r.Limits.Events),
-			"effects": d.count(&r.Limits.Effects),
-			"timers":  d.count(&r.Limits.Timers),
-			"value":   d.size(&r.Limits.Value),
-			"memory":  d.size(&r.Limits.Memory),
-		}),
+		"limits":   d.object(d.fieldsOf(&r.Limits, "state", "value", "memory")),
 	})
 	if named != nil {
 		d.checkReducer(named, &r, source)
@@ -132,12 +116,6 @@ func (d *decoder) policy(n *yaml.Node) manifest.Policy {
 
 func (d *decoder) route(n *yaml.Node) manifest.Route {
 	var r manifest.Route
-	d.mapping(n, fields{
-		"event":   d.text(&r.Event),
-		"reducer": d.text(&r.Reducer),
-		"key":     d.text(&r.Key),
-		"each":    d.boolean(&r.Each),
-		"order":   d.text(&r.Order),
-	})
+	d.mapping(n, d.fieldsOf(&r))
 	return r
 }
