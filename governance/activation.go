@@ -97,10 +97,9 @@ type activation struct {
 // subject is what an activation is about: a request that a gate judges, or a
 // receipt.
 type subject struct {
-	gate   *Gate // judges
-	req    *Request
-	holder *holder
-	grant  *grant
+	gate  *Gate // judges
+	req   *Request
+	grant *grant
 
 	receipt *receipt.Receipt
 	intent  *receipt.Intent

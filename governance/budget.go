@@ -120,18 +120,18 @@ func amounts(b *manifest.Budget) receipt.Cost {
 // scope is one of the three budgets of an effect.
 type scope struct {
 	of      Budgeted
-	budget  *manifest.Budget
+	budget  manifest.Budget
 	account Account // of now
 	renews  manifest.Tick
 }
 
-func newScope(of Budgeted, limit *manifest.Budget, account *Account, now manifest.Tick) scope {
-	return scope{of, limit, account.At(limit, now), renews(limit, now)}
+func newScope(of Budgeted, limit manifest.Budget, account *Account, now manifest.Tick) scope {
+	return scope{of, limit, account.At(&limit, now), renews(&limit, now)}
 }
 
 // bounds returns how much of a unit there is; 0: it is not bounded.
 func (s *scope) bounds(u Unit) uint64 {
-	all := amounts(s.budget)
+	all := amounts(&s.budget)
 	return *u.Of(&all)
 }
 
@@ -151,7 +151,7 @@ func (s *scope) rest(u Unit) uint64 {
 
 func unbounded(scopes *[3]scope) bool {
 	var none manifest.Budget
-	return *scopes[0].budget == none && *scopes[1].budget == none && *scopes[2].budget == none
+	return scopes[0].budget == none && scopes[1].budget == none && scopes[2].budget == none
 }
 
 // most returns how much of a unit an attempt of an effect costs at most, and whether the
@@ -195,12 +195,11 @@ func (a *activation) budget(allowed Decision) Decision {
 
 // scopes returns the budgets of the capability, the cell and the world.
 func (a *activation) scopes() [3]scope {
-	now := a.req.Time
-	return [3]scope{
-		newScope(Budgeted{ScopeCap, a.grant.name}, &a.grant.Budget, a.capAccount(), now),
-		newScope(Budgeted{ScopeCell, a.req.Cell.String()}, &a.holder.budget, a.req.Accounts.Cell, now),
-		newScope(Budgeted{ScopeWorld, ""}, &a.gate.manifest.Budget, a.req.Accounts.World, now),
+	accounts := a.req.Accounts
+	if accounts.Cap == nil {
+		accounts.Cap = a.req.Caps[a.grant.name]
 	}
+	return a.gate.scopes(a.grant.name, a.req.Cell.Reducer, a.req.Cell.String(), accounts, a.req.Time)
 }
 
 // left returns what the tightest of the three budgets has left.
@@ -221,21 +220,16 @@ func (g *Gate) Budgeted(capability, reducer string) (ofCap, ofCell, ofWorld bool
 	return g.manifest.Caps[capability].Budget != none, g.manifest.Reducers[reducer].Budget != none, g.manifest.Budget != none
 }
 
-// capAccount returns the account of the capability at hand.
-func (a *activation) capAccount() *Account {
-	if a.req.Accounts.Cap != nil {
-		return a.req.Accounts.Cap
-	}
-	return a.req.Caps[a.grant.name]
-}
-
 func (g *Gate) scopesOf(in *receipt.Intent, a Accounts, now manifest.Tick) [3]scope {
 	asker, _, _ := strings.Cut(in.Cell, "/")
-	ofCap, ofCell := g.manifest.Caps[in.Cap].Budget, g.manifest.Reducers[asker].Budget
+	return g.scopes(in.Cap, asker, in.Cell, a, now)
+}
+
+func (g *Gate) scopes(capability, reducer, cell string, a Accounts, now manifest.Tick) [3]scope {
 	return [3]scope{
-		newScope(Budgeted{ScopeCap, in.Cap}, &ofCap, a.Cap, now),
-		newScope(Budgeted{ScopeCell, in.Cell}, &ofCell, a.Cell, now),
-		newScope(Budgeted{ScopeWorld, ""}, &g.manifest.Budget, a.World, now),
+		newScope(Budgeted{ScopeCap, capability}, g.manifest.Caps[capability].Budget, a.Cap, now),
+		newScope(Budgeted{ScopeCell, cell}, g.manifest.Reducers[reducer].Budget, a.Cell, now),
+		newScope(Budgeted{ScopeWorld, ""}, g.manifest.Budget, a.World, now),
 	}
 }
 

@@ -61,7 +61,7 @@ func Bounded(limit manifest.Budget, c receipt.Cost) receipt.Cost {
 // unused. Units that the budget does not bound are 0.
 func Left(limit manifest.Budget, account *Account, now manifest.Tick) receipt.Cost {
 	var out receipt.Cost
-	s := newScope(Budgeted{}, &limit, account, now)
+	s := newScope(Budgeted{}, limit, account, now)
 	for u := range unitCount {
 		*u.Of(&out), _ = s.left(u)
 	}

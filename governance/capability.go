@@ -17,16 +17,10 @@ type grant struct {
 	parse parser // of the targets that its type bounds; nil: of type any, or of none
 }
 
-// holder is a reducer in the eyes of the gate.
-type holder struct {
-	grants []grant
-	budget manifest.Budget // of each cell
-}
-
-// holdersOf returns the reducers of a manifest by name, and the operator, who
+// grantsByReducer returns what the reducers of a manifest hold, by their names, and the operator, who
 // holds every capability. The name of a grant that the manifest does not define
 // is a capability that covers nothing.
-func holdersOf(m *manifest.Manifest) map[string]*holder {
+func grantsByReducer(m *manifest.Manifest) map[string][]grant {
 	grantsOf := func(names []string) []grant {
 		out := make([]grant, len(names))
 		for i, name := range names {
@@ -34,11 +28,11 @@ func holdersOf(m *manifest.Manifest) map[string]*holder {
 		}
 		return out
 	}
-	out := make(map[string]*holder, len(m.Reducers)+1)
+	out := make(map[string][]grant, len(m.Reducers)+1)
 	for name, r := range m.Reducers { // order cannot show: a map is built from a map
-		out[name] = &holder{grants: grantsOf(r.Grants), budget: r.Budget}
+		out[name] = grantsOf(r.Grants)
 	}
-	out[reducer.Operator] = &holder{grants: grantsOf(slices.Sorted(maps.Keys(m.Caps)))}
+	out[reducer.Operator] = grantsOf(slices.Sorted(maps.Keys(m.Caps)))
 	return out
 }
 
@@ -61,8 +55,8 @@ func (g *grant) expired(now manifest.Tick) bool { return g.Expires != 0 && now >
 
 // capability finds the grant that an effect may use, or says with the code of
 // a Decision why there is none.
-func (g *Gate) capability(req *Request, h *holder) (*grant, Decision) {
-	candidates, denied := candidatesOf(req, h)
+func (g *Gate) capability(req *Request) (*grant, Decision) {
+	candidates, denied := candidatesOf(req, g.grants[req.Cell.Reducer])
 	if denied.Code != "" {
 		return nil, denied
 	}
@@ -97,8 +91,8 @@ func (g *Gate) capability(req *Request, h *holder) (*grant, Decision) {
 }
 
 // candidatesOf returns the grants that a request may use.
-func candidatesOf(req *Request, h *holder) ([]grant, Decision) {
-	if h == nil || len(h.grants) == 0 {
+func candidatesOf(req *Request, held []grant) ([]grant, Decision) {
+	if len(held) == 0 {
 		return nil, Decision{
 			Code: CodeNoGrant, Cap: req.Cap,
 			Reason: fmt.Sprintf("reducer %q holds no capability", req.Cell.Reducer),
@@ -108,16 +102,16 @@ func candidatesOf(req *Request, h *holder) ([]grant, Decision) {
 		if req.Cell.Reducer == reducer.Operator {
 			return nil, Decision{Code: CodeUnknownCap, Reason: "an operator's effect must name the capability that it uses"}
 		}
-		return h.grants, Decision{}
+		return held, Decision{}
 	}
-	i := slices.IndexFunc(h.grants, func(c grant) bool { return c.name == req.Cap })
+	i := slices.IndexFunc(held, func(c grant) bool { return c.name == req.Cap })
 	if i < 0 {
 		return nil, Decision{
 			Code: CodeUnknownCap, Cap: req.Cap,
 			Reason: fmt.Sprintf("reducer %q is not granted capability %q", req.Cell.Reducer, req.Cap),
 		}
 	}
-	return h.grants[i : i+1], Decision{}
+	return held[i : i+1], Decision{}
 }
 
 func notCovered(req *Request, candidates []grant) Decision {

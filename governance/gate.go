@@ -68,7 +68,7 @@ type Gate struct {
 	ofCells    bool // there is one of each cell of a reducer
 	effects    map[string]*manifest.Effect
 	undeclared manifest.Effect    // of a kind that is not
-	holders    map[string]*holder // reducers, and the operator
+	grants     map[string][]grant // of reducers, and of the operator
 	rules      []rule
 	vars       activation
 
@@ -89,7 +89,7 @@ func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 		return nil, fmt.Errorf("governance: %w", err)
 	}
 	vars := ofPolicies()
-	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m), vars: newActivation(vars)}
+	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), grants: grantsByReducer(m), vars: newActivation(vars)}
 	g.bounded, g.ofCells = hasBudget(m), hasCellBudget(m)
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		g.effects[kind] = &e
@@ -132,12 +132,11 @@ func hasCellBudget(m *manifest.Manifest) bool {
 
 // Decide judges an effect. It keeps nothing of req and sets nothing aside.
 func (g *Gate) Decide(req *Request) Decision {
-	h := g.holders[req.Cell.Reducer]
-	grant, denied := g.capability(req, h)
+	grant, denied := g.capability(req)
 	if denied.Code != "" {
 		return denied
 	}
-	g.vars.subject = subject{gate: g, req: req, holder: h, grant: grant}
+	g.vars.subject = subject{gate: g, req: req, grant: grant}
 	defer g.vars.release()
 	d := g.policy(req, grant.name)
 	if d.Verdict == Allow && g.bounded && !req.Waits {
