@@ -121,12 +121,17 @@ func (h *Host) beginAttempt(ctx context.Context, j *job) bool {
 // waits for what this process has none left of.
 const moment = 100 * time.Millisecond
 
-func awaitMoment(ctx context.Context) {
-	timer := time.NewTimer(moment)
+func awaitMoment(ctx context.Context) { _ = await(ctx, moment) }
+
+// await waits for so long, or returns the error of ctx.
+func await(ctx context.Context, long time.Duration) error {
+	timer := time.NewTimer(long)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
 	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -97,10 +97,7 @@ func New(cfg Config) (*Host, error) {
 	}
 	hidden := cfg.secrets()
 	effects, faults := cfg.build(hidden)
-	err := cfg.checkLive(effects)
-	for _, fault := range faults {
-		err = errors.Join(err, fault)
-	}
+	err := errors.Join(cfg.checkLive(effects), joined(faults))
 	var h *Host
 	if err == nil {
 		h, err = start(cfg, effects, hidden, vfs.Default)
@@ -131,6 +128,13 @@ func (e *EffectError) Error() string { return "host: effect " + e.Kind + ": " + 
 
 // Unwrap returns the reason.
 func (e *EffectError) Unwrap() error { return e.Err }
+
+func joined(faults []*EffectError) (err error) {
+	for _, fault := range faults {
+		err = errors.Join(err, fault)
+	}
+	return err
+}
 
 // ErrLive says that an effect touches the outside and that neither Config.EffectLog nor
 // Config.Attempts, one of which has to keep its results, is set.

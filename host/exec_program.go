@@ -34,18 +34,9 @@ type program struct {
 // run runs the program to its end, which is within execGrace of ctx's. An error
 // means that it did not start.
 func (p *program) run(ctx context.Context, input []byte, external string, of attempt) (*finished, error) {
-	dir, err := filepath.Abs(p.setup.Dir)
+	dir, path, err := p.setup.FindProgram(p.Program, p.Args)
 	if err != nil {
-		return nil, cause(err)
-	}
-	path, err := FindProgram(dir, p.Program)
-	if err != nil {
-		return nil, fmt.Errorf("program %s: %w", p.Program, cause(err))
-	}
-	if p.setup.Program != nil {
-		if err := p.setup.Program(path, p.Args); err != nil {
-			return nil, fmt.Errorf("program %s: %w", p.Program, err)
-		}
+		return nil, err
 	}
 	env, err := p.environment(external, of)
 	if err != nil {
@@ -108,6 +99,22 @@ func (f *finished) await(cmd *exec.Cmd, out *outputs, killed *atomic.Bool) {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		f.signal = status.Signal()
 	}
+}
+
+// FindProgram returns the directory in which a program is to start, and its path, if it may start
+// with these arguments.
+func (s *Setup) FindProgram(program string, args []string) (dir, path string, err error) {
+	if dir, err = filepath.Abs(s.Dir); err != nil {
+		return "", "", cause(err)
+	}
+	path, err = FindProgram(dir, program)
+	if err == nil && s.Program != nil {
+		err = s.Program(path, args)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("program %s: %w", program, cause(err))
+	}
+	return dir, path, nil
 }
 
 // FindProgram returns the path of a program as adapters find it: in the world's

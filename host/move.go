@@ -48,14 +48,7 @@ func AwaitLeases(ctx context.Context, from Attempts) error {
 			longest = max(longest, k.Lease)
 		}
 	}
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return await(ctx, longest)
 }
 
 // MoveAttempts gives a table the attempts that a world in a directory has in flight: with the

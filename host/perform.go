@@ -97,7 +97,7 @@ func (h *Host) askDeterministic(j *job) ([]byte, error) {
 	}
 	result, err := perform(h.tame, adapter, h.call(j))
 	if err != nil {
-		return nil, fmt.Errorf("host: %w", h.hide(err))
+		return nil, fmt.Errorf("host: %w", h.secrets.hide(err))
 	}
 	signed, err := h.sign(&j.Permit, result, j.Time, j.Time)
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *Host) attempt(j *job) {
 		return
 	}
 	started := time.Now()
-	result, err := perform(ctx, adapterFor(j), h.call(j))
+	result, err := perform(ctx, j.effect.adapterFor(&j.Permit), h.call(j))
 	if err != nil {
 		err = fmt.Errorf("%s for %s: %w", j.Kind, j.Step, err)
 	}
@@ -162,7 +162,7 @@ func (h *Host) attempt(j *job) {
 			return
 		}
 	case held:
-		h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: h.hide(err).Error()})
+		h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: h.secrets.hide(err).Error()})
 	}
 	ended()
 }
@@ -217,14 +217,6 @@ func (h *Host) callFor(j *job, world string) Call {
 	return c
 }
 
-// hide keeps secrets out of an error; one without any stays what it is.
-func (h *Host) hide(err error) error {
-	if text := h.secrets.redactText(err.Error()); text != err.Error() {
-		return errors.New(text)
-	}
-	return err
-}
-
 // perform calls the adapter; its panic is its own fault, not the world's end.
 func perform(ctx context.Context, a Adapter, call Call) (result Result, err error) {
 	defer func() {
@@ -244,11 +236,11 @@ func perform(ctx context.Context, a Adapter, call Call) (result Result, err erro
 type asking struct{ Adapter }
 
 // adapterFor returns what is to make an attempt.
-func adapterFor(j *job) Adapter {
-	if j.Accepted != "" {
-		return asking{j.effect.adapter}
+func (e *effect) adapterFor(p *receipt.Permit) Adapter {
+	if p.Accepted != "" {
+		return asking{e.adapter}
 	}
-	return j.effect.adapter
+	return e.adapter
 }
 
 // Perform asks.

@@ -20,11 +20,7 @@ func NewPerformers(cfg Config) (*Performers, error) {
 	p := &Performers{secrets: cfg.secrets()}
 	effects, faults := cfg.build(p.secrets)
 	p.effects = effects
-	var err error
-	for _, fault := range faults {
-		err = errors.Join(err, fault)
-	}
-	if err != nil {
+	if err := joined(faults); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
@@ -39,16 +35,9 @@ func (p *Performers) Perform(ctx context.Context, call Call) (Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
-	a := e.adapter
-	if call.Permit.Accepted != "" {
-		a = asking{a}
-	}
-	result, err := perform(ctx, a, call)
+	result, err := perform(ctx, e.adapterFor(&call.Permit), call)
 	if err != nil {
-		if text := p.secrets.redactText(err.Error()); text != err.Error() {
-			err = errors.New(text)
-		}
-		return Result{}, err
+		return Result{}, p.secrets.hide(err)
 	}
 	result = p.secrets.redact(result)
 	result.Cost.Calls = result.calls()

@@ -82,7 +82,7 @@ func (h *Host) accept(worker string, r *receipt.Receipt, signed []byte) (e *remo
 func (h *Host) lose(e *remoteTask, why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.addAnswer(receipt.Answer{Key: e.Key, Attempt: e.Attempt, Work: e.Work, Lost: h.hide(why).Error()})
+	h.addAnswer(receipt.Answer{Key: e.Key, Attempt: e.Attempt, Work: e.Work, Lost: h.secrets.hide(why).Error()})
 	e.finish(nil)
 }
 

@@ -224,6 +224,14 @@ func (s *secrets) find(text string) []match {
 // reference.
 func (s *secrets) redactText(text string) string { return replace(text, s.find(text), 0) }
 
+// hide keeps secrets out of an error; one without any stays what it is.
+func (s *secrets) hide(err error) error {
+	if text := s.redactText(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
 // redactNumber returns the number with this text, or a text instead of one that
 // is a value, or holds one long enough that it is no chance.
 func (s *secrets) redactNumber(v any, text string) any {

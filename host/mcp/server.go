@@ -83,10 +83,7 @@ func (p *pool) put(sv *server) {
 // server is a server and the session with it, if there is one.
 type server struct {
 	target *governance.MCPTarget
-	dir    string // the world's
-	secret func(reference string) (string, error)
-	may    func(path string, args []string) error // see host.Config.Program; nil: any program may start
-	tail   func(bytes int) *host.Tail
+	setup  host.Setup      // of the first of its effects
 	life   context.Context // ends at close
 	end    context.CancelFunc
 
@@ -110,7 +107,7 @@ type opening struct {
 
 func newServer(s host.Setup, target *governance.MCPTarget) *server {
 	life, end := context.WithCancel(context.Background())
-	return &server{target: target, dir: s.Dir, secret: s.Secret, may: s.Program, tail: s.Tail, life: life, end: end}
+	return &server{target: target, setup: s, life: life, end: end}
 }
 
 // session returns the session, or begins one.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,20 +45,11 @@ type process struct {
 
 // start runs the program.
 func (sv *server) start() (*process, error) {
-	dir, err := filepath.Abs(sv.dir)
+	dir, path, err := sv.setup.FindProgram(sv.target.Command[0], sv.target.Command[1:])
 	if err != nil {
 		return nil, err
 	}
-	path, err := host.FindProgram(dir, sv.target.Command[0])
-	if err != nil {
-		return nil, fmt.Errorf("program %s: %w", sv.target.Command[0], err)
-	}
-	if sv.may != nil {
-		if err := sv.may(path, sv.target.Command[1:]); err != nil {
-			return nil, fmt.Errorf("program %s: %w", sv.target.Command[0], err)
-		}
-	}
-	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.tail(maxStderrBytes)}
+	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.setup.Tail(maxStderrBytes)}
 	p.stop = sync.OnceFunc(p.endProcess)
 	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, p.stderr, grace
 	if err := host.Enclose(); err != nil {
@@ -68,7 +58,7 @@ func (sv *server) start() (*process, error) {
 	p.cmd.Env = []string{"PATH=" + host.ProgramPath, "LANG=C.UTF-8"}
 	for name, value := range sv.target.Env { // order does not matter: a map has no name twice
 		if strings.HasPrefix(value, "secret://") {
-			if value, err = sv.secret(value); err != nil {
+			if value, err = sv.setup.Secret(value); err != nil {
 				return nil, fmt.Errorf("env.%s: %w", name, err)
 			}
 		}

@@ -121,7 +121,7 @@ func (t *roundTripper) addHeaders(header http.Header) error {
 		header.Set(name, value)
 	}
 	for name, reference := range t.target.SecretHeaders {
-		value, err := t.secret(reference)
+		value, err := t.setup.Secret(reference)
 		if err != nil {
 			return fmt.Errorf("secret_headers.%s: %w", name, err)
 		}

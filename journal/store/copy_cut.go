@@ -102,7 +102,7 @@ func (v *view) cutSegment(batch *pebble.Batch, at journal.Seq) error {
 // cutVersions removes the versions that were written with an image at a head or
 // after it.
 func (s *Store) cutVersions(v *view, young journal.Seq) error {
-	batch := s.db.NewBatch()
+	d := deleter{db: s.db, batch: s.db.NewBatch()}
 	for _, prefix := range []byte{versionPrefix, countPrefix, ledgerPrefix} {
 		for it, err := range v.walk([]byte{prefix}, []byte{prefix + 1}) {
 			if err != nil {
@@ -113,16 +113,12 @@ func (s *Store) cutVersions(v *view, young journal.Seq) error {
 			case !whole:
 				err = damaged(it.Key(), errShape)
 			case at >= young:
-				err = batch.Delete(it.Key(), nil)
-			}
-			if err == nil && batch.Len() > cutBytes {
-				err = errors.Join(batch.Commit(pebble.NoSync), batch.Close())
-				batch = s.db.NewBatch()
+				err = d.delete(it.Key())
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())
+	return errors.Join(d.batch.Commit(pebble.NoSync), d.batch.Close())
 }

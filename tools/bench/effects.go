@@ -47,7 +47,8 @@ func newEffectsCommand(p *program) *cobra.Command {
 func agentRules() string { return rules("agent", inGo("agent")+asking, "agent.begun") + withEffects }
 
 type caller struct {
-	Left uint64 `cbor:"left"`
+	Left  uint64 `cbor:"left"`
+	Asked uint64 `cbor:"asked,omitempty"` // where it is never asked twice for the same
 }
 
 type begun struct {
@@ -55,20 +56,28 @@ type begun struct {
 	Effects uint64 `cbor:"effects"`
 }
 
-// callOn asks for the next effect when the one before is answered.
-func callOn(ctx *reducer.Context, c caller, e reducer.Event) (caller, error) {
-	if e.Name == "agent.begun" {
-		b, err := reducer.Decode[begun](e.Data)
-		if err != nil {
-			return c, err
+// calling asks for the next effect when the one before is answered: anew, never twice for the same.
+func calling(anew bool) func(ctx *reducer.Context, c caller, e reducer.Event) (caller, error) {
+	return func(ctx *reducer.Context, c caller, e reducer.Event) (caller, error) {
+		if e.Name == "agent.begun" {
+			b, err := reducer.Decode[begun](e.Data)
+			if err != nil {
+				return c, err
+			}
+			c.Left = b.Effects
 		}
-		c.Left = b.Effects
-	}
-	if c.Left > 0 {
+		if c.Left == 0 {
+			return c, nil
+		}
 		c.Left--
-		ctx.Effect("tool.call", c.Left, "")
+		n := c.Left
+		if anew {
+			c.Asked++
+			n = c.Asked
+		}
+		ctx.Effect("tool.call", n, "")
+		return c, nil
 	}
-	return c, nil
 }
 
 // echo is a live adapter that answers at once.
@@ -80,7 +89,7 @@ func (echo) Perform(context.Context, host.Call) (host.Result, error) {
 
 // effectsOptions has a reducer that asks for effects one after the other.
 func effectsOptions() local.Options {
-	return withEcho(local.Options{Reducers: reducer.Registry{"agent@1": reducer.Typed(1, callOn)}})
+	return withEcho(local.Options{Reducers: reducer.Registry{"agent@1": reducer.Typed(1, calling(false))}})
 }
 
 // round measures every combination.

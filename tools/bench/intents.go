@@ -28,28 +28,6 @@ ended are left to the store beyond --memory. CPU is that of all threads over a w
 process is the most that the kernel says it had in memory (VmHWM) since the round or the
 verification began.`
 
-// callAnew asks for the next effect when the one before is answered, and never twice for the same.
-func callAnew(ctx *reducer.Context, c asker, e reducer.Event) (asker, error) {
-	if e.Name == "agent.begun" {
-		b, err := reducer.Decode[begun](e.Data)
-		if err != nil {
-			return c, err
-		}
-		c.Left = b.Effects
-	}
-	if c.Left > 0 {
-		c.Left--
-		c.Asked++
-		ctx.Effect("tool.call", c.Asked, "")
-	}
-	return c, nil
-}
-
-type asker struct {
-	Left  uint64 `cbor:"left"`
-	Asked uint64 `cbor:"asked"`
-}
-
 func newIntentsCommand(p *program) *cobra.Command {
 	var b intentsBench
 	cmd, f := b.command(p, "intents", intentsText, "  bench intents\n  bench intents --effects 4000000 --memory 256\n  bench intents --same", 1, b.each(b.round))
@@ -66,7 +44,7 @@ func newIntentsCommand(p *program) *cobra.Command {
 func (b *intentsBench) round(ctx context.Context, r *run) {
 	opts := effectsOptions()
 	if !b.same {
-		opts.Reducers = reducer.Registry{"agent@1": reducer.Typed(1, callAnew)}
+		opts.Reducers = reducer.Registry{"agent@1": reducer.Typed(1, calling(true))}
 	}
 	opts.Memory = b.memory << 20
 	forgetPeak()
