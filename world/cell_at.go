@@ -56,8 +56,7 @@ func CellAt(ctx context.Context, h CellHistory, known Landmarks, id reducer.Cell
 	if at = min(at, known.Head); at == 0 {
 		return CellView{}, false, nil
 	}
-	f := newCellFold(h, id, at, registry)
-	f.guard = newGuard(ctx, Bounds{})
+	f := newCellFold(h, id, at, registry, newGuard(ctx, Bounds{}))
 	if f.run(&known) == nil {
 		return f.view()
 	}
@@ -75,44 +74,36 @@ func CellAt(ctx context.Context, h CellHistory, known Landmarks, id reducer.Cell
 // another state than its record names.
 var errWhole = errors.New("world: the whole world has to be folded")
 
-// cellFold folds one cell.
+// cellFold folds one cell: in a kernel that has no other, what its records say happens to it.
 type cellFold struct {
-	h        CellHistory
-	registry reducer.Registry
-	at       journal.Seq
-	name     string
-	everyone string // stands for each cell of its reducer
-	cell     *cell
-	base     journal.Seq // the head of the image that it began with; 0: none
-	seed     uint64
-	now      manifest.Tick
-	waiting  alarms                        // submitted events for the cell, or everyone, that fall due later; those for the cell have no cells
-	timers   alarms                        // of the cell; likewise
-	intents  map[receipt.Key]cellFoldAsked // asked for since base
-	rules    []journal.Hash                // manifests that may be in force, and are not tried yet
-	rule     *reducerRule                  // of the one that is
-	unit     journal.Seq                   // all records after at, up to this one, are of its unit
-	guard    *guard                        // of whoever asks; nil: nobody ends it
+	k         *kernel
+	h         CellHistory
+	registry  reducer.Registry
+	at        journal.Seq
+	cell      *cell                         // of k once an event has reached it
+	everyone  *cell                         // stands for each cell of its reducer
+	base      journal.Seq                   // the head of the image that it began with; 0: none
+	intents   map[receipt.Key]cellFoldAsked // asked for since base
+	manifests []journal.Hash                // manifests that may be in force, and are not tried yet
+	guard     *guard                        // of whoever asks; nil: nobody ends it
 }
 
 // cellFoldAsked is what a cell is told of its intent besides what became of it.
 type cellFoldAsked struct{ tag, kind string }
 
-func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry reducer.Registry) *cellFold {
-	return &cellFold{
-		h: h, registry: registry, at: at, unit: at, name: id.String(), everyone: everyone(id.Reducer).name, cell: newCell(id, journal.Hash{}),
-		intents: make(map[receipt.Key]cellFoldAsked),
+func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry reducer.Registry, g *guard) *cellFold {
+	f := &cellFold{
+		k: newKernel(nil, false), h: h, registry: registry, at: at, everyone: everyone(id.Reducer), guard: g,
+		cell: newCell(id, receipt.History{}), intents: make(map[receipt.Key]cellFoldAsked),
 	}
+	f.k.rules = &rules{guard: g} // until the first step
+	return f
 }
 
 func (f *cellFold) view() (CellView, bool, error) {
-	if !f.cell.born {
-		return CellView{}, false, nil
-	}
-	v := f.cell.view()
-	own := slices.DeleteFunc(slices.Clone(f.waiting), func(x *alarm) bool { return x.to != nil })
-	v.Scheduled, v.Timers = alarmViews(own, f.now), alarmViews(f.timers, f.now)
-	return v, true, nil
+	m := Moment{k: f.k}
+	v, ok := m.Cell(f.cell.id())
+	return v, ok, nil
 }
 
 // run folds the cell up to f.at and the end of its unit.
@@ -127,25 +118,25 @@ func (f *cellFold) run(known *Landmarks) error {
 	if err := checkKernel(created.Kernel); err != nil {
 		return err
 	}
-	f.seed, f.rules = created.Seed, []journal.Hash{created.Manifest}
+	f.k.seed, f.manifests = created.Seed, []journal.Hash{created.Manifest}
 	last, err := journal.Read(f.h, f.at)
 	if err != nil {
 		return err
 	}
 	found, err := f.firstImage(known.Images)
 	if found || err != nil {
-		f.now = last.Time
+		f.k.now = last.Time
 		return err
 	}
 	if slices.ContainsFunc(known.Rollbacks, func(r journal.Seq) bool { return f.base < r && r <= f.at }) {
 		return errWhole
 	}
-	f.rules = append(f.rules, known.Manifest)
-	if err := f.fold(); err != nil {
+	f.manifests = append(f.manifests, known.Manifest)
+	if err := f.fold(known.Head); err != nil {
 		return err
 	}
-	f.advance(last.Time) // that of all its unit
-	return nil
+	f.advance(last.Time)   // that of all its unit
+	return f.guard.ended() // then something may not have been delivered
 }
 
 // firstImage finds the image to begin with. It reports whether that has the cell as
@@ -157,7 +148,7 @@ func (f *cellFold) firstImage(images []journal.Seq) (bool, error) {
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return false, err
 		}
-		if err == nil && (img.Head.ID == f.at || img.sinceBefore(f.name, f.at)) {
+		if err == nil && (img.Head.ID == f.at || img.sinceBefore(f.cell.name, f.at)) {
 			return true, f.restore(img)
 		}
 	}
@@ -195,7 +186,8 @@ func (img *cellImage) sinceBefore(cell string, at journal.Seq) bool {
 }
 
 func (f *cellFold) image(head journal.Seq) (*cellImage, error) {
-	part, err := f.h.Part(head, []string{f.name, scheduledList + f.name, scheduledList + f.everyone, timersList + f.name})
+	name := f.cell.name
+	part, err := f.h.Part(head, []string{name, scheduledList + name, scheduledList + f.everyone.name, timersList + name})
 	if err != nil {
 		return nil, err
 	}
@@ -222,42 +214,48 @@ func coreField(img *journal.Image, name string, field any) error {
 }
 
 // restore makes the cell what it is in an image, with what falls due for it.
-func (f *cellFold) restore(img *cellImage) (err error) {
-	f.base, f.rules[0], f.seed, f.now = img.Head.ID, img.core.Manifest, img.core.Seed, img.core.Now
-	if v := versionIn(img.Image, f.name); v != nil {
-		if f.cell, err = decodeCell(v); err != nil {
-			return err
-		}
-	}
-	if f.waiting, err = f.alarmsIn(img, scheduledList); err != nil {
-		return err
-	}
-	if v := versionIn(img.Image, scheduledList+f.everyone); v != nil {
-		list, err := decodeAlarms(v, img.core.Now)
+func (f *cellFold) restore(img *cellImage) error {
+	f.base, f.manifests[0], f.k.seed, f.k.now = img.Head.ID, img.core.Manifest, img.core.Seed, img.core.Now
+	name := f.cell.name
+	if v := versionIn(img.Image, name); v != nil {
+		c, err := decodeCell(v)
 		if err != nil {
 			return err
 		}
-		for _, x := range list {
-			if !slices.Contains(x.To, f.name) {
-				f.waiting.add(alarm{at: x.At, record: x.Record, to: []*cell{everyone(f.cell.id().Reducer)}, name: x.Name, data: x.Data})
+		f.cell = c
+		f.k.cells.put(c)
+	}
+	return errors.Join(
+		f.restoreAlarms(img, &f.k.scheduled, scheduledList+name, scheduledList+f.everyone.name),
+		f.restoreAlarms(img, &f.k.timers, timersList+name))
+}
+
+// restoreAlarms adds the alarms of an image's lists, the cell's own list first.
+func (f *cellFold) restoreAlarms(img *cellImage, waiting *alarms, lists ...string) error {
+	for i, list := range lists {
+		v := versionIn(img.Image, list)
+		if v == nil {
+			continue
+		}
+		all, err := decodeAlarms(v, img.core.Now)
+		if err != nil {
+			return err
+		}
+		for _, x := range all {
+			if i == 0 || !slices.Contains(x.To, f.cell.name) { // else it stands in the first list, too
+				waiting.add(alarm{at: x.At, record: x.Record, to: f.reached(x.To), name: x.Name, tag: x.Tag, data: x.Data})
 			}
 		}
 	}
-	f.timers, err = f.alarmsIn(img, timersList)
-	return err
+	return nil
 }
 
-// alarmsIn returns what an image has in a list of the cell.
-func (f *cellFold) alarmsIn(img *cellImage, prefix string) (out alarms, err error) {
-	v := versionIn(img.Image, prefix+f.name)
-	if v == nil {
-		return nil, nil
-	}
-	list, err := decodeAlarms(v, img.core.Now)
-	for _, x := range list {
-		if slices.Contains(x.To, f.name) {
-			out.add(alarm{at: x.At, record: x.Record, name: x.Name, tag: x.Tag, data: x.Data})
+// reached returns the recipients, among these, by which an event reaches the cell.
+func (f *cellFold) reached(to []string) (out []*cell) {
+	for _, c := range []*cell{f.cell, f.everyone} {
+		if slices.Contains(to, c.name) {
+			out = append(out, c)
 		}
 	}
-	return out, err
+	return out
 }

@@ -7,7 +7,7 @@ import (
 
 // FoldCell is CellAt without falling back on At.
 func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry reducer.Registry) (CellView, bool, error) {
-	f := newCellFold(h, id, min(at, known.Head), registry)
+	f := newCellFold(h, id, min(at, known.Head), registry, nil)
 	if err := f.run(&known); err != nil {
 		return CellView{}, false, err
 	}

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -12,17 +11,13 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// fold applies the cell's records since base.
-func (f *cellFold) fold() error {
-	for id, err := range f.records() {
-		if err != nil {
-			return err
-		}
-		if id > f.at {
-			if f.unit, err = journal.UnitEnd(f.h, f.unit, id); f.unit < id || err != nil {
-				return err
-			}
-		}
+// fold applies the cell's records since base, up to f.at and the end of its unit.
+func (f *cellFold) fold(head journal.Seq) error {
+	ids, err := f.records(head)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
 		rec, err := journal.Read(f.h, id)
 		if err != nil {
 			return err
@@ -42,68 +37,48 @@ func (f *cellFold) fold() error {
 // advance delivers what has fallen due at a tick: all of it comes before what
 // else the tick brings.
 func (f *cellFold) advance(now manifest.Tick) {
-	f.now = now
-	for x := range f.waiting.due(now) {
-		if x.to == nil || f.cell.there() {
-			f.deliver(mail{record: x.record, name: x.name, data: x.data})
-		}
+	f.k.now = now
+	for x := range f.k.scheduled.due(now) {
+		f.k.deliverAll(x.to, mail{record: x.record, name: x.name, data: x.data})
 	}
 }
 
-// records yields the ids of the records after base that concern the cell, or everyone of its
-// reducer.
-func (f *cellFold) records() iter.Seq2[journal.Seq, error] {
-	return merged(f.h.CellRecords(f.name, f.base), f.h.CellRecords(f.everyone, f.base))
-}
-
-// merged yields what two ascending sequences do, in order and each once.
-func merged(a, b iter.Seq2[journal.Seq, error]) iter.Seq2[journal.Seq, error] {
-	return func(yield func(journal.Seq, error) bool) {
-		next, stop := iter.Pull2(b)
-		defer stop()
-		other, failed, more := next()
-		for id, err := range a {
-			for ; more && failed == nil && err == nil && other <= id; other, failed, more = next() {
-				if other < id && !yield(other, nil) {
-					return
-				}
+// records returns the ids of the records that concern the cell, or everyone of its reducer.
+func (f *cellFold) records(head journal.Seq) (ids []journal.Seq, err error) {
+	end, err := journal.UnitEnd(f.h, f.at, head)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []*cell{f.cell, f.everyone} {
+		for id, err := range f.h.CellRecords(c.name, f.base) {
+			if err != nil {
+				return nil, err
 			}
-			if failed != nil {
-				yield(0, failed)
-				return
+			if id > end {
+				break
 			}
-			if !yield(id, err) || err != nil {
-				return
-			}
-		}
-		for ; more; other, failed, more = next() {
-			if !yield(other, failed) || failed != nil {
-				return
-			}
+			ids = append(ids, id)
 		}
 	}
-}
-
-func (f *cellFold) deliver(x mail) {
-	f.cell.born = true
-	f.cell.mail.push(x, nil)
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 // apply does to the cell what a record says.
 func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 	switch b := body.(type) {
 	case *journal.Submitted:
-		f.receive(b.Due, b.To, mail{record: rec.ID, name: b.Name, data: b.Data})
+		f.send(b.Due, b.To, mail{record: rec.ID, name: b.Name, data: b.Data})
 	case *journal.Emitted:
-		f.receive(0, b.To, mail{record: rec.ID, name: b.Name, data: b.Data})
+		f.send(0, b.To, mail{record: rec.ID, name: b.Name, data: b.Data})
 	case *journal.TimerFired:
 		return f.fire(rec, b)
 	case *journal.Stepped:
 		return f.step(rec, b)
 	case *journal.TimerSet:
-		f.timers.add(alarm{at: b.Deadline, record: rec.ID, name: b.Name, tag: b.Tag, data: b.Data})
+		f.k.timers.add(alarm{at: b.Deadline, record: rec.ID, to: []*cell{f.cell}, name: b.Name, tag: b.Tag, data: b.Data})
 	case *journal.TagCancelled:
-		f.timers.remove(b.Timer)
+		f.k.timers.remove(b.Timer)
 		for i, x := range f.cell.mail.pending() {
 			if slices.Contains(b.Receipts, x.record) {
 				f.cell.mail.pending()[i].data = cancelled(x.data)
@@ -120,18 +95,13 @@ func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 	return nil
 }
 
-// receive takes an event that was sent, to the cell or to everyone.
-func (f *cellFold) receive(due manifest.Tick, to []string, x mail) {
-	var everyones []*cell
-	if !slices.Contains(to, f.name) {
-		everyones = []*cell{everyone(f.cell.id().Reducer)}
+// send sends an event to the cell, or to everyone.
+func (f *cellFold) send(due manifest.Tick, to []string, x mail) {
+	if due > f.k.now {
+		f.k.scheduled.add(alarm{at: due, record: x.record, to: f.reached(to), name: x.name, data: x.data})
+		return
 	}
-	switch {
-	case due > f.now:
-		f.waiting.add(alarm{at: due, record: x.record, to: everyones, name: x.name, data: x.data})
-	case everyones == nil || f.cell.there():
-		f.deliver(x)
-	}
+	f.k.deliverAll(f.reached(to), x)
 }
 
 // applyEffect does to the cell what a record about one of its intents says.
@@ -224,7 +194,7 @@ func (f *cellFold) tellEnd(id journal.Seq, key receipt.Key, status receipt.Statu
 
 func (f *cellFold) deliverReceipt(id journal.Seq, key receipt.Key, what cellFoldAsked, status receipt.Status, payload journal.Data) {
 	data := f.cell.awaited(key, receiptEvent(what.tag, what.kind, status, payload))
-	f.deliver(mail{record: id, name: reducer.ReceiptEvent, data: data})
+	f.k.deliver(f.cell, mail{record: id, name: reducer.ReceiptEvent, data: data})
 }
 
 // wait takes back a receipt that was not the last word on its intent, as the
@@ -241,11 +211,11 @@ func (f *cellFold) wait(rec *journal.Record, b *journal.IntentWaiting) error {
 
 // fire delivers what a timer was set with.
 func (f *cellFold) fire(rec *journal.Record, b *journal.TimerFired) error {
-	set := f.timers.remove(rec.CausedBy)
+	set := f.k.timers.remove(rec.CausedBy)
 	if set == nil {
 		return errWhole
 	}
-	f.deliver(mail{record: rec.ID, name: b.Name, data: set.data})
+	f.k.deliver(f.cell, mail{record: rec.ID, name: b.Name, data: set.data})
 	return nil
 }
 
@@ -264,8 +234,7 @@ func (f *cellFold) fail(rec *journal.Record, b *journal.Failed) error {
 		return err
 	}
 	if f.cell.halted = b.Halted; !b.Halted {
-		f.cell.n++
-		f.cell.mail.pop(nil)
+		f.endTurn()
 	}
 	return nil
 }
@@ -276,11 +245,13 @@ func (f *cellFold) resume(b *journal.Resumed) error {
 	}
 	f.cell.halted = false
 	if b.Skip {
-		f.cell.n++
-		f.cell.mail.pop(nil)
+		f.endTurn()
 	}
 	return nil
 }
+
+// endTurn ends a turn. It leaves the cell's history, which nobody is shown, as it is.
+func (f *cellFold) endTurn() { f.k.endTurn(f.cell, f.cell.history) }
 
 // step takes a step, and requires that it comes to the state whose hash is in
 // its record.
@@ -293,30 +264,14 @@ func (f *cellFold) step(rec *journal.Record, b *journal.Stepped) error {
 	if err != nil {
 		return err
 	}
-	var out reducer.Output
-	for f.rule == nil || f.reduce(x, &out) != nil || stateHash(out.State) != b.State {
-		if f.rule, err = f.nextRule(); err != nil {
+	for f.k.rules.manifest == nil || f.k.reduce(f.cell, x) != nil || stateHash(f.k.out.State) != b.State {
+		if err := f.nextRules(); err != nil {
 			return err
 		}
-		out.Reset()
 	}
-	c := f.cell
-	c.n++
-	c.mail.pop(nil)
-	c.state = nil
-	if !b.State.IsZero() {
-		c.state = slices.Clone(out.State)
-	}
+	f.endTurn()
+	f.k.setState(f.cell)
 	return nil
-}
-
-func (f *cellFold) reduce(x *mail, out *reducer.Output) error {
-	c := f.cell
-	return reducer.Reduce(f.rule.impl, &reducer.Input{
-		Cell: c.id(), Step: c.n + 1, State: c.state,
-		Event: reducer.Event{Name: x.name, Data: x.data}, Time: f.now, Limits: f.rule.limits,
-		Seed: reducer.Seed{World: f.seed, Cell: c.id(), Step: c.n + 1}, Bounds: f.guard.stepBounds(),
-	}, out)
 }
 
 // stateHash is what a cell.stepped says of a state.
@@ -327,24 +282,16 @@ func stateHash(state journal.Data) journal.Hash {
 	return canon.Sum(state)
 }
 
-// nextRule returns the cell's reducer in the next manifest that may be in force.
-func (f *cellFold) nextRule() (*reducerRule, error) {
-	if len(f.rules) == 0 {
-		return nil, errWhole
+// nextRules puts the next manifest in force that may be it.
+func (f *cellFold) nextRules() error {
+	if len(f.manifests) == 0 {
+		return errWhole
 	}
-	hash := f.rules[0]
-	f.rules = f.rules[1:]
-	m, err := manifestOf(hash, f.h)
+	next, err := rulesOf(f.manifests[0], f.h, f.registry, f.guard)
+	f.manifests = f.manifests[1:]
 	if err != nil {
-		return nil, err
+		return err
 	}
-	def, ok := m.Reducers[f.cell.id().Reducer]
-	if !ok {
-		return f.nextRule()
-	}
-	r := rules{manifest: m, table: programEngines()}
-	if r.engines, err = r.table.enginesOf(m); err != nil {
-		return nil, err
-	}
-	return r.compileReducer(f.cell.id().Reducer, def, f.h, f.registry)
+	f.k.rules = next
+	return nil
 }

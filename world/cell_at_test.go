@@ -218,3 +218,16 @@ func TestCellAtKnowsNothingBeforeTheFirstRecordOrOfPeople(t *testing.T) {
 		}
 	}
 }
+
+func TestCellAtFoldsACellWhoseReducerHasParamsAndSeesSchemas(t *testing.T) {
+	w := given(t, `{"title": "Pay"}`)
+	w.Submit("go", map[string]any{"params": map[string]any{}})
+	w.Step(1)
+	index, known, cell := indexOf(t, w.Journal), w.Landmarks(), reducer.Cell{Reducer: "payer", Key: "p"}
+	want, there := w.Cell(cell)
+	require.True(t, there)
+	got, found, err := world.FoldCell(index, known, cell, known.Head, nil)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, want, got)
+}

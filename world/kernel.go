@@ -194,9 +194,9 @@ func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	b.Actor, b.Reason = journal.Text(b.Actor), journal.Text(b.Reason)
 	k.noteInput(journal.KindResumed, &b)
 	if b.Skip {
-		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())
-		c.n++
-		c.mail.pop(&k.queues)
+		history, scratch := c.nextHistory(k.scratch, c.mail.front())
+		k.scratch = scratch
+		k.endTurn(c, history)
 	}
 	c.halted = false
 	delete(k.halted, c.id())

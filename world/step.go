@@ -176,22 +176,30 @@ func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 		k.halted[c.id()] = c
 		return
 	}
+	k.endTurn(c, history)
+}
+
+// endTurn ends a turn: the first event of the cell's mailbox is handled.
+func (k *kernel) endTurn(c *cell, history receipt.History) {
 	c.n++
 	c.history = history
 	c.mail.pop(&k.queues)
 }
 
+// setState gives a cell the state that its step has put out.
+func (k *kernel) setState(c *cell) {
+	c.state = append(c.state[:0], k.out.State...)
+	if len(c.state) == 0 || string(c.state) == canon.Null {
+		c.state = nil
+	}
+}
+
 // commit writes the records of a step and changes the world accordingly. If the guard ends midway, the caller
 // throws the unit away.
 func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
-	c.mail.pop(&k.queues)
-	c.n++
-	c.history = history
-	c.state = append(c.state[:0], k.out.State...)
-	k.volume += uint64(len(c.state))
-	if string(c.state) == canon.Null {
-		c.state = nil
-	}
+	k.endTurn(c, history)
+	k.volume += uint64(len(k.out.State))
+	k.setState(c)
 	b := journal.Stepped{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
 	if len(c.state) > 0 && k.execution == nil {
 		b.State = canon.Sum(c.state)
@@ -201,7 +209,6 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	}
 	step := k.stepped(x.record, &b)
 	if len(c.state) == 0 {
-		c.state = nil
 		gone := journal.Deleted{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n}
 		k.writeRecord(journal.KindDeleted, step, &gone)
 	}
