@@ -71,6 +71,15 @@ type intent struct {
 	Attempts   []any         `json:"attempts"`
 }
 
+// listed is the answer to a page of a list.
+type listed struct {
+	Decisions   []view.Decision
+	Checkpoints []view.Checkpoint
+	Snapshots   []snapshot.Snapshot
+	Budgets     []view.Budget
+	Next        *string
+}
+
 // intents is the answer to a page of intents.
 type intents struct {
 	Intents []intent `json:"intents"`
@@ -294,7 +303,7 @@ func TestSnapshotsHaveNamesOfTheirOwn(t *testing.T) {
 	s.post("/api/worlds/w/snapshots", map[string]any{"name": "-"}).problem(http.StatusUnprocessableEntity, "bad-name")
 	s.post("/api/worlds/w/snapshots", map[string]any{"name": "t5"}).problem(http.StatusBadRequest, "malformed")
 	require.NotEmpty(t, ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", nil)).Name)
-	require.Len(t, ok[api.Snapshots](s.get("/api/worlds/w/snapshots")).Snapshots, 2)
+	require.Len(t, ok[listed](s.get("/api/worlds/w/snapshots")).Snapshots, 2)
 }
 
 // proposal is the part of a Proposal that can be parsed again.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -90,6 +91,27 @@ func (c *call) answer(schema string) func(any, error) error {
 		}
 		return c.ok(object{schema, v})
 	}
+}
+
+// listing is a page of a list: its items under a name, and the path of what comes after them; nil: nothing does yet.
+type listing struct {
+	schema, name string
+	items        any
+	next         *string
+}
+
+func (l listing) MarshalJSON() ([]byte, error) {
+	items, err := view.Marshal(l.items)
+	next, _ := view.Marshal(l.next) // text
+	return fmt.Appendf(nil, `{"schema":%q,%q:%s,"next":%s}`, view.SchemaOf(l.schema), l.name, items, next), err
+}
+
+// list answers with a page of a list, or returns why there is none.
+func (c *call) list(schema, name string, items any, next *string, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.ok(listing{schema, name, items, next})
 }
 
 // created answers with JSON, and says where it is.
@@ -302,8 +324,8 @@ func (c *call) limit() (int, error) {
 }
 
 // pageOf returns a page of a list that is there whole, in the order of the numbers of
-// its items, and the link to the next one; nil: there is none.
-func pageOf[T any](c *call, all []T, number func(*T) uint64) (page []T, next *string, err error) {
+// its items, each by its place, and the link to the next one; nil: there is none.
+func pageOf[T any](c *call, all []T, number func(i int) uint64) (page []T, next *string, err error) {
 	after, err := c.number("after")
 	if err != nil {
 		return nil, nil, err
@@ -315,9 +337,9 @@ func pageOf[T any](c *call, all []T, number func(*T) uint64) (page []T, next *st
 	page = []T{}
 	for i := range all {
 		switch {
-		case number(&all[i]) <= after:
+		case number(i) <= after:
 		case len(page) == limit:
-			return page, c.next(strconv.FormatUint(number(&page[limit-1]), 10)), nil
+			return page, c.next(strconv.FormatUint(number(i-1), 10)), nil
 		default:
 			page = append(page, all[i])
 		}

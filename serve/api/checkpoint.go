@@ -7,13 +7,7 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// Checkpoints is a page of the signed checkpoints of a world, by their sizes.
-type Checkpoints struct {
-	Schema      string            `json:"schema"`
-	Checkpoints []view.Checkpoint `json:"checkpoints"`
-	Next        *string           `json:"next"` // the path of what comes after it; null: nothing does yet
-}
-
+// listCheckpoints answers with a page of the signed checkpoints of a world, by their sizes.
 func listCheckpoints(c *call) error {
 	after, err := c.number("after")
 	if err != nil {
@@ -23,18 +17,18 @@ func listCheckpoints(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Checkpoints{Schema: view.SchemaOf("checkpoints"), Checkpoints: []view.Checkpoint{}}
+	all, next := []view.Checkpoint{}, (*string)(nil)
 	for signed, err := range c.world.Local.Checkpoints(journal.Seq(after)+1, journal.Last) {
 		if err != nil {
 			return err
 		}
-		if len(out.Checkpoints) == limit {
-			out.Next = c.next(strconv.FormatUint(out.Checkpoints[limit-1].Size, 10))
+		if len(all) == limit {
+			next = c.next(strconv.FormatUint(all[limit-1].Size, 10))
 			break
 		}
-		out.Checkpoints = append(out.Checkpoints, view.CheckpointOf(&signed))
+		all = append(all, view.CheckpointOf(&signed))
 	}
-	return c.ok(out)
+	return c.list("checkpoints", "checkpoints", all, next, nil)
 }
 
 // makeCheckpoint signs the journal as it is, with the world's own key.

@@ -5,13 +5,7 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// Decisions is a page of what the gate decided, in the order of the journal.
-type Decisions struct {
-	Schema    string          `json:"schema"`
-	Decisions []view.Decision `json:"decisions"`
-	Next      *string         `json:"next"` // the path of what comes after it; null: nothing does yet
-}
-
+// listDecisions answers with a page of what the gate decided, in the order of the journal.
 func listDecisions(c *call) error {
 	f := c.quoted("decision")
 	s, err := c.selectionOf(f.ExactCell())
@@ -19,18 +13,15 @@ func listDecisions(c *call) error {
 		return err
 	}
 	s.Kinds = []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindAwaitingApproval}
-	out := Decisions{Schema: view.SchemaOf("decisions"), Decisions: []view.Decision{}}
-	out.Next, err = page(c, s, func(e *view.Entry) (bool, error) {
+	decisions := []view.Decision{}
+	next, err := page(c, s, func(e *view.Entry) (bool, error) {
 		d, ok := e.Decision()
 		if ok = ok && f.Fits(d.Cell, d.Kind, d.Decision); ok {
-			out.Decisions = append(out.Decisions, d)
+			decisions = append(decisions, d)
 		}
 		return ok, nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.ok(out)
+	return c.list("decisions", "decisions", decisions, next, err)
 }
 
 // quoted reads of whose effects, of which kind and with which word the query wants records.

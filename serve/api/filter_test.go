@@ -72,7 +72,7 @@ func TestReceiptsAndDecisionsAreThoseOfWhoAsked(t *testing.T) {
 func TestCheckpointsAreThoseThatTheWorldHasSigned(t *testing.T) {
 	w := create(t, "w")
 	s := serve(t, api.Config{Worlds: wrap(w)})
-	require.Empty(t, ok[api.Checkpoints](s.get("/api/worlds/w/checkpoints")).Checkpoints)
+	require.Empty(t, ok[listed](s.get("/api/worlds/w/checkpoints")).Checkpoints)
 	var want []view.Checkpoint
 	for range 3 {
 		ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
@@ -82,7 +82,7 @@ func TestCheckpointsAreThoseThatTheWorldHasSigned(t *testing.T) {
 	}
 	var got []view.Checkpoint
 	for next := "/api/worlds/w/checkpoints?limit=2"; next != ""; {
-		page := ok[api.Checkpoints](s.get(next))
+		page := ok[listed](s.get(next))
 		got, next = append(got, page.Checkpoints...), linkOf(page.Next)
 	}
 	require.Equal(t, want, got)

@@ -60,7 +60,7 @@ func TestSnapshotsArePinnedAndPruned(t *testing.T) {
 	s.post(path+"/prune", map[string]any{"snapshot": "one"}).problem(http.StatusNotFound, "not-found")
 	s.post(path+"/pin", nil).problem(http.StatusNotFound, "not-found")
 	s.post(path+"/prune", map[string]any{"snapshot": "two"}).problem(http.StatusConflict, "snapshot-kept")
-	require.Len(t, ok[api.Snapshots](s.get(path)).Snapshots, 1)
+	require.Len(t, ok[listed](s.get(path)).Snapshots, 1)
 }
 
 func TestACheckpointIsSignedOverTheAPI(t *testing.T) {
@@ -70,7 +70,7 @@ func TestACheckpointIsSignedOverTheAPI(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status)
 	made := ok[view.Checkpoint](a)
 	require.Contains(t, made.Note, "w")
-	all := ok[api.Checkpoints](s.get(path)).Checkpoints
+	all := ok[listed](s.get(path)).Checkpoints
 	require.Equal(t, made, all[len(all)-1])
 	require.Equal(t, made, ok[view.Checkpoint](s.post(path, nil)), "nothing has happened since")
 }

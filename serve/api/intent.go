@@ -7,14 +7,8 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// Intents is a page of intents, in the order of the records that made them, or that
+// listIntents answers with a page of intents, in the order of the records that made them, or that
 // approved them.
-type Intents struct {
-	Schema  string            `json:"schema"`
-	Intents []view.IntentLine `json:"intents"`
-	Next    *string           `json:"next"` // the path of what comes after it; null: nothing does yet
-}
-
 func listIntents(c *call) error {
 	all, err := c.world.Selected(view.IntentFilter{
 		State: receipt.State(c.param("state")), Cell: c.param("cell"), Kind: c.param("kind"), Since: c.param("since"),
@@ -22,11 +16,11 @@ func listIntents(c *call) error {
 	if err != nil {
 		return err
 	}
-	entries, next, err := pageOf(c, all, func(e *receipt.Entry) uint64 { return e.Emitted })
+	entries, next, err := pageOf(c, all, func(i int) uint64 { return all[i].Emitted })
 	if err != nil {
 		return err
 	}
-	out := Intents{Schema: view.SchemaOf("intent-list"), Intents: []view.IntentLine{}, Next: next}
+	intents := []view.IntentLine{}
 	lines, err := c.world.IntentLines(entries)
 	if err != nil {
 		return err
@@ -41,12 +35,12 @@ func listIntents(c *call) error {
 			return err
 		}
 		if !room.takeRoom(len(line.Params) + len(line.Reason)) {
-			out.Next = c.next(strconv.FormatUint(entries[i-1].Emitted, 10))
+			next = c.next(strconv.FormatUint(entries[i-1].Emitted, 10))
 			break
 		}
-		out.Intents = append(out.Intents, line)
+		intents = append(intents, line)
 	}
-	return c.ok(out)
+	return c.list("intent-list", "intents", intents, next, nil)
 }
 
 // intent returns the intent that the path names.

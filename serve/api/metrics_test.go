@@ -26,7 +26,7 @@ func (s *served) metric(name string) string {
 
 func TestBudgetsAreToldOverHTTP(t *testing.T) {
 	s := lived(t)
-	got := ok[api.Budgets](s.get("/api/worlds/w/budgets"))
+	got := ok[listed](s.get("/api/worlds/w/budgets"))
 	require.Empty(t, got.Budgets, "this world has none")
 	require.Nil(t, got.Next)
 }

@@ -4,24 +4,15 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// Proposals is a page of proposals, from the oldest.
-type Proposals struct {
-	Schema    string              `json:"schema"`
-	Proposals []view.ProposalLine `json:"proposals"`
-	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
-}
-
+// listProposals answers with a page of proposals, from the oldest.
 func listProposals(c *call) error {
 	closed, err := c.flag("all")
 	if err != nil {
 		return err
 	}
-	out := Proposals{Schema: view.SchemaOf("proposals")}
-	out.Proposals, out.Next, err = pageOf(c, c.world.Proposals(closed), func(l *view.ProposalLine) uint64 { return l.N })
-	if err != nil {
-		return err
-	}
-	return c.ok(out)
+	all := c.world.Proposals(closed)
+	page, next, err := pageOf(c, all, func(i int) uint64 { return all[i].N })
+	return c.list("proposals", "proposals", page, next, err)
 }
 
 // proposal returns the number of the proposal that the path names.

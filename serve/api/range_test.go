@@ -8,7 +8,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/serve/api"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
@@ -57,10 +56,10 @@ func TestRangesAreThoseOfTheCommandLine(t *testing.T) {
 	for _, r := range told {
 		require.EqualValues(t, 1, r.Time)
 	}
-	all := ok[api.Decisions](s.get("/api/worlds/w/decisions")).Decisions
+	all := ok[listed](s.get("/api/worlds/w/decisions")).Decisions
 	require.NotEmpty(t, all)
-	require.Empty(t, ok[api.Decisions](s.get("/api/worlds/w/decisions?to=2")).Decisions)
-	require.Equal(t, all, ok[api.Decisions](s.get("/api/worlds/w/decisions?from=t1")).Decisions)
+	require.Empty(t, ok[listed](s.get("/api/worlds/w/decisions?to=2")).Decisions)
+	require.Equal(t, all, ok[listed](s.get("/api/worlds/w/decisions?from=t1")).Decisions)
 	for query, status := range map[string]int{
 		"from=5&to=3": http.StatusBadRequest, "from=nowhere": http.StatusNotFound, "to=1969-01-01T00:00:00Z": http.StatusNotFound,
 	} {

@@ -5,13 +5,7 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// Receipts is a page of answers to intents, in the order of the journal.
-type Receipts struct {
-	Schema   string             `json:"schema"`
-	Receipts []view.ReceiptLine `json:"receipts"`
-	Next     *string            `json:"next"` // the path of what comes after it; null: nothing does yet
-}
-
+// listReceipts answers with a page of answers to intents, in the order of the journal.
 func listReceipts(c *call) error {
 	f := c.quoted("status")
 	if f.Word != "" && !receipt.Status(f.Word).Known() {
@@ -22,8 +16,8 @@ func listReceipts(c *call) error {
 		return err
 	}
 	s.Kinds = view.AnswerKinds()
-	out := Receipts{Schema: view.SchemaOf("receipt-list"), Receipts: []view.ReceiptLine{}}
-	out.Next, err = page(c, s, func(e *view.Entry) (bool, error) {
+	receipts := []view.ReceiptLine{}
+	next, err := page(c, s, func(e *view.Entry) (bool, error) {
 		a, err := c.world.Answer(e)
 		if a == nil || err != nil {
 			return false, err
@@ -31,14 +25,11 @@ func listReceipts(c *call) error {
 		line := a.Line()
 		fits := f.Fits(line.Cell, line.Kind, string(line.Status))
 		if fits {
-			out.Receipts = append(out.Receipts, line)
+			receipts = append(receipts, line)
 		}
 		return fits, nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.ok(out)
+	return c.list("receipt-list", "receipts", receipts, next, err)
 }
 
 // showReceipt answers with the last answer to an intent that is not late, or with

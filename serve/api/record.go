@@ -9,15 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
-// Records is a page of a journal: of view.Record, or of view.RecordView where the query says
-// raw=false.
-type Records struct {
-	Schema  string  `json:"schema"`
-	Records []any   `json:"records"`
-	Next    *string `json:"next"` // the path of what comes after it; null: nothing does yet
-}
-
-// form is how a record is shown.
+// form is how a record is shown: as view.Record, or as view.RecordView where the query says raw=false.
 type form func(*view.Entry) (any, error)
 
 func stored(e *view.Entry) (any, error) { return e.View(), nil }
@@ -103,17 +95,13 @@ func (c *call) pageOfRecords(s view.Selection, schema string) error {
 	if err != nil {
 		return err
 	}
-	out := Records{Schema: view.SchemaOf(schema), Records: []any{}}
+	records := []any{}
 	next, err := page(c, s, func(e *view.Entry) (bool, error) {
 		shown, err := show(e)
-		out.Records = append(out.Records, shown)
+		records = append(records, shown)
 		return true, err
 	})
-	if err != nil {
-		return err
-	}
-	out.Next = next
-	return c.ok(out)
+	return c.list(schema, "records", records, next, err)
 }
 
 // recordsBefore answers with the last records before one, in their order. The next page is
@@ -189,7 +177,7 @@ func (c *call) records(found []*view.Entry, next *string) error {
 	if err != nil {
 		return err
 	}
-	out := Records{Schema: view.SchemaOf(schema), Records: []any{}, Next: next}
+	records := []any{}
 	for _, e := range found {
 		shown, err := show(e)
 		if err == nil {
@@ -198,9 +186,9 @@ func (c *call) records(found []*view.Entry, next *string) error {
 		if err != nil {
 			return err
 		}
-		out.Records = append(out.Records, shown)
+		records = append(records, shown)
 	}
-	return c.ok(out)
+	return c.list(schema, "records", records, next, nil)
 }
 
 // page hands over the records of a page of a list, which counts those that use keeps, and

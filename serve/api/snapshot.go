@@ -8,27 +8,18 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// Snapshots is a page of the snapshots that are kept, from the oldest.
-type Snapshots struct {
-	Schema    string              `json:"schema"`
-	Snapshots []snapshot.Snapshot `json:"snapshots"`
-	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
-}
-
 // SnapshotRequest asks for a snapshot.
 type SnapshotRequest struct {
 	Name  string `json:"name"`  // empty: s1, s2 and so on
 	Label string `json:"label"` // what it is for
 }
 
+// listSnapshots answers with a page of the snapshots that are kept, from the oldest.
 func listSnapshots(c *call) error {
 	var all []snapshot.Snapshot
 	c.world.Local.View(func(w *world.Moment) { all = w.Snapshots() })
-	page, next, err := pageOf(c, all, func(s *snapshot.Snapshot) uint64 { return s.Record })
-	if err != nil {
-		return err
-	}
-	return c.ok(Snapshots{view.SchemaOf("snapshot-list"), page, next})
+	page, next, err := pageOf(c, all, func(i int) uint64 { return all[i].Record })
+	return c.list("snapshot-list", "snapshots", page, next, err)
 }
 
 func makeSnapshot(c *call, req *SnapshotRequest) error {
