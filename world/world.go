@@ -327,7 +327,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 		return Idle, err
 	}
 	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 || w.awaitsConfirmation() || k.stills > 0 {
-		return Waiting, nil
+		return Waiting, w.appendAll() // events of others may be among it
 	}
 	if err := w.sync(); err != nil {
 		return Idle, err

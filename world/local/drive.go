@@ -76,6 +76,10 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 	if c.Last {
 		defer lw.endAfter(ctx)()
 	}
+	sync := lw.Sync
+	if c.Stay {
+		sync = lw.startDriver()
+	}
 	behind := false
 	for err == nil && !idle && (c.Ticks == 0 || ticks < c.Ticks) && !lw.stops(c) {
 		if err = within.Err(); err != nil {
@@ -103,15 +107,29 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 			err = lw.awaitNews(within, before)
 		}
 	}
-	if err == nil || within.Err() != nil {
-		if failed := lw.Sync(); failed != nil {
-			err = failed
-		}
+	if failed := sync(); failed != nil && (err == nil || within.Err() != nil) {
+		err = failed
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = nil
 	}
 	return ticks, idle, err
+}
+
+// startDriver has events wait for the driver to make them durable, until what it returns is called: that
+// makes all durable that has happened.
+func (lw *World) startDriver() (end func() error) {
+	driver, ended := context.WithCancel(context.Background())
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	lw.submitted.driver = driver
+	return func() error {
+		defer ended()
+		return lw.Update(func(w *world.World) error {
+			lw.submitted.driver = nil
+			return w.Sync()
+		})
+	}
 }
 
 // stepPatience is how long a step that nobody waits for any more has to end. What is thrown away then

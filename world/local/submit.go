@@ -40,10 +40,24 @@ func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Sen
 		<-x.done // somebody is about to tell
 	case <-x.done: // by whoever got hold of the world
 	case lw.mu <- struct{}{}:
-		defer lw.mu.Unlock()
-		lw.submitWaiting()
+		func() {
+			defer lw.mu.Unlock()
+			lw.submitWaiting()
+		}()
+	}
+	if x.err == nil && x.driver != nil {
+		x.err = lw.awaitDriver(x.driver, x.sent.ID)
 	}
 	return x.sent, x.err
+}
+
+// awaitDriver waits until a driver has made a record durable, or makes it durable once the driver has ended.
+func (lw *World) awaitDriver(driver context.Context, id journal.Seq) error {
+	err := lw.store.Await(driver, id-1)
+	if err != nil && driver.Err() != nil {
+		err = lw.Sync()
+	}
+	return err
 }
 
 // SubmitAll takes events in bulk; see world.World.SubmitAll.
@@ -60,9 +74,10 @@ type submission struct {
 	world.Submission
 	ctx context.Context // of the caller
 
-	done chan struct{} // closed when these are known:
-	sent world.Sent
-	err  error
+	done   chan struct{} // closed when these are known:
+	sent   world.Sent
+	driver context.Context // of the driver that makes it durable; nil: it is
+	err    error
 }
 
 // turn is a mutex that can be waited for beside something else. Whoever came first gets
@@ -82,6 +97,7 @@ func (t turn) Unlock() { <-t }
 type submissions struct {
 	mu      sync.Mutex
 	waiting []*submission
+	driver  context.Context // ends with who drives the world and stays; nil: nobody does. The world's turn guards it
 }
 
 func (q *submissions) add(x *submission) {
@@ -111,7 +127,8 @@ func (q *submissions) takeBatch() []*submission {
 }
 
 // submitWaiting submits what waits, and makes it durable at once. Whoever gets hold of the
-// world does so first: one event does not wait behind all that ask for more.
+// world does so first: one event does not wait behind all that ask for more. Where somebody drives
+// the world, the driver makes durable, by one sync, the events and what the cells ask for in answer.
 func (lw *World) submitWaiting() {
 	all := lw.submitted.takeBatch()
 	if len(all) == 0 {
@@ -142,8 +159,14 @@ func (lw *World) submitWaiting() {
 	if len(accepted) == 0 {
 		return
 	}
-	err := lw.w.Sync()
+	var err error
+	if lw.submitted.driver == nil {
+		err = lw.w.Sync()
+	} else {
+		lw.host.Wake()
+	}
 	for _, x := range accepted {
+		x.driver = lw.submitted.driver
 		if x.err = err; err != nil {
 			x.sent = world.Sent{}
 		}
