@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -36,12 +37,12 @@ func (o *reply) beginReply(status int, header http.Header) {
 		}
 	}
 	o.start(status)
+	o.push()
 }
 
 func (o *reply) start(status int) {
 	o.begun = true
 	o.w.WriteHeader(status)
-	o.push()
 }
 
 func (o *reply) push() {
@@ -99,6 +100,9 @@ func (o *reply) finish(a *recorder.Answer) (delivered bool) {
 	defer o.mu.Unlock()
 	if o.w == nil || a.Cut {
 		return false
+	}
+	if !o.begun {
+		o.w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
 	}
 	o.begin(a)
 	o.send(a.Body[min(o.flowed, len(a.Body)):])
