@@ -203,13 +203,8 @@ func (t *ecma) class() error {
 		}
 		items.WriteString(text)
 	}
-	switch {
-	case items.Len() > 0:
-	case not:
-		not = false
-		items.WriteString(anything)
-	default:
-		not = true
+	if items.Len() == 0 { // [] is nothing, and [^] anything
+		not = !not
 		items.WriteString(anything)
 	}
 	t.out.WriteByte('[')
