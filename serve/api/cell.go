@@ -80,11 +80,8 @@ func showCell(c *call) error {
 		due = mail
 	}
 	v, err := c.world.Cell(cell, c.param("at"))
-	if err != nil {
-		return err
-	}
 	v.Shorten(mail, due)
-	return c.ok(object{"cell", v})
+	return c.answer("cell")(v, err)
 }
 
 // showCellDiff tells how the state of a cell differs between two moments or, where none is
@@ -131,10 +128,7 @@ func (c *call) resume(how world.Resumption) error {
 		done.Record, err = w.Resume(c.Context(), cell, how, done.Actor, done.Reason)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.ok(object{"cell-resumed", done})
+	return c.answer("cell-resumed")(done, err)
 }
 
 // showTimeline tells what a cell, or an operator, did and what happened to it.

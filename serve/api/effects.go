@@ -109,9 +109,8 @@ type RenewRequest struct {
 	Nonce   string      `json:"nonce"`
 }
 
-// Renewed says that an attempt stays the caller's for another lease.
-type Renewed struct {
-	Schema  string      `json:"schema"`
+// attempted names the attempt that an answer is about.
+type attempted struct {
 	Key     receipt.Key `json:"key"`
 	Attempt uint64      `json:"attempt"`
 }
@@ -123,13 +122,6 @@ type LoseRequest struct {
 	Reason string `json:"reason"`
 }
 
-// Lost says that an attempt is not the caller's any more: its intent is in doubt.
-type Lost struct {
-	Schema  string      `json:"schema"`
-	Key     receipt.Key `json:"key"`
-	Attempt uint64      `json:"attempt"`
-}
-
 // CommitRequest hands in what came of an attempt.
 type CommitRequest struct {
 	Worker           string `json:"worker"`
@@ -137,20 +129,9 @@ type CommitRequest struct {
 	RetryAfterMillis int64  `json:"retry_after_millis"` // how long the outside asked to wait before the next attempt
 }
 
-// Committed says that a result is durable.
-type Committed struct {
-	Schema string `json:"schema"`
-}
-
 // ReceiveRequest hands in a receipt that was signed with a key of the world.
 type ReceiveRequest struct {
 	Receipt []byte `json:"receipt"` // canonical CBOR
-}
-
-// Received says which record has a receipt.
-type Received struct {
-	Schema string      `json:"schema"`
-	Record journal.Seq `json:"record"`
 }
 
 func acquireEffects(c *call, req *AcquireRequest) error {
@@ -183,6 +164,7 @@ func acquireEffects(c *call, req *AcquireRequest) error {
 	return c.ok(out)
 }
 
+// renewEffect answers that an attempt stays the caller's for another lease.
 func renewEffect(c *call) error {
 	const most = unhurried // so that it does not wait for others of its token
 	var req RenewRequest
@@ -193,34 +175,31 @@ func renewEffect(c *call) error {
 	if err != nil {
 		return badRequest("nonce", err.Error())
 	}
-	if err := c.world.Local.RenewEffect(req.Worker, req.Key, req.Attempt, nonce); err != nil {
-		return err
-	}
-	return c.ok(Renewed{Schema: view.SchemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
+	err = c.world.Local.RenewEffect(req.Worker, req.Key, req.Attempt, nonce)
+	return c.answer("effect-renewed")(attempted{req.Key, req.Attempt}, err)
 }
 
+// loseEffect answers that an attempt is not the caller's any more: its intent is in doubt.
 func loseEffect(c *call, req *LoseRequest) error {
 	nonce, err := parseNonce(req.Nonce)
 	if err != nil {
 		return badRequest("nonce", err.Error())
 	}
-	if err := c.world.Local.LoseEffect(req.Worker, req.Key, req.Attempt, nonce, req.Reason); err != nil {
-		return err
-	}
-	return c.ok(Lost{Schema: view.SchemaOf("effect-lost"), Key: req.Key, Attempt: req.Attempt})
+	err = c.world.Local.LoseEffect(req.Worker, req.Key, req.Attempt, nonce, req.Reason)
+	return c.answer("effect-lost")(attempted{req.Key, req.Attempt}, err)
 }
 
+// commitEffect answers that a result is durable.
 func commitEffect(c *call) error {
 	var req CommitRequest
 	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
 		return err
 	}
-	if err := c.world.Local.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond); err != nil {
-		return err
-	}
-	return c.ok(Committed{Schema: view.SchemaOf("effect-committed")})
+	err := c.world.Local.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond)
+	return c.answer("effect-committed")(struct{}{}, err)
 }
 
+// receiveReceipt answers which record has the receipt.
 func receiveReceipt(c *call) error {
 	var req ReceiveRequest
 	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
@@ -230,7 +209,9 @@ func receiveReceipt(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), Received{Schema: view.SchemaOf("receipt-received"), Record: id})
+	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), object{"receipt-received", struct {
+		Record journal.Seq `json:"record"`
+	}{id}})
 }
 
 // receiptBytes bounds a body with a receipt: as base64, with what is around it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/serve/api"
@@ -96,7 +97,7 @@ func TestAnAttemptIsAcquiredRenewedAndCommitted(t *testing.T) {
 	require.Empty(t, s.acquire().Offers, "once, ever")
 
 	renewal := api.RenewRequest{Worker: "hand", Key: o.Key, Attempt: o.Attempt, Nonce: o.Nonce}
-	ok[api.Renewed](s.post("/api/worlds/w/effects/renew", renewal))
+	ok[struct{}](s.post("/api/worlds/w/effects/renew", renewal))
 	renewal.Worker = "other"
 	s.post("/api/worlds/w/effects/renew", renewal).problem(http.StatusConflict, "not-held")
 	renewal.Nonce = "x"
@@ -108,8 +109,8 @@ func TestAnAttemptIsAcquiredRenewedAndCommitted(t *testing.T) {
 	commit("hand", []byte("nothing")).problem(http.StatusUnprocessableEntity, "bad-receipt")
 	commit("other", result(t, o, nil)).problem(http.StatusConflict, "not-held")
 	commit("hand", result(t, o, func(r *receipt.Receipt) { r.Nonce[0] ^= 1 })).problem(http.StatusUnprocessableEntity, "bad-receipt")
-	ok[api.Committed](commit("hand", result(t, o, nil)))
-	ok[api.Committed](commit("hand", result(t, o, nil)))
+	ok[struct{}](commit("hand", result(t, o, nil)))
+	ok[struct{}](commit("hand", result(t, o, nil)))
 	commit("hand", result(t, o, func(r *receipt.Receipt) { r.Cost.Tokens++ })).problem(http.StatusConflict, "other-result")
 	s.run(w)
 	commit("hand", result(t, o, nil)).problem(http.StatusConflict, "answered")
@@ -127,12 +128,12 @@ func TestAnAttemptOfWhichNobodyCanTellIsInDoubtAtOnce(t *testing.T) {
 	}
 	lose("other", o.Nonce).problem(http.StatusConflict, "not-held")
 	lose("hand", "x").problem(http.StatusBadRequest, "malformed")
-	ok[api.Lost](lose("hand", o.Nonce))
+	ok[struct{}](lose("hand", o.Nonce))
 	lose("hand", o.Nonce).problem(http.StatusConflict, "not-held")
 	s.run(w)
 	require.Equal(t, 1, w.Status().Intents[receipt.StateInDoubt])
 	require.Contains(t, ok[intents](s.get("/api/worlds/w/intents")).Intents[0].Reason, "worker hand: no such task")
-	ok[api.Committed](s.post("/api/worlds/w/effects/commit", api.CommitRequest{Worker: "hand", Receipt: result(t, o, nil)}))
+	ok[struct{}](s.post("/api/worlds/w/effects/commit", api.CommitRequest{Worker: "hand", Receipt: result(t, o, nil)}))
 	s.run(w)
 	require.Equal(t, 1, w.Status().Intents[receipt.StateCommitted], "it is taken all the same")
 }
@@ -168,7 +169,7 @@ func TestAReceiptOfTheWorldsOwnIsReceived(t *testing.T) {
 	a := post(own)
 	require.Equal(t, http.StatusCreated, a.Status)
 	require.Equal(t, "invocation.finished", ok[map[string]any](s.get(a.Header.Get("Location")))["kind"])
-	require.Equal(t, w.Status().Head.ID, ok[api.Received](a).Record)
+	require.Equal(t, w.Status().Head.ID, ok[struct{ Record journal.Seq }](a).Record)
 	post(own).problem(http.StatusConflict, "answered")
 }
 

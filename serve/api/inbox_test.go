@@ -81,9 +81,9 @@ func TestTheInboxHasWhatWaitsInAllWorlds(t *testing.T) {
 
 func TestWhoeverAsksIsToldWhoTheyAre(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w")})
-	me := ok[api.Whoami](s.do(s.as("other", s.request("GET", "/api/whoami", nil))))
+	me := ok[api.TokenLine](s.do(s.as("other", s.request("GET", "/api/whoami", nil))))
 	require.Equal(t, api.TokenLine{
 		Name: "other", Scopes: []api.Scope{api.ScopeRead, api.ScopeSubmit, api.ScopeApprove, api.ScopeAdmin}, Worlds: []string{"elsewhere"},
-	}, me.TokenLine)
-	require.Nil(t, ok[api.Whoami](s.do(s.as("hand", s.request("GET", "/api/whoami", nil)))).Worlds)
+	}, me)
+	require.Nil(t, ok[api.TokenLine](s.do(s.as("hand", s.request("GET", "/api/whoami", nil)))).Worlds)
 }

@@ -122,7 +122,7 @@ func TestATokenSubmitsNoFurtherAheadThanItMay(t *testing.T) {
 		require.EqualValues(t, 2, p.Line)
 		require.EqualValues(t, 1, p.Bulk.Accepted)
 	}
-	require.Equal(t, "5000", ok[api.Whoami](s.do(s.as("calendar", s.request("GET", "/api/whoami", nil)))).Ahead)
+	require.Equal(t, "5000", ok[api.TokenLine](s.do(s.as("calendar", s.request("GET", "/api/whoami", nil)))).Ahead)
 }
 
 func TestFullMailboxAsksToComeAgain(t *testing.T) {

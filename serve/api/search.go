@@ -6,7 +6,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/show/columns"
 	"github.com/worldkernel/worldkernel/show/view"
 )
 
@@ -65,12 +64,7 @@ func search(c *call) error {
 	return c.ok(out)
 }
 
-// Series is the activity of a world along its ticks, with its cost.
-type Series struct {
-	Schema string `json:"schema"`
-	*columns.Series
-}
-
+// showSeries answers with the activity of a world along its ticks, with its cost.
 func showSeries(c *call) error {
 	stretches, err := c.buckets(100, 1000)
 	if err != nil {
@@ -90,9 +84,5 @@ func showSeries(c *call) error {
 	if err := c.world.Index.Extend(c.Context(), last); err != nil {
 		return err
 	}
-	s, err := c.world.Index.Series(first, last, int(stretches), limit)
-	if err != nil {
-		return err
-	}
-	return c.ok(Series{view.SchemaOf("series"), s})
+	return c.answer("series")(c.world.Index.Series(first, last, int(stretches), limit))
 }

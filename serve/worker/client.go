@@ -81,8 +81,7 @@ func (e *refusedError) transient() bool {
 
 // refusal returns what the server has said, nil where the error is another.
 func refusal(err error) *refusedError {
-	var e *refusedError
-	errors.As(err, &e)
+	e, _ := errors.AsType[*refusedError](err)
 	return e
 }
 

@@ -261,7 +261,7 @@ func (s *session) lose(at attempt, why string) {
 	_ = persist(s.life, s.logFailure("doubt"), func(ctx context.Context) error {
 		return s.client.post(ctx, ofWorld(s.id, "/effects/lose"), api.LoseRequest{
 			RenewRequest: api.RenewRequest{Worker: s.cfg.Name, Key: at.key, Attempt: at.number, Nonce: h.nonce.String()}, Reason: why,
-		}, new(api.Lost))
+		}, new(struct{}))
 	})
 }
 
@@ -282,7 +282,7 @@ func (s *session) commit(data []byte) {
 	err = persist(s.life, s.logFailure("result"), func(ctx context.Context) error {
 		return s.client.post(ctx, ofWorld(s.id, "/effects/commit"), api.CommitRequest{
 			Worker: s.cfg.Name, Receipt: data, RetryAfterMillis: wait.Milliseconds(),
-		}, new(api.Committed))
+		}, new(struct{}))
 	})
 	said := refusal(err)
 	switch {

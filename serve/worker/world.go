@@ -118,7 +118,7 @@ func (w *worldWorker) renew(p *receipt.Permit, h *lease) (renewed, held bool) {
 	asked := time.Now()
 	err := w.client.post(ctx, ofWorld(w.id, "/effects/renew"), api.RenewRequest{
 		Worker: w.cfg.Name, Key: p.Key, Attempt: p.Attempt, Nonce: h.nonce.String(),
-	}, new(api.Renewed))
+	}, new(struct{}))
 	said := refusal(err)
 	switch {
 	case err == nil:
