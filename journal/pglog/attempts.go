@@ -11,27 +11,22 @@ import (
 )
 
 // KeptAttempts implements host.Attempts.
-func (w *World) KeptAttempts(ctx context.Context) (all []receipt.KeptAttempt, err error) {
+func (w *World) KeptAttempts(ctx context.Context) ([]receipt.KeptAttempt, error) {
 	wid, _, err := w.owner()
 	if err != nil {
 		return nil, err
 	}
-	err = w.insist(ctx, func(ctx context.Context) error {
-		all = nil
-		return w.store.rows(ctx, sqlAttempts, []any{wid, maxContent}, func(r pgx.Rows) error {
-			var k receipt.KeptAttempt
-			var lease int64
-			var none bool
-			err := r.Scan(&fixed{k.Key.Hash[:]}, &k.Attempt, &fixed{k.Run[:]}, &k.Worker, &lease, &none, &k.Receipt)
-			if err == nil && !none && k.Receipt == nil {
-				err = w.damaged(errTooLong, "the result of attempt %d of %s", k.Attempt, k.Key)
-			}
-			k.Lease = time.Duration(lease) * time.Microsecond
-			all = append(all, k)
-			return err
-		})
+	kept, err := all(ctx, w.store, sqlAttempts, []any{wid, maxContent}, func(r pgx.Rows, k *receipt.KeptAttempt) error {
+		var lease int64
+		var none bool
+		err := r.Scan(&fixed{k.Key.Hash[:]}, &k.Attempt, &fixed{k.Run[:]}, &k.Worker, &lease, &none, &k.Receipt)
+		if err == nil && !none && k.Receipt == nil {
+			err = w.damaged(errTooLong, "the result of attempt %d of %s", k.Attempt, k.Key)
+		}
+		k.Lease = time.Duration(lease) * time.Microsecond
+		return err
 	})
-	return all, err
+	return kept, inWorld(w.id, err)
 }
 
 // attemptID is what an attempt is kept by.

@@ -36,6 +36,20 @@ func (s *Store) insist(ctx context.Context, ask func(context.Context) error) err
 	}
 }
 
+// all insists on an answer, and returns what read makes of its rows.
+func all[T any](ctx context.Context, s *Store, sql string, args []any, read func(r pgx.Rows, v *T) error) (out []T, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error {
+		out = nil
+		return s.rows(ctx, sql, args, func(r pgx.Rows) error {
+			var v T
+			err := read(r, &v)
+			out = append(out, v)
+			return err
+		})
+	})
+	return out, err
+}
+
 // insist is that of the store, and names the world where a row of it is damaged.
 func (w *World) insist(ctx context.Context, ask func(context.Context) error) error {
 	return inWorld(w.id, w.store.insist(ctx, ask))

@@ -45,25 +45,19 @@ func (s *Store) restingText() string {
 func (s *Store) Name() string { return s.opts.Node }
 
 // Nodes returns all nodes that were heard of, by their names.
-func (s *Store) Nodes(ctx context.Context) (all []Node, err error) {
-	err = s.insist(ctx, func(ctx context.Context) error {
-		all = nil
-		return s.rows(ctx, sqlNodes, nil, func(r pgx.Rows) error {
-			var n Node
-			var left int64
-			var resting string
-			var at address
-			err := r.Scan(&n.Name, &at.run, &at.url, &at.until, &at.seal, &n.Version, &resting, &left, &n.Worlds)
-			n.URL, n.Unproven = at.url, s.unproven(n.Name, &at)
-			if resting != "" {
-				n.Resting = strings.Split(strings.TrimSuffix(resting, "\n"), "\n")
-			}
-			n.Lease = time.Duration(left) * time.Microsecond
-			all = append(all, n)
-			return err
-		})
+func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
+	return all(ctx, s, sqlNodes, nil, func(r pgx.Rows, n *Node) error {
+		var left int64
+		var resting string
+		var at address
+		err := r.Scan(&n.Name, &at.run, &at.url, &at.until, &at.seal, &n.Version, &resting, &left, &n.Worlds)
+		n.URL, n.Unproven = at.url, s.unproven(n.Name, &at)
+		if resting != "" {
+			n.Resting = strings.Split(strings.TrimSuffix(resting, "\n"), "\n")
+		}
+		n.Lease = time.Duration(left) * time.Microsecond
+		return err
 	})
-	return all, err
 }
 
 // Owner says who is to be asked about a world.
@@ -111,17 +105,8 @@ type Mine struct {
 }
 
 // Mine returns the worlds that this process owns by what the store knows, by their ids.
-func (s *Store) Mine(ctx context.Context) (all []Mine, err error) {
-	err = s.insist(ctx, func(ctx context.Context) error {
-		all = nil
-		return s.rows(ctx, sqlMine, []any{s.opts.Node, s.run}, func(r pgx.Rows) error {
-			var m Mine
-			err := r.Scan(&m.ID, &m.Wanted)
-			all = append(all, m)
-			return err
-		})
-	})
-	return all, err
+func (s *Store) Mine(ctx context.Context) ([]Mine, error) {
+	return all(ctx, s, sqlMine, []any{s.opts.Node, s.run}, func(r pgx.Rows, m *Mine) error { return r.Scan(&m.ID, &m.Wanted) })
 }
 
 // ClaimDue claims at most so many worlds without a live owner: worlds that are due, worlds whose owner

@@ -113,24 +113,18 @@ func (w *World) frames(ctx context.Context, from, end journal.Seq) ([]frame, err
 	if err != nil {
 		return nil, err
 	}
-	var page []frame
-	err = w.insist(ctx, func(ctx context.Context) error {
-		page = nil
-		return w.store.rows(ctx, sqlFrames, []any{wid, from, end, framePage, maxFrame}, func(r pgx.Rows) error {
-			var f frame
-			var was []byte
-			if err := r.Scan(&f.first, &f.last, &was, &f.body); err != nil {
-				return err
-			}
-			if len(was) != len(f.was) {
-				return w.damaged(fmt.Errorf("a chain root of %d bytes", len(was)), "frame #%d to #%d", f.first, f.last)
-			}
-			copy(f.was[:], was)
-			page = append(page, f)
-			return nil
-		})
+	page, err := all(ctx, w.store, sqlFrames, []any{wid, from, end, framePage, maxFrame}, func(r pgx.Rows, f *frame) error {
+		var was []byte
+		if err := r.Scan(&f.first, &f.last, &was, &f.body); err != nil {
+			return err
+		}
+		if len(was) != len(f.was) {
+			return w.damaged(fmt.Errorf("a chain root of %d bytes", len(was)), "frame #%d to #%d", f.first, f.last)
+		}
+		copy(f.was[:], was)
+		return nil
 	})
-	return page, err
+	return page, inWorld(w.id, err)
 }
 
 // Blob implements journal.Past.
@@ -192,20 +186,14 @@ func (w *World) notes(ctx context.Context, from, to journal.Seq) ([]journal.Note
 	if err != nil {
 		return nil, err
 	}
-	var page []journal.Note
-	err = w.insist(ctx, func(ctx context.Context) error {
-		page = nil
-		return w.store.rows(ctx, sqlNotes, []any{wid, bigint(from), bigint(to), notePage, maxSmall}, func(r pgx.Rows) error {
-			var n journal.Note
-			err := r.Scan(&n.Size, &n.Text)
-			if err == nil && n.Text == nil {
-				err = w.damaged(errTooLong, "the note of #%d", n.Size)
-			}
-			page = append(page, n)
-			return err
-		})
+	page, err := all(ctx, w.store, sqlNotes, []any{wid, bigint(from), bigint(to), notePage, maxSmall}, func(r pgx.Rows, n *journal.Note) error {
+		err := r.Scan(&n.Size, &n.Text)
+		if err == nil && n.Text == nil {
+			err = w.damaged(errTooLong, "the note of #%d", n.Size)
+		}
+		return err
 	})
-	return page, err
+	return page, inWorld(w.id, err)
 }
 
 // bigint is a number as PostgreSQL takes it: no record has a greater one.

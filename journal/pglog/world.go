@@ -78,27 +78,21 @@ type Row struct {
 
 // ListAfter returns at most so many worlds after an id, by their ids. Only names those that it is
 // about; nil: all.
-func (s *Store) ListAfter(ctx context.Context, after string, only []string, most int) (page []Row, err error) {
-	err = s.insist(ctx, func(ctx context.Context) error {
-		page = page[:0]
-		return s.rows(ctx, sqlList, []any{after, most, only}, func(r pgx.Rows) error {
-			var w Row
-			var due pgtype.Timestamptz
-			var root []byte
-			var fault string
-			err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &root, &due, &w.Node, &w.Alive, &w.Owed, &w.To, &fault)
-			copy(w.Head.Root[:], root)
-			if fault != "" {
-				w.Fault = faultOf(w.ID, fault)
-			}
-			if due.Valid {
-				w.Due = &due.Time // of one at once, the zero time
-			}
-			page = append(page, w)
-			return inWorld(w.ID, unreadable(err))
-		})
+func (s *Store) ListAfter(ctx context.Context, after string, only []string, most int) ([]Row, error) {
+	return all(ctx, s, sqlList, []any{after, most, only}, func(r pgx.Rows, w *Row) error {
+		var due pgtype.Timestamptz
+		var root []byte
+		var fault string
+		err := r.Scan(&w.ID, &w.State, &w.Epoch, &w.Head.ID, &root, &due, &w.Node, &w.Alive, &w.Owed, &w.To, &fault)
+		copy(w.Head.Root[:], root)
+		if fault != "" {
+			w.Fault = faultOf(w.ID, fault)
+		}
+		if due.Valid {
+			w.Due = &due.Time // of one at once, the zero time
+		}
+		return inWorld(w.ID, unreadable(err))
 	})
-	return page, err
 }
 
 // List yields the worlds of the store by their ids. An error ends the sequence.
