@@ -1,8 +1,11 @@
 package worldctl
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -208,6 +211,34 @@ func TestServersOfAListAreAGroup(t *testing.T) {
 		require.NotZero(t, code)
 		require.Contains(t, said, says)
 	}
+}
+
+// Servers of a list have an address, too, until the program ends: it is printed, and nothing else finds them.
+func TestServersOfAListHaveAnAddress(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv(toolsEnv, "http://127.0.0.1:1/a/token/mcp")
+	write(t, "list.json", `{"mcpServers": {"a": {"url": "https://example.com/mcp"}}}`)
+	code, _, said := inProcess(t.Context(), "mcp", "--listen", "127.0.0.1:0", "--", "true")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, said, "--listen is for --config")
+	ctx, end := context.WithCancel(t.Context())
+	from, to := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, released(), []string{"mcp", "--config", "list.json", "--name", "all", "--listen", "127.0.0.1:0"}, strings.NewReader(""), to, io.Discard)
+	}()
+	address, err := bufio.NewReader(from).ReadString('\n')
+	require.NoError(t, err)
+	address = strings.TrimSpace(address)
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+/a/\w+/mcp/all$`, address)
+	for at, status := range map[string]int{address: http.StatusBadRequest, address + "x": http.StatusNotFound} {
+		resp, err := http.Post(at, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, status, resp.StatusCode)
+	}
+	end()
+	require.Equal(t, exitOK, <-ended)
 }
 
 func TestServersHaveNames(t *testing.T) {

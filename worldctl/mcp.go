@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -29,6 +30,7 @@ type mcpBridge struct {
 	hold          time.Duration
 	command       []string
 	config        string // a list of servers, in place of a command
+	listen        string // where these are served; empty: on stdin and stdout
 }
 
 func newMCPCommand(c *cli) *cobra.Command {
@@ -45,13 +47,17 @@ Below agent run this is the world of the agent. Else it is that of -w or the nea
 made as agent run makes it, and the calls are those of a session with the name of the server.
 
 --config runs all servers of a client's list of servers, and reaches those that have an address, as one:
-their tools are SERVER__TOOL for the client, and TOOL of SERVER for policies.`,
+their tools are SERVER__TOOL for the client, and TOOL of SERVER for policies. With --listen clients
+reach them over HTTP, at the address that is printed, until this ends (Ctrl-C). It has a secret in it.`,
 		Example: `  worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work
   claude mcp add files -- worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work
-  worldctl mcp --config servers.json`,
+  worldctl mcp --config servers.json
+  worldctl mcp --config servers.json --listen 127.0.0.1:0`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 == (m.config == "") {
 				return usagef("such as worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work", "mcp needs the command of a server, after --, or else --config FILE")
+			} else if m.listen != "" && m.config == "" {
+				return usagef("worldctl mcp --config servers.json --listen 127.0.0.1:0", "--listen is for --config")
 			}
 			return nil
 		},
@@ -77,6 +83,7 @@ their tools are SERVER__TOOL for the client, and TOOL of SERVER for policies.`,
 	}
 	cmd.Flags().StringVar(&m.name, "name", "", "the `SERVER` as policies know it; made of the command if not given")
 	cmd.Flags().StringVar(&m.config, "config", "", "the `FILE` that lists servers: {\"mcpServers\": {NAME: {\"command\": …} or {\"url\": …}}}")
+	cmd.Flags().StringVar(&m.listen, "listen", "", "the `HOST:PORT` on this machine where clients reach the servers of --config over HTTP")
 	cmd.Flags().StringVar(&m.session, "session", "", "the `NAME` of the session, beside no agent run; that of the server if not given")
 	cmd.Flags().StringVar(&x.As, "as", "", "who starts it: `NAME`; your login if not given")
 	cmd.Flags().DurationVar(&m.hold, "hold", 0, "how long a call waits for a person before the model is told to call again; as the client allows if not given")
@@ -94,11 +101,7 @@ func endedWith(code int) error {
 // bridge runs the server behind a gateway, and returns its exit code.
 func (c *cli) bridge(ctx context.Context, m *mcpBridge, at string) (code int, err error) {
 	if m.config != "" {
-		g := gateway.Group{URL: at, Name: m.name, Hold: m.hold, Client: c.stdin, Out: os.Stdout}
-		if g.Servers, err = groupServers(m.config); err == nil {
-			err = g.Run(ctx)
-		}
-		return 0, err
+		return 0, c.bridgeAll(ctx, m, at)
 	}
 	cmd := serverCommand(m.command)
 	b := gateway.Bridge{URL: at + "/" + url.PathEscape(m.name), Hold: m.hold, Server: cmd, Client: c.stdin, Out: os.Stdout}
@@ -107,6 +110,29 @@ func (c *cli) bridge(ctx context.Context, m *mcpBridge, at string) (code int, er
 		code = max(cmd.ProcessState.ExitCode(), 0) // one that a signal has ended was ended here, mostly
 	}
 	return code, err
+}
+
+// bridgeAll runs the servers of a list behind a gateway as one.
+func (c *cli) bridgeAll(ctx context.Context, m *mcpBridge, at string) error {
+	group := func() (*gateway.Group, error) {
+		servers, err := groupServers(m.config)
+		return &gateway.Group{URL: at, Name: m.name, Hold: m.hold, Client: c.stdin, Out: os.Stdout, Servers: servers}, err
+	}
+	g, err := group()
+	if err != nil {
+		return err
+	}
+	if m.listen == "" {
+		return g.Run(ctx)
+	}
+	on, err := net.Listen("tcp", m.listen)
+	if err != nil {
+		return err
+	}
+	return (&gateway.GroupSite{Name: m.name, New: group}).Serve(ctx, on, func(url string) {
+		_, _ = fmt.Fprintln(c.stdout, url)
+		_ = c.stdout.Flush() // who does not see it ends this
+	})
 }
 
 // serverCommand returns the command of a server, which does not know of the gateway.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -290,4 +291,68 @@ func TestAServerThatDoesNotEndIsEnded(t *testing.T) {
 	case <-time.After(time.Minute):
 		require.Fail(t, "it waits for the server")
 	}
+}
+
+// Several servers are one over HTTP, too: each client has a session, in which a request that is made again since its stream broke
+// is not made twice. Who does not know the address finds nothing.
+func TestSeveralServersAreOneOverHTTP(t *testing.T) {
+	r := newStage(t).start()
+	one, two := newSite(t), newSite(t)
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	address, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		site := gateway.GroupSite{Name: "all", New: func() (*gateway.Group, error) {
+			return &gateway.Group{URL: r.url("mcp", ""), Name: "all", Servers: []gateway.GroupServer{{Name: "one", URL: one.URL}, {Name: "two", URL: two.URL}}}, nil
+		}}
+		ended <- site.Serve(ctx, on, func(url string) { address <- url })
+	}()
+	at := <-address
+	first, text := r.sendTo(ctx, http.MethodPost, at, fmt.Sprintf(hello, `{}`), "Mcp-Session-Id", "")
+	require.Contains(t, text, `"serverInfo"`)
+	session := first.Header.Get("Mcp-Session-Id")
+	ask := func(ctx context.Context, id int, method, params string) string {
+		_, text := r.sendTo(ctx, http.MethodPost, at, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params), "Mcp-Session-Id", session)
+		return text
+	}
+	require.Equal(t, []string{"one__append", "two__append"}, listed(t, ask(ctx, 1, "tools/list", `{}`), "tools", "name"))
+	require.Contains(t, ask(ctx, 2, "tools/call", `{"name":"two__append","arguments":{"a":1}}`), "done")
+	require.Equal(t, []string{`append {"a":1}`}, two.calls())
+
+	reached, goOn := make(chan bool), make(chan bool)
+	one.answersBy(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		reached <- true
+		<-goOn
+		one.serve(w, body)
+	})
+	broken, breaks := context.WithCancel(ctx)
+	go func() {
+		<-reached
+		breaks()
+	}()
+	ask(broken, 3, "tools/call", `{"name":"one__append","arguments":{},"_meta":{"x":1}}`)
+	again := make(chan string, 1)
+	go func() { again <- ask(ctx, 5, "tools/call", `{"name":"one__append","arguments":{},"_meta":{"x":2}}`) }()
+	goOn <- true
+	require.Contains(t, <-again, `"id":5,"result"`)
+	require.Equal(t, []string{"append {}"}, one.calls())
+	one.by.Store(nil)
+
+	for _, of := range []struct {
+		method, at, session string
+		status              int
+	}{
+		{http.MethodPost, at, "", http.StatusBadRequest}, {http.MethodPost, at, "other", http.StatusNotFound}, {http.MethodGet, at, "other", http.StatusNotFound},
+		{http.MethodPost, at + "x", session, http.StatusNotFound}, {http.MethodPut, at, session, http.StatusMethodNotAllowed}, {http.MethodDelete, at, session, http.StatusOK},
+	} {
+		said, _ := r.sendTo(ctx, of.method, of.at, `{"jsonrpc":"2.0","id":9,"method":"ping"}`, "Mcp-Session-Id", of.session)
+		require.Equal(t, of.status, said.StatusCode, of)
+	}
+	end()
+	require.NoError(t, <-ended)
+	all, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	require.Error(t, new(gateway.GroupSite).Serve(t.Context(), all, func(string) {}), "others could reach it")
 }

@@ -136,22 +136,31 @@ func (g *Gateway) serveWeb(w http.ResponseWriter, r *http.Request, path string) 
 	}
 }
 
-// post serves a message of a client.
-func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
+// readPost reads a message that a client posts, and its bytes; nil: it has answered why it is none.
+func readPost(w http.ResponseWriter, r *http.Request) (*mcpMessage, []byte) {
 	kind, more, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ","))
 	charset := strings.ToLower(more["charset"])
 	if err != nil || kind != typeJSON || charset != "" && charset != "utf-8" || r.Header.Get("Content-Encoding") != "" { // others would read other text
 		http.Error(w, "want application/json in UTF-8", http.StatusUnsupportedMediaType)
-		return
+		return nil, nil
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
 	if err != nil {
 		answerJSON(w, http.StatusRequestEntityTooLarge, fault(nil, codeRequest, fmt.Sprintf("the message is larger than %d bytes, or was cut", maxLine)))
-		return
+		return nil, nil
 	}
 	m, err := readClient(body)
 	if err != nil {
 		answerJSON(w, http.StatusBadRequest, fault(nil, codeParse, "worldkernel: "+err.Error()))
+		return nil, nil
+	}
+	return m, body
+}
+
+// post serves a message of a client.
+func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
+	m, body := readPost(w, r)
+	if m == nil {
 		return
 	}
 	m.key = scope + m.key

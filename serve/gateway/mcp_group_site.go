@@ -1,0 +1,236 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// GroupSite serves several servers as one over HTTP, in the protocol with sessions: each session has a Group of its own. Of
+// clients of the protocol without sessions it takes no request, so that they begin a session. It is safe for concurrent use.
+type GroupSite struct {
+	Name string                 // as clients know it
+	New  func() (*Group, error) // makes the group of a session, without Client and Out
+
+	path string
+	life context.Context //nolint:containedctx // of all sessions
+
+	under sync.WaitGroup // groups that run
+
+	mu       sync.Mutex
+	sessions map[string]*groupSession
+}
+
+// Serve serves until ctx ends. Told is told where: the address has a secret in it. The listener is on loopback.
+func (x *GroupSite) Serve(ctx context.Context, on net.Listener, told func(url string)) error {
+	if at, _ := on.Addr().(*net.TCPAddr); at == nil || !at.IP.IsLoopback() {
+		return errors.Join(errors.New("want an address of this machine alone, such as 127.0.0.1:0"), on.Close())
+	}
+	x.path, x.life, x.sessions = "/a/"+rand.Text()+"/"+Tools+"/"+url.PathEscape(x.Name), ctx, make(map[string]*groupSession)
+	server := &http.Server{Handler: x, ReadHeaderTimeout: writeTime, MaxHeaderBytes: maxEnvelope}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	told("http://" + on.Addr().String() + x.path)
+	if err := server.Serve(on); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	x.under.Wait()
+	return nil
+}
+
+// groupSession is a session of a client.
+type groupSession struct {
+	in *queue
+
+	mu     sync.Mutex
+	waits  map[string]*groupWait // by id: requests that were not answered
+	others chan []byte           // what servers say that answers nothing
+	gone   chan struct{}         // closed when the group has ended
+}
+
+// groupWait is a request that waits for its answer.
+type groupWait struct {
+	about  string // equal requests have equal ones
+	left   bool   // its client has gone: who asks again gets the answer
+	answer chan *mcpMessage
+}
+
+// ServeHTTP implements http.Handler.
+func (x *GroupSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !loopback(r.Host) || subtle.ConstantTimeCompare([]byte(r.URL.EscapedPath()), []byte(x.path)) != 1 {
+		http.Error(w, "no such servers", http.StatusNotFound)
+		return
+	}
+	x.mu.Lock()
+	s := x.sessions[r.Header.Get(sessionHeader)]
+	x.mu.Unlock()
+	var m *mcpMessage
+	if r.Method == http.MethodPost {
+		if m, _ = readPost(w, r); m == nil {
+			return
+		}
+		if m.method == methodInitialize && s == nil {
+			if s = x.begin(w); s == nil {
+				return
+			}
+		}
+	}
+	switch {
+	case s == nil && m != nil && r.Header.Get(sessionHeader) == "":
+		answerJSON(w, http.StatusBadRequest, fault(m.id, codeRequest, "worldkernel: the protocol with sessions is spoken here: begin one"))
+	case s == nil:
+		http.Error(w, "no such session", http.StatusNotFound)
+	case m != nil && (m.method == "" || m.id == nil):
+		s.in.put(m.line, []byte("\n"))
+		w.WriteHeader(http.StatusAccepted)
+	case m != nil:
+		s.ask(w, r, m)
+	case r.Method == http.MethodGet:
+		s.tell(w, r)
+	case r.Method == http.MethodDelete:
+		s.in.close()
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// begin begins a session; nil: it has answered why there is none.
+func (x *GroupSite) begin(w http.ResponseWriter) *groupSession {
+	g, err := x.New()
+	if err != nil {
+		http.Error(w, "worldkernel: "+err.Error(), http.StatusInternalServerError)
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.sessions) >= maxServers {
+		http.Error(w, "too many sessions", http.StatusServiceUnavailable)
+		return nil
+	}
+	s, id := &groupSession{waits: make(map[string]*groupWait), others: make(chan []byte, maxAsked), gone: make(chan struct{})}, rand.Text()
+	client, in := io.Pipe()
+	said, out := io.Pipe()
+	s.in = newQueue(in, func(error) { _ = in.Close() })
+	g.Client, g.Out = client, out
+	x.sessions[id] = s
+	go eachLine(said, s.hear)
+	x.under.Go(func() {
+		_ = g.Run(x.life) // each request is told what is wrong with its server
+		_ = out.Close()
+		_ = client.Close()
+		close(s.gone)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		delete(x.sessions, id)
+	})
+	w.Header().Set(sessionHeader, id)
+	return s
+}
+
+// hear takes what the group says.
+func (s *groupSession) hear(line []byte) {
+	m, err := readServer(line)
+	if err != nil {
+		return
+	}
+	if m.method == "" {
+		s.mu.Lock()
+		wait := s.waits[m.key]
+		s.mu.Unlock()
+		if wait != nil {
+			wait.answer <- m // the first, since the group answers once
+		}
+		return
+	}
+	select {
+	case s.others <- m.line:
+	default: // nobody listens
+	}
+}
+
+// waitFor returns what a request waits for, which is what an equal one has waited for whose client has gone. A call whose equal
+// waits for its client waits for a while as well: that may be about to go. Nil: the id is taken.
+func (s *groupSession) waitFor(m *mcpMessage) (wait *groupWait, key string) {
+	about := digest(m.method, string(with(m.params, []byte("null"), "_meta")))
+	for begun := time.Now(); ; <-time.After(lookAgain) {
+		s.mu.Lock()
+		twin := false
+		for id, of := range s.waits { // order cannot show: they are equal
+			if of.about == about && of.left {
+				wait, key = of, id
+			}
+			twin = twin || of.about == about
+		}
+		if wait == nil && twin && m.method == methodCall && time.Since(begun) < twinTime {
+			s.mu.Unlock()
+			continue
+		}
+		defer s.mu.Unlock()
+		switch {
+		case wait != nil:
+			wait.left = false
+		case s.waits[m.key] == nil && len(s.waits) < maxAsked:
+			wait, key = &groupWait{about: about, answer: make(chan *mcpMessage, 1)}, m.key
+			s.waits[key] = wait
+			s.in.put(m.line, []byte("\n"))
+		}
+		return wait, key
+	}
+}
+
+// ask answers a request of the client, or one that is made again since its stream broke.
+func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage) {
+	wait, key := s.waitFor(m)
+	if wait == nil {
+		answerJSON(w, http.StatusBadRequest, fault(m.id, codeRequest, "worldkernel: the id is that of another request that was not answered yet, or there are too many of these"))
+		return
+	}
+	var answer []byte
+	select {
+	case a := <-wait.answer:
+		if answer = response(m.id, "error", a.fault); a.result != nil {
+			answer = response(m.id, "result", a.result)
+		}
+	case <-s.gone:
+		answer = fault(m.id, codeInternal, "worldkernel: the session has ended")
+	case <-r.Context().Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		wait.left = true
+		return
+	}
+	s.mu.Lock()
+	delete(s.waits, key)
+	s.mu.Unlock()
+	answerJSON(w, http.StatusOK, answer)
+}
+
+// tell streams what servers say that answers nothing.
+func (s *groupSession) tell(w http.ResponseWriter, r *http.Request) {
+	if !strings.Contains(r.Header.Get("Accept"), typeEvents) {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	w.Header().Set("Content-Type", typeEvents)
+	out := http.NewResponseController(w)
+	for _ = out.Flush(); ; _ = out.Flush() {
+		select {
+		case line := <-s.others:
+			if _, err := w.Write(new(event).text(bytes.TrimSpace(line))); err != nil {
+				return
+			}
+		case <-s.gone:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
