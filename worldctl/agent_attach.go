@@ -215,17 +215,9 @@ func (c *cli) runAttached(ctx context.Context, x *agentRun) error {
 	}
 	stdin, code := io.Pipe()
 	answers, stdout := io.Pipe()
-	asks := *c
-	asks.stdin, asks.rawOut, asks.args = stdin, bufio.NewWriter(stdout), []string{"-w", dir, "agent", "attach", string(text)}
 	ended := make(chan error, 1)
 	go func() {
-		exit, answered, err := asks.askOwner(context.WithoutCancel(ctx), dir)
-		switch {
-		case err == nil && !answered:
-			err = errNoOwner
-		case err == nil && exit != exitOK:
-			err = &fault{err: errDifferent, code: exit} // it has said why
-		}
+		err := c.askAttached(context.WithoutCancel(ctx), dir, stdin, stdout, "-w", dir, "agent", "attach", string(text))
 		_ = stdout.Close()
 		ended <- err
 	}()
@@ -245,16 +237,22 @@ func (c *cli) runAttached(ctx context.Context, x *agentRun) error {
 // forkAtOwner has the owner of the world fork it, and completes what is other in the fork.
 func (c *cli) forkAtOwner(ctx context.Context, dir string, f *agentFork, given []byte) error {
 	var out bytes.Buffer
-	asks := *c
-	asks.stdin, asks.rawOut = bytes.NewReader(given), bufio.NewWriter(&out)
-	code, answered, err := asks.askOwner(ctx, dir)
-	switch {
-	case err != nil:
+	if err := c.askAttached(ctx, dir, bytes.NewReader(given), &out, c.args...); err != nil {
 		return err
-	case !answered:
-		return errNoOwner
-	case code != exitOK:
-		return &fault{err: errDifferent, code: code} // it has said why
 	}
 	return json.Unmarshal(out.Bytes(), &f.agentRun)
+}
+
+// askAttached has the owner of a world do a command.
+func (c *cli) askAttached(ctx context.Context, dir string, stdin io.Reader, stdout io.Writer, args ...string) error {
+	asks := *c
+	asks.stdin, asks.rawOut, asks.args = stdin, bufio.NewWriter(stdout), args
+	code, answered, err := asks.askOwner(ctx, dir)
+	switch {
+	case err == nil && !answered:
+		return errNoOwner
+	case err == nil && code != exitOK:
+		return &fault{err: errDifferent, code: code} // it has said why
+	}
+	return err
 }

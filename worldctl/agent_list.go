@@ -131,25 +131,28 @@ func modelCalls(j view.Journal, session string) (calls []receipt.Entry) {
 }
 
 func callOf(j view.Journal, n int, e *receipt.Entry) (a agentCall, err error) {
-	in, err := j.Intent(e)
+	in, asked, answer, err := exchangeOf[recorder.Request, recorder.Answer](j, e)
 	if err != nil {
 		return a, err
 	}
-	a = agentCall{Call: n, Key: in.Key, State: in.State, Cost: in.Cost, Reason: in.Reason}
-	var asked recorder.Request
-	if err := canon.UnmarshalTrusted(in.Params, &asked); err == nil {
-		a.Model, a.Prompt = asked.Model, asked.Prompt
+	a = agentCall{
+		Call: n, Key: in.Key, State: in.State, Cost: in.Cost, Reason: in.Reason, Model: asked.Model, Prompt: asked.Prompt, Answer: answer.Text, Usage: answer.Usage,
 	}
-	found, err := j.AnswerTo(e, 0)
-	if err != nil || found == nil {
-		return a, err
-	}
-	var answer recorder.Answer
-	if canon.UnmarshalTrusted(found.Payload, &answer) == nil {
-		a.Answer, a.Usage = answer.Text, answer.Usage
-		for _, t := range answer.Calls {
-			a.Tools = append(a.Tools, t.Name)
-		}
+	for _, t := range answer.Calls {
+		a.Tools = append(a.Tools, t.Name)
 	}
 	return a, nil
+}
+
+// exchangeOf returns an intent of a session with its params and what came of it. What is not there, or another program's, is empty.
+func exchangeOf[Q, A any](j view.Journal, e *receipt.Entry) (in *view.Intent, asked Q, answer A, err error) {
+	if in, err = j.Intent(e); err != nil {
+		return nil, asked, answer, err
+	}
+	_ = canon.UnmarshalTrusted(in.Params, &asked)
+	found, err := j.AnswerTo(e, 0)
+	if err == nil && found != nil {
+		_ = canon.UnmarshalTrusted(found.Payload, &answer)
+	}
+	return in, asked, answer, err
 }

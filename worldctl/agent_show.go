@@ -83,53 +83,41 @@ func conversation(j view.Journal, cell string) func(yield func(*agentTurn, error
 
 // turnsOf returns what an intent of a session is in a conversation; last is what the user said before it.
 func turnsOf(j view.Journal, e *receipt.Entry, last *string) (out []agentTurn, err error) {
-	in, err := j.Intent(e)
-	if err != nil {
-		return nil, err
-	}
-	found, err := j.AnswerTo(e, 0)
-	if err != nil {
-		return nil, err
-	}
-	t := agentTurn{Record: journal.Seq(e.Emitted), Key: in.Key, State: in.State, By: in.Rules, Reason: in.Reason, Calls: []agentUse{}}
-	for _, d := range in.Decisions {
-		t.By = append(t.By, d.How+" by "+d.Actor)
-	}
-	var payload canon.Raw
-	if found != nil {
-		payload, t.Micros = found.Payload, found.Cost.Micros
-	}
 	if e.Intent.Kind != recorder.Call {
-		var asked recorder.ToolRequest
-		if canon.UnmarshalTrusted(in.Params, &asked) != nil {
-			return nil, nil // another program's
+		in, asked, answer, err := exchangeOf[recorder.ToolRequest, recorder.ToolAnswer](j, e)
+		if err != nil || asked.Tool == "" { // another program's
+			return nil, err
 		}
-		t.Who = asked.Name()
+		t := newTurn(e, in, asked.Name())
 		text, err := canon.ToJSON(asked.Arguments)
-		t.Says = string(text)
-		var answer recorder.ToolAnswer
-		if canon.UnmarshalTrusted(payload, &answer) == nil {
-			t.Result = answer.Says()
-		}
+		t.Says, t.Result = string(text), answer.Says()
 		return []agentTurn{t}, err
 	}
-	var asked recorder.Request
-	var answer recorder.Answer
-	if canon.UnmarshalTrusted(in.Params, &asked) != nil || asked.Model == "" {
-		return nil, nil // it asks no model
+	in, asked, answer, err := exchangeOf[recorder.Request, recorder.Answer](j, e)
+	if err != nil || asked.Model == "" { // it asks no model
+		return nil, err
 	}
+	t := newTurn(e, in, asked.Model)
 	if asked.Prompt != *last {
 		*last = asked.Prompt
 		out = append(out, agentTurn{Record: t.Record, Key: t.Key, Who: "user", Says: asked.Prompt, Calls: []agentUse{}, By: []string{}})
 	}
-	t.Who = asked.Model
-	if canon.UnmarshalTrusted(payload, &answer) == nil {
-		t.Says, t.Tokens = answer.Text, answer.Usage.Believable()
-		for _, use := range answer.Calls {
-			t.Calls = append(t.Calls, agentUse{use.Name, use.Input})
-		}
+	t.Says, t.Tokens = answer.Text, answer.Usage.Believable()
+	for _, use := range answer.Calls {
+		t.Calls = append(t.Calls, agentUse{use.Name, use.Input})
 	}
 	return append(out, t), nil
+}
+
+// newTurn returns what an intent says of itself.
+func newTurn(e *receipt.Entry, in *view.Intent, who string) agentTurn {
+	t := agentTurn{
+		Record: journal.Seq(e.Emitted), Key: in.Key, Who: who, State: in.State, By: in.Rules, Reason: in.Reason, Calls: []agentUse{}, Micros: in.Cost.Micros,
+	}
+	for _, d := range in.Decisions {
+		t.By = append(t.By, d.How+" by "+d.Actor)
+	}
+	return t
 }
 
 // maxSaid is how many letters of a text a line of a conversation has.
