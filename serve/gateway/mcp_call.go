@@ -97,11 +97,7 @@ func (c *toolCall) refused(text string) []byte {
 // serve sees a call to its end, and returns the answer; nil: the client has gone.
 func (c *toolCall) serve() []byte {
 	s, g := c.server, c.server.g
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.calls, c.name)
-	}()
+	defer c.leave()
 	a, is := g.matchTool(c)
 	c.asking = a
 	var err error
@@ -121,6 +117,13 @@ func (c *toolCall) serve() []byte {
 		return c.refused("the world does not take the call, and it was not made: " + err.Error())
 	}
 	return c.await()
+}
+
+// leave forgets a call that is answered, or whose client has gone.
+func (c *toolCall) leave() {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	delete(c.server.calls, c.name)
 }
 
 // ask makes an event of the call.

@@ -22,7 +22,7 @@ type GroupSite struct {
 	New  func() (*Group, error) // makes the group of a session, without Client and Out
 
 	path string
-	life context.Context //nolint:containedctx // of all sessions
+	life context.Context // of all sessions
 
 	under sync.WaitGroup // groups that run
 

@@ -16,8 +16,8 @@ import (
 // A client that knows tasks need not wait for a person: the answer to its call is a task, of which it asks what became. In the
 // protocol of 2025-11-25 the client says in each call that it wants a task; so the gateway says of all tools that they can be
 // tasks. In that of 2026-07-28 the gateway decides, and makes a task of what waits for longer than the client does. What the
-// eras write differently is in era. The id of a task is made of the key of its intent, so a repeated call has the same task.
-// A server that has tasks of its own keeps them: then the gateway makes none.
+// eras write differently is where a call is stateless. The id of a task is made of the key of its intent, so a repeated call has
+// the same task. A server that has tasks of its own keeps them: then the gateway makes none.
 
 const (
 	taskPrefix    = "worldkernel-task-"
@@ -36,17 +36,6 @@ type task struct {
 	call      *toolCall
 	begun     time.Time
 	cancelled bool // by its client, for good
-}
-
-// taskEra is how an era of the protocol writes a task.
-type taskEra struct {
-	ttl, poll string
-	inline    bool // a call is answered with the task alone, and what became of the call is in the task
-}
-
-var taskEras = map[bool]taskEra{ //nolint:gochecknoglobals // a table: by whether the protocol has no sessions
-	false: {"ttl", "pollInterval", false},
-	true:  {"ttlMs", "pollIntervalMs", true},
 }
 
 // with returns an object with another value at a path.
@@ -149,10 +138,13 @@ func (c *toolCall) waits(e *receipt.Entry) string {
 
 // object returns a task as the client of a request reads it.
 func (t *task) object(c *toolCall, status, message string) json.RawMessage {
-	era := taskEras[c.stateless()]
+	ttl, poll := "ttl", "pollInterval"
+	if c.stateless() {
+		ttl, poll = "ttlMs", "pollIntervalMs"
+	}
 	fields := map[string]any{
 		"taskId": t.id, "status": status, "createdAt": t.begun.UTC().Format(time.RFC3339), "lastUpdatedAt": time.Now().UTC().Format(time.RFC3339),
-		era.ttl: nil, era.poll: taskPoll.Milliseconds(),
+		ttl: nil, poll: taskPoll.Milliseconds(),
 	}
 	if message != "" {
 		fields["statusMessage"] = message
@@ -185,29 +177,24 @@ func (s *mcpServer) asksTask(m *mcpMessage) (c *toolCall, id string) {
 // serveTask answers a request about tasks; nil: its client has gone.
 func (c *toolCall) serveTask(m *mcpMessage, id string) []byte {
 	s := c.server
-	if refused := s.take(m, func() { s.calls[m.key] = c }); refused != nil {
+	if refused := s.take(m, func() { s.calls[c.name] = c }); refused != nil {
 		return refused
 	}
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.calls, m.key)
-	}()
-	if m.method == methodTasks {
-		return c.listTasks()
-	}
+	defer c.leave()
 	t, is := s.task(id)
-	verb := strings.TrimPrefix(m.method, taskMethods)
-	switch {
-	case !is:
+	if !is && m.method != methodTasks {
 		return fault(m.id, codeParams, "worldkernel: there is no such task: make the call again")
-	case verb == "get":
+	}
+	switch m.method {
+	case methodTasks:
+		return c.listTasks()
+	case taskMethods + "get":
 		return c.result(t.now(c))
-	case verb == "result":
+	case taskMethods + "result":
 		return c.awaitTask(id)
-	case verb == "cancel":
+	case taskMethods + "cancel":
 		return t.end(c)
-	case verb == "update": // no task asks for anything
+	case taskMethods + "update": // no task asks for anything
 		return c.result([]byte(complete))
 	}
 	return fault(m.id, codeMethod, "worldkernel: there is no such method of a task")
