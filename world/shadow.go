@@ -11,7 +11,6 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
@@ -86,7 +85,7 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 	if err != nil {
 		return nil, err
 	}
-	s := &shadow{was: m.k, h: m.past, registry: m.registry, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), unanswered: make(map[receipt.Key]dueAnswer)}
+	s := &shadow{was: m.k, h: m.past, registry: m.registry, cfg: cfg, borrowed: newBorrowed()}
 	g := newGuard(ctx, cmp.Or(cfg.Bounds, m.bounds))
 	g.spare(m.k)
 	ready := compileCandidate
@@ -218,25 +217,23 @@ type shadow struct {
 	registry reducer.Registry
 	cfg      ShadowConfig
 	report   *reporter
+	from     journal.Seq // the shadow began after this record
+	at       journal.Seq // the present record of the history
+	freed    bool        // a slot was freed since the last grant
 
-	from                    journal.Seq // the shadow began after this record
-	at                      journal.Seq // the present record of the history
-	derivedThen, derivedNow []derived   // derived records of history and shadow in this unit; memory is reused
+	unit
+	numbers
+	borrowed
+}
 
-	unit     []journal.Scanned // records of the history that followed from one input, or one turn
-	mine     int               // index of the shadow's first record that followed likewise
-	again    bool              // the unit decides about intents that were asked for before
-	together bool              // so far everything is as in the history, numbers included
-	freed    bool              // a slot was freed since the last grant
-	unlived  bool              // the last input, and what follows from it, means nothing to the shadow
-	aligned  journal.Seq       // up to here the shadow's records have the history's numbers
-	runs     []run             // of the records after aligned
+// unit is what followed from one input, or one turn, in the history and in the shadow.
+type unit struct {
+	then    []journal.Scanned // records of the history
+	mine    int               // index of the shadow's first record
+	again   bool              // it decides about intents that were asked for before
+	unlived bool              // the last input, and what follows from it, means nothing to the shadow
 
-	wants      map[receipt.Key]receipt.Key       // the shadow's intent for an intent of the history, if the keys differ
-	known      map[receipt.Request][]receipt.Key // intents of the history that the shadow has not asked for; nil: not computed yet
-	unanswered map[receipt.Key]dueAnswer         // answers that the history has and the shadow's intents do not have yet
-	noted      uint64                            // number of answers ever noted
-	ends       map[journal.Seq][]byte            // the shadow's own records that ended an intent, by their numbers: a cell may be told again
+	derivedThen, derivedNow []derived // memory is reused
 }
 
 // startAt makes the kernel what the world was at a snapshot (0: before its first

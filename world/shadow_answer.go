@@ -3,9 +3,27 @@ package world
 import (
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
+
+// borrowed says which intents of the history answer which of the shadow.
+type borrowed struct {
+	wants      map[receipt.Key]receipt.Key       // the shadow's intent for an intent of the history, if the keys differ
+	theirs     map[receipt.Key]receipt.Key       // the other way round
+	known      map[receipt.Request][]receipt.Key // intents of the history that the shadow has not asked for; nil: not computed yet
+	unanswered map[receipt.Key]dueAnswer         // answers that the history has and the shadow's intents do not have yet
+	noted      uint64                            // number of answers ever noted
+	ends       map[journal.Seq][]byte            // the shadow's own records that ended an intent, by their numbers: a cell may be told again
+}
+
+func newBorrowed() borrowed {
+	return borrowed{
+		wants: make(map[receipt.Key]receipt.Key), theirs: make(map[receipt.Key]receipt.Key),
+		unanswered: make(map[receipt.Key]dueAnswer), ends: make(map[journal.Seq][]byte),
+	}
+}
 
 // finished takes a receipt of the history.
 func (s *shadow) finished(data []byte) error {
@@ -13,7 +31,7 @@ func (s *shadow) finished(data []byte) error {
 	if err != nil {
 		return err
 	}
-	s.report.CostWas = plus(s.report.CostWas, r.Cost)
+	s.report.CostWas = governance.Sum(s.report.CostWas, r.Cost)
 	e, theirs := s.counterpart(r.Key), s.was.ledger.Entry(r.Key)
 	if e == nil { // it may still be asked for: see asks
 		return nil
@@ -35,7 +53,7 @@ func (s *shadow) finished(data []byte) error {
 func (s *shadow) give(e *receipt.Entry, r *receipt.Receipt, data []byte) error {
 	mine := *r
 	mine.World, mine.Key, mine.Attempt, mine.Nonce = s.id, e.Intent.Key, e.Attempt, e.Nonce
-	s.report.CostIs = plus(s.report.CostIs, r.Cost)
+	s.report.CostIs = governance.Sum(s.report.CostIs, r.Cost)
 	_, err := s.finish(&mine, data)
 	return err
 }
@@ -111,12 +129,12 @@ type renumbered struct {
 
 // Record returns the history's record that equals a record of the shadow.
 func (h renumbered) Record(id journal.Seq) ([]byte, error) {
-	theirs, ok := h.s.same(id)
+	theirs, ok := h.s.origin(id)
 	if !ok {
 		if own := h.s.ends[id]; own != nil {
 			return own, nil
 		}
-		return nil, fmt.Errorf("%w: record #%d of the shadow is none of the history's", journal.ErrNotFound, id)
+		return nil, fmt.Errorf("record #%d of the shadow equals none of the history: %w", id, journal.ErrNotFound)
 	}
 	return h.History.Record(theirs)
 }
@@ -169,8 +187,8 @@ func (s *shadow) giveRecorded(e, theirs *receipt.Entry) error {
 
 // counterpart returns the shadow's intent that asks for the same as an intent of the history, or nil.
 func (s *shadow) counterpart(key receipt.Key) *receipt.Entry {
-	if mine, ok := s.wants[key]; ok {
-		key = mine
+	if other, ok := s.wants[key]; ok {
+		key = other
 	}
 	e := s.ledger.Entry(key)
 	if e != nil && s.declaredOtherwise(e) {
@@ -189,10 +207,6 @@ func (s *shadow) declaredOtherwise(e *receipt.Entry) bool {
 	return was && is && journal.Seq(e.Emitted) > s.from && then.Means() != now.Means()
 }
 
-func plus(a, b receipt.Cost) receipt.Cost {
-	return receipt.Cost{Calls: a.Calls + b.Calls, Tokens: a.Tokens + b.Tokens, Bytes: a.Bytes + b.Bytes, Micros: a.Micros + b.Micros}
-}
-
 // asks notes which intent of the history (zero: none) has the answer to an intent of the shadow. An intent
 // without an answer takes no slot.
 func (s *shadow) asks(mine, key receipt.Key) {
@@ -201,7 +215,8 @@ func (s *shadow) asks(mine, key receipt.Key) {
 		return
 	}
 	if key != mine && !key.IsZero() {
-		s.wants[key] = mine
+		delete(s.theirs, s.wants[key]) // each has one
+		s.wants[key], s.theirs[mine] = mine, key
 	}
 	theirs := s.was.ledger.Entry(key)
 	if theirs == nil || s.declaredOtherwise(e) || theirs.State == receipt.StateDenied && theirs.Attempt == 0 { // else a cell cancelled it under way
@@ -222,9 +237,18 @@ func (s *shadow) giveUp(e *receipt.Entry) {
 	}
 }
 
-// theirs returns an intent of the history that asks for the same as an intent of the shadow, and that the
+// answerer returns the history's intent whose answer an intent of the shadow gets, or nil.
+func (s *shadow) answerer(e *receipt.Entry) *receipt.Entry {
+	key, ok := s.theirs[e.Intent.Key]
+	if !ok {
+		key = e.Intent.Key
+	}
+	return s.was.ledger.Entry(key)
+}
+
+// unasked returns an intent of the history that asks for the same as an intent of the shadow, and that the
 // shadow has not asked for yet; zero: there is none.
-func (s *shadow) theirs(mine receipt.Key) receipt.Key {
+func (s *shadow) unasked(mine receipt.Key) receipt.Key {
 	if s.was.ledger.Entry(mine) != nil {
 		return mine
 	}

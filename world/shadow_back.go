@@ -35,13 +35,8 @@ func (s *shadow) turnBack(rec journal.Scanned) error {
 func (s *shadow) answerLeft() error {
 	type pair struct{ mine, then *receipt.Entry }
 	var all []pair
-	theirs := s.theirKeys()
 	for _, e := range s.ledger.Unfinished() {
-		key, other := theirs[e.Intent.Key]
-		if !other {
-			key = e.Intent.Key
-		}
-		if then := s.was.ledger.Entry(key); then != nil {
+		if then := s.answerer(e); then != nil {
 			all = append(all, pair{e, then})
 		}
 	}
@@ -90,14 +85,4 @@ func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	}
 	s.decided(body)
 	return nil
-}
-
-// theirKeys returns the keys of the history's intents, by the keys of the shadow's intents that ask for the
-// same, if the two differ.
-func (s *shadow) theirKeys() map[receipt.Key]receipt.Key {
-	theirs := make(map[receipt.Key]receipt.Key, len(s.wants))
-	for key, mine := range s.wants { // order cannot show: a map of them
-		theirs[mine] = key
-	}
-	return theirs
 }

@@ -67,14 +67,8 @@ func stateChanges(was, is journal.Data) ([]governance.Change, uint64) {
 // compareWaits reports the intents that wait in the shadow and not in the history. It returns their cells.
 func (s *shadow) compareWaits() map[string]bool {
 	waits := make(map[string]bool)
-	theirs := s.theirKeys()
 	for _, e := range s.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !e.Ended() }) {
-		key := e.Intent.Key
-		other, ok := theirs[key]
-		if !ok {
-			other = key
-		}
-		then := s.was.ledger.Entry(other)
+		then := s.answerer(e)
 		if then != nil && !then.Ended() {
 			continue // it waits there, too
 		}
@@ -86,7 +80,7 @@ func (s *shadow) compareWaits() map[string]bool {
 			why = "nobody has approved it in the history"
 		}
 		waits[e.Intent.Cell] = true
-		noteDifference(s.report, &s.report.Counts.Unknown, &s.report.Unknown, key.Hash[:], func() governance.Unknown {
+		noteDifference(s.report, &s.report.Counts.Unknown, &s.report.Unknown, e.Intent.Key.Hash[:], func() governance.Unknown {
 			return governance.Unknown{Cell: e.Intent.Cell, Kind: e.Intent.Kind, Params: quoted(e.Intent.Params), Why: why}
 		})
 	}

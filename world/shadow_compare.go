@@ -16,12 +16,12 @@ import (
 // compare compares a unit of the history with the shadow's, and begins the next one.
 func (s *shadow) compare() error {
 	mine := s.records[s.mine:]
-	if s.together && slices.EqualFunc(s.unit, mine, func(x journal.Scanned, y journal.Stored) bool { return bytes.Equal(x.Bytes, y.Bytes) }) {
+	if s.together && slices.EqualFunc(s.then, mine, func(x journal.Scanned, y journal.Stored) bool { return bytes.Equal(x.Bytes, y.Bytes) }) {
 		s.aligned = s.last
 	} else if err := s.part(mine); err != nil {
 		return err
 	}
-	s.unit, s.records, s.mine, s.again = s.unit[:0], s.records[:0], 0, false
+	s.then, s.records, s.mine, s.again = s.then[:0], s.records[:0], 0, false
 	s.blobs, s.tasks = nil, nil
 	return nil
 }
@@ -58,7 +58,7 @@ func (s *shadow) part(mine []journal.Stored) error {
 	}
 	for i := range ours {
 		if ours[i].intent() {
-			s.asks(ours[i].key(), s.theirs(ours[i].key()))
+			s.asks(ours[i].key(), s.unasked(ours[i].key()))
 		}
 		s.report.add(&ours[i], inShadow)
 	}
@@ -69,8 +69,8 @@ func (s *shadow) part(mine []journal.Stored) error {
 func (s *shadow) gatherThen() error {
 	s.derivedThen = s.derivedThen[:0]
 	stepper := ""
-	for i := range s.unit {
-		rec := s.unit[i].Record
+	for i := range s.then {
+		rec := s.then[i].Record
 		if !counts(rec.Kind) {
 			continue
 		}
@@ -98,15 +98,12 @@ func (s *shadow) gatherNow(mine []journal.Stored) error {
 			continue
 		}
 		if rec.Kind == journal.KindEnded || rec.Kind == journal.KindDenied {
-			if s.ends == nil {
-				s.ends = make(map[journal.Seq][]byte)
-			}
 			s.ends[rec.ID] = bytes.Clone(mine[i].Bytes)
 		}
 		if err := rec.Load(journal.BlobList(s.blobs)); err != nil {
 			return err
 		}
-		led := s.origin(rec.CausedBy)
+		led, _ := s.origin(rec.CausedBy)
 		s.derivedNow = append(s.derivedNow, derived{rec: rec, at: led, event: led, again: s.again})
 		s.derivedNow[len(s.derivedNow)-1].noteTurn(&stepper)
 	}
@@ -264,43 +261,38 @@ func (d *derived) text() string {
 // run is a row of records of the shadow that equal records of the history with other numbers.
 type run struct{ mine, theirs, n journal.Seq }
 
-// equate notes that a record of the shadow equals a record of the history.
-func (s *shadow) equate(mine, theirs journal.Seq) {
-	if s.together {
-		s.aligned = mine
-		return
-	}
-	if last := len(s.runs) - 1; last >= 0 && s.runs[last].mine+s.runs[last].n == mine && s.runs[last].theirs+s.runs[last].n == theirs {
-		s.runs[last].n++
-		return
-	}
-	s.runs = append(s.runs, run{mine: mine, theirs: theirs, n: 1})
+// numbers say which records of the shadow equal which of the history.
+type numbers struct {
+	together bool        // so far everything is as in the history, numbers included
+	aligned  journal.Seq // up to here the shadow's records have the history's numbers
+	runs     []run       // of the records after aligned
 }
 
-// same returns the record of the history that a record of the shadow equals, if there is one.
-func (s *shadow) same(mine journal.Seq) (theirs journal.Seq, ok bool) {
-	if mine <= s.aligned {
+// equate notes that a record of the shadow equals a record of the history.
+func (x *numbers) equate(mine, theirs journal.Seq) {
+	if x.together {
+		x.aligned = mine
+		return
+	}
+	if last := len(x.runs) - 1; last >= 0 && x.runs[last].mine+x.runs[last].n == mine && x.runs[last].theirs+x.runs[last].n == theirs {
+		x.runs[last].n++
+		return
+	}
+	x.runs = append(x.runs, run{mine: mine, theirs: theirs, n: 1})
+}
+
+// origin returns the record of the history that a record of the shadow equals, or else follows from: the last
+// equal record up to it.
+func (x *numbers) origin(mine journal.Seq) (theirs journal.Seq, equal bool) {
+	if mine <= x.aligned {
 		return mine, true
 	}
-	after := sort.Search(len(s.runs), func(i int) bool { return s.runs[i].mine > mine })
-	if after == 0 || mine-s.runs[after-1].mine >= s.runs[after-1].n {
-		return 0, false
-	}
-	return s.runs[after-1].theirs + mine - s.runs[after-1].mine, true
-}
-
-// origin returns the record of the history that a record of the shadow equals or follows from: the last equal
-// record up to it.
-func (s *shadow) origin(mine journal.Seq) journal.Seq {
-	if mine <= s.aligned {
-		return mine
-	}
-	after := sort.Search(len(s.runs), func(i int) bool { return s.runs[i].mine > mine })
+	after := sort.Search(len(x.runs), func(i int) bool { return x.runs[i].mine > mine })
 	if after == 0 {
-		return s.aligned
+		return x.aligned, false
 	}
-	r := s.runs[after-1]
-	return r.theirs + min(mine-r.mine, r.n-1)
+	r := x.runs[after-1]
+	return r.theirs + min(mine-r.mine, r.n-1), mine-r.mine < r.n
 }
 
 // excerpt returns the beginning of a value.

@@ -34,7 +34,7 @@ func (s *shadow) follow(rec journal.Scanned) error {
 		s.pass(rec)
 		return nil
 	}
-	s.unit = append(s.unit, rec)
+	s.then = append(s.then, rec)
 	return nil
 }
 
