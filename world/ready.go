@@ -69,11 +69,10 @@ func (r *recorder) writeRecord(kind journal.Kind, cause journal.Seq, b journal.B
 // in memory that stays as it is.
 func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id journal.Seq, payload []byte) {
 	r.body = body
-	r.last++
 	if r.execution != nil {
-		r.last-- // pass counts it
 		return r.pass(body)
 	}
+	r.last++
 	e := canon.Envelope{ID: uint64(r.last), Time: uint64(r.now), Kind: string(kind), CausedBy: uint64(cause)}
 	if len(r.body) > journal.MaxInlineBytes {
 		payload = slices.Clone(r.body)

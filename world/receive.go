@@ -98,23 +98,23 @@ func (f *effects) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	return id, nil
 }
 
-// next is the consequence of a receipt. The zero value: the receipt ends the intent.
-type next struct {
+// consequence is what a receipt leads to. The zero value: the receipt ends the intent.
+type consequence struct {
 	goesOn   bool
 	unwanted bool            // the attempt had not begun, and no cell waits for the intent any more
 	byCell   bool            // the waiting cell has cancelled the intent
 	makesUp  *receipt.Intent // the compensation; nil: none
 }
 
-// nextOf decides the consequence of a receipt and changes nothing. An attempt that was given back counts as
+// consequenceOf decides the consequence of a receipt and changes nothing. An attempt that was given back counts as
 // never made. An intent that its cell has cancelled is not attempted again. After the outside has accepted work,
 // attempts only ask for its result: they use no budget, and go on until there is an answer.
-func (f *effects) nextOf(e *receipt.Entry, r *receipt.Receipt) (n next) {
+func (f *effects) consequenceOf(e *receipt.Entry, r *receipt.Receipt) (n consequence) {
 	var err error
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
 		if e.Accepted() != "" {
-			return next{goesOn: true}
+			return consequence{goesOn: true}
 		}
 		givenBack := r.GivenBack()
 		n.byCell, n.unwanted = f.cancelledByCell(e), givenBack && e.Abandoned && e.Attempt == e.Unused+1
@@ -136,7 +136,7 @@ func (f *effects) nextOf(e *receipt.Entry, r *receipt.Receipt) (n next) {
 // follows carries out the consequence of a receipt.
 func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
 	f.charge(e, r, id)
-	n := f.nextOf(e, r)
+	n := f.consequenceOf(e, r)
 	if !n.goesOn {
 		f.ledger.Close(e)
 		f.deliverReceipt(e, id, r.Status, r.Payload)
