@@ -132,12 +132,15 @@ func BeganAt(r *governance.Report) string {
 }
 
 // FirstOther returns the record and cell of the first difference, with the recorded and the shadow
-// value.
+// value. The shadow numbers its records itself.
 func FirstOther(d *governance.Divergence) (record, cell, recorded, computed string) {
 	if cell = d.Cell; cell != "" {
 		cell = " of " + cell
 	}
-	return numbered(d.Record), cell, orNothing(d.Recorded), orNothing(d.Computed)
+	if computed = d.Computed; computed != "" {
+		computed += " of the shadow"
+	}
+	return numbered(d.Record), cell, orNothing(d.Recorded), orNothing(computed)
 }
 
 func orNothing(text string) string {

@@ -59,6 +59,15 @@ func TestHeadlineTellsWhatApplyMigrates(t *testing.T) {
 	}
 }
 
+// TestFirstOtherSaysWhoseNumbersTheSecondHas: a record of the shadow has another number than it would have in the
+// history.
+func TestFirstOtherSaysWhoseNumbersTheSecondHas(t *testing.T) {
+	record, cell, recorded, computed := FirstOther(&governance.Divergence{Record: 12, Cell: "desk/a", Recorded: `{"id":12}`, Computed: `{"id":7}`})
+	require.Equal(t, [4]string{"#12", " of desk/a", `{"id":12}`, `{"id":7} of the shadow`}, [4]string{record, cell, recorded, computed})
+	_, _, _, computed = FirstOther(&governance.Divergence{Record: 12, Recorded: `{"id":12}`})
+	require.Equal(t, "nothing", computed)
+}
+
 // evilReport has all its texts, from whomever they come, say the same.
 func evilReport(evil string) *governance.Report {
 	return &governance.Report{
