@@ -154,6 +154,25 @@ func TestForkPerformsOnlyWhatItsParentHasNotAskedFor(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
+// TestRecordedForkSaysThatItsParentHasNoAnswerYet, and not that the parent has to ask first.
+func TestRecordedForkSaysThatItsParentHasNoAnswerYet(t *testing.T) {
+	p := &till{fails: "rent"}
+	w := paying(t, p)
+	before := w.Status().Head.ID
+	pay(t, w, "a", "rent")
+	require.NoError(t, w.Run(t.Context()))
+	to := filepath.Join(t.TempDir(), "fork")
+	_, err := w.Fork(t.Context(), to, local.ForkOptions{At: before, Effects: journal.ForkRecorded, Actor: "ada"})
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	f := openPaying(t, to, p.options())
+	pay(t, f, "a", "rent")
+	var miss *host.MissError
+	require.ErrorAs(t, f.Run(t.Context()), &miss)
+	require.True(t, miss.Unanswered)
+	require.NoError(t, f.Close())
+}
+
 // TestForkNeverPerformsWhatItsParentMayYetDo: what the parent had asked for when the fork
 // was made, and has no answer to, stops the fork, until the parent has one.
 func TestForkNeverPerformsWhatItsParentMayYetDo(t *testing.T) {

@@ -91,6 +91,7 @@ type World struct {
 	edition atomic.Pointer[edition] // whose host is host
 	trust   *trust.Trust            // what is performed for the world; nil: everything. Calls of Update change it
 
+	past   *pastAnswers  // of the world whose recordings answer; nil: none do
 	missed atomic.Uint64 // attempts that were made because nothing recorded answers them
 
 	submitted submissions // that wait for their turn
@@ -420,9 +421,6 @@ func (lw *World) Dir() string { return lw.dir }
 
 // Keys returns the world's keyring.
 func (lw *World) Keys() *receipt.Keyring { return lw.keys }
-
-// HostStats counts what the world's host has done.
-func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 
 // OpenReadOnly opens the world in a directory to be read, in no other process meanwhile; where its
 // journal lies in a log as it is now, whoever owns it. What would change it is refused with

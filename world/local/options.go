@@ -139,14 +139,14 @@ func (lw *World) config() world.Config {
 			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
 			cfg.Attempts, _ = lw.store.Log().(host.Attempts)
 			if lw.opts.Effects != "" {
-				cfg.Recording, err = recording(lw.opts.Effects, lw.opts)
+				lw.past, err = recording(lw.opts.Effects, lw.opts)
 				if errors.Is(err, ErrNoWorld) {
 					err = fmt.Errorf("%w: %w", ErrNoRecording, err)
 				}
 				if err != nil {
 					return nil, err
 				}
-				cfg.Live, cfg.Stubs, cfg.Missed = lw.opts.live, lw.opts.stubs, lw.missing(cfg.Recording, m)
+				cfg.Recording, cfg.Live, cfg.Stubs, cfg.Missed = lw.past.Recording, lw.opts.live, lw.opts.stubs, lw.missing(lw.past.Recording, m)
 			}
 			if lw.host != nil { // another manifest is in force now
 				if err := lw.host.Close(); err != nil {
@@ -183,6 +183,9 @@ func (lw *World) missing(r *host.Recording, m *manifest.Manifest) func(receipt.P
 // Missed returns how many attempts were made since the world was opened because nothing
 // recorded answers them.
 func (lw *World) Missed() uint64 { return lw.missed.Load() }
+
+// HostStats counts what the world's host has done.
+func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 
 // LiveBeside returns the directory of the world whose recordings answer this one's effects
 // where those that it has not asked for are performed; empty: they answer all, or none.

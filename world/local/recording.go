@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
+	"math"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -13,230 +14,267 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// recording reads the receipts of the world in a directory, so that they can
-// answer the effects of another.
-func recording(dir string, opts Options) (*host.Recording, error) {
-	asked := opts.asked
+// pastAnswers is what came of what another world has asked for, and when it was told there.
+type pastAnswers struct {
+	*host.Recording
+
+	told []*told // the last answer to each request, in the order of the records that tell it; then what has no answer
+}
+
+// told is what was asked for in a past, and what came of it. Each attempt's answer takes the place of the one
+// before. What a person said of an intent in doubt is one, too.
+type told struct {
+	host.Recorded
+	request receipt.Request
+	record  journal.Seq   // that tells it; never: it has no answer
+	after   journal.Seq   // the clock.advanced or event.submitted before it, which it follows; never: it has not come
+	turns   uint64        // of cells, in its tick before it
+	took    manifest.Tick // from its first permit to its answer
+
+	begun bool          // it was permitted
+	began manifest.Tick // for the first time
+	doubt bool          // an attempt was given up, and nobody has said since that it did not happen
+}
+
+// never is after all records.
+const never = journal.Seq(math.MaxUint64)
+
+// recording reads the past of the world in a directory, so that it can answer the effects of another.
+func recording(dir string, opts Options) (*pastAnswers, error) {
+	asked := cmp.Or(opts.asked, never)
 	opts.Effects, opts.asked, opts.live, opts.Log = "", 0, nil, nil
 	lw, err := own(dir, opts)
 	if err != nil {
 		return nil, fmt.Errorf("recorded effects: %w", err)
 	}
-	r, err := host.NewRecording(dir, lw.recorded(asked))
-	if closed := lw.store.Close(); err == nil {
-		err = closed
-	}
-	return r, err
+	p, err := readPast(dir, lw.store, asked)
+	return p, errors.Join(err, lw.store.Close())
 }
 
-// recorded yields the answers that the world's intents got, each attempt's in its
-// turn. What a person said of an intent in doubt is one, too. With asked, those of what
-// was asked for up to that record, and then what of it has no answer: but for what never
-// happened and never will.
-func (lw *World) recorded(asked journal.Seq) iter.Seq2[host.Recorded, error] {
-	return func(yield func(host.Recorded, error) bool) {
-		answers := newAnswering(lw.store, cmp.Or(asked, never))
-		var answer *host.Recorded // in the record before: the next one says whether that is what came of it
-		for s, err := range lw.store.Scan(0) {
-			if err == nil {
-				err = s.Err
-			}
-			before := answer
-			if answer = nil; err == nil {
-				answer, err = answers.in(s.Record)
-			}
-			if err != nil {
-				yield(host.Recorded{}, err)
-				return
-			}
-			if before != nil && !before.Unanswered && !yield(*before, nil) {
-				return
-			}
+// readPast reads the answers to what was asked for up to a record, and what of that has none: but for what
+// never happened and never will.
+func readPast(name string, h journal.History, asked journal.Seq) (*pastAnswers, error) {
+	r := pastReader{history: h, asked: asked, by: make(map[receipt.Key]*told)}
+	for s, err := range h.Scan(0) {
+		if err = errors.Join(err, s.Err); err == nil {
+			err = r.read(s.Record)
 		}
-		if answer != nil && !yield(*answer, nil) {
-			return
-		}
-		for _, r := range answers.order {
-			if asked != 0 && r.Unanswered && !yield(*r, nil) {
-				return
-			}
+		if err != nil {
+			return nil, err
 		}
 	}
+	r.settle(never - 1) // at the end
+	p := &pastAnswers{told: r.last()}
+	var err error
+	p.Recording, err = host.NewRecording(name, func(yield func(host.Recorded, error) bool) {
+		for _, t := range p.told {
+			if !yield(t.Recorded, nil) {
+				return
+			}
+		}
+	})
+	return p, err
 }
 
-// answering reads the answers out of a journal.
-type answering struct {
+// pastReader reads a past, a record at a time.
+type pastReader struct {
 	history journal.History
-	asked   journal.Seq                      // what is asked for later is left out
-	open    map[receipt.Key]*host.Recorded   // asked for
-	order   []*host.Recorded                 // in which they were
-	rules   *manifest.Manifest               // in force; nil: those are gone
-	began   map[*host.Recorded]manifest.Tick // the tick of the first permit
-	doubt   map[receipt.Key]bool             // an attempt was given up, and nobody has said since that it did not happen
+	asked   journal.Seq // what is asked for later is left out
+	by      map[receipt.Key]*told
+	order   []*told            // in which they were asked for
+	rules   *manifest.Manifest // in force; nil: those are gone
+
+	after   journal.Seq // see told; never: the tick is over
+	turns   uint64      // likewise
+	between []*told     // told where the tick was over: see ends
 }
 
-func newAnswering(h journal.History, asked journal.Seq) *answering {
-	return &answering{history: h, asked: asked, open: make(map[receipt.Key]*host.Recorded), began: make(map[*host.Recorded]manifest.Tick), doubt: make(map[receipt.Key]bool)}
+// last returns the last answer to each request.
+func (r *pastReader) last() []*told {
+	last := make(map[receipt.Request]*told)
+	for _, t := range r.order {
+		if t.Unanswered {
+			t.record, t.after = never, never
+		} else if t.record == 0 {
+			continue // it never happened
+		}
+		if was := last[t.request]; was == nil || was.Unanswered || !t.Unanswered && was.record < t.record {
+			last[t.request] = t
+		}
+	}
+	r.order = slices.DeleteFunc(r.order, func(t *told) bool { return last[t.request] != t })
+	slices.SortStableFunc(r.order, func(x, y *told) int { return cmp.Compare(x.record, y.record) })
+	return r.order
 }
 
-// in returns the answer that a record holds, or nil. It remembers the intents that ask.
-func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
+// settle says when those answers came that were told between two ticks.
+func (r *pastReader) settle(after journal.Seq) {
+	for _, t := range r.between {
+		if t.after == never { // else another one came since
+			t.after, t.turns = after, 0
+		}
+	}
+	r.between = nil
+}
+
+// ends reports whether a kind of input ends the tick, and is not repeated: what is told
+// after it waits there for the next one.
+func ends(kind journal.Kind) bool {
+	switch kind {
+	case journal.KindFinished, journal.KindExpired, journal.KindDue, journal.KindConfirmed, journal.KindLate, journal.KindCreated:
+		return false
+	default:
+		return kind.Input()
+	}
+}
+
+// read takes a record.
+func (r *pastReader) read(rec journal.Record) error {
+	switch {
+	case rec.Kind == journal.KindAdvanced:
+		r.after, r.turns = rec.ID, 0
+		r.settle(rec.ID)
+	case rec.Kind == journal.KindSubmitted:
+		r.after = rec.ID
+	case rec.Kind == journal.KindStepped || rec.Kind == journal.KindFailed:
+		r.turns++
+	case ends(rec.Kind):
+		r.after = never
+	}
 	switch rec.Kind {
 	case journal.KindCreated, journal.KindForked, journal.KindApplied, journal.KindStarted, journal.KindIntent, journal.KindFinished, journal.KindWaiting, journal.KindEnded, journal.KindDenied, journal.KindExpired, journal.KindResolved:
 	default:
-		return nil, nil
-	}
-	body, err := rec.LoadBody(a.history)
-	if err != nil {
-		return nil, err
-	}
-	switch b := body.(type) {
-	case *journal.Created:
-		return nil, a.govern(b.Manifest)
-	case *journal.Forked:
-		return nil, a.govern(b.Manifest)
-	case *journal.Applied:
-		return nil, a.govern(b.Manifest)
-	case *journal.Started:
-		a.begun(b.Key, rec.Time)
-	case *journal.IntentEmitted:
-		if rec.ID <= a.asked && a.open[b.Key] == nil {
-			r := &host.Recorded{Cell: b.Cell, Kind: b.Kind, Params: b.Params, Occurrence: b.Occurrence, Unanswered: true}
-			a.open[b.Key] = r
-			a.order = append(a.order, r)
-		}
-	case *journal.IntentWaiting:
-		if r := a.open[b.Key]; r != nil && b.Outcome == receipt.OutcomeRetryableFailure {
-			r.Unanswered = true // that failure is not what came of it
-		}
-	case *journal.IntentDenied:
-		a.never(b.Key)
-	case *journal.Expired:
-		a.doubt[b.Key] = true
-	case *journal.Resolved:
-		if b.How == journal.NotExecuted {
-			delete(a.doubt, b.Key)
-		}
-	case *journal.IntentEnded:
-		return a.ended(b), nil
-	case *journal.Finished:
-		r, err := receipt.Decode(b.Receipt)
-		if err != nil || r.Outcome() == receipt.OutcomeAccepted { // its end is still to come
-			return nil, err
-		}
-		cost := r.Cost
-		cost.Calls = 0 // the host counts them
-		result := host.Result{
-			Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: cost, Exact: r.Exact,
-			ExternalRef: r.ExternalRef, StateChange: r.StateChange,
-		}
-		if r.GivenBack() { // nothing was done, which answers what its cell takes back: see ended
-			a.givenBack(r.Key, result)
-			return nil, nil
-		}
-		return a.answer(r.Key, result), nil
-	}
-	return nil, nil
-}
-
-// govern notes which rules are in force from here on.
-func (a *answering) govern(hash manifest.Hash) error {
-	data, err := a.history.Blob(hash)
-	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrRedacted) {
-		a.rules = nil
 		return nil
 	}
-	if err == nil {
-		a.rules, err = manifest.Decode(data)
+	body, err := rec.LoadBody(r.history)
+	if err != nil {
+		return err
 	}
-	return err
+	return r.take(&rec, body)
 }
 
-// begun notes as what an effect is asked, whose attempt begins.
-func (a *answering) begun(key receipt.Key, now manifest.Tick) {
-	r := a.open[key]
-	if r == nil {
-		return
-	}
-	if _, again := a.began[r]; !again {
-		a.began[r] = now
-	}
-	r.Means = canon.Sum(nil) // which no effect is declared as
-	if a.rules != nil {
-		e := a.rules.Effects[r.Kind]
-		r.Means = e.Means()
-	}
-}
-
-// ended returns the answer of an intent that no receipt ends, if that is one: what its
-// cell was told, where nobody knows what became of it outside.
-func (a *answering) ended(b *journal.IntentEnded) *host.Recorded {
-	r := a.open[b.Key]
-	switch {
-	case b.Status == receipt.StatusOK:
-		return a.answer(b.Key, host.Result{Status: b.Status, Payload: b.Payload})
-	case r == nil || !r.Unanswered:
-	case r.Result.Status != "": // it failed, and there was no other attempt
-		return a.answer(b.Key, r.Result)
-	case a.doubt[b.Key]: // an adapter says that it failed, whatever the kernel calls it
-		return a.answer(b.Key, host.Result{Status: receipt.StatusError, Payload: b.Payload})
-	default:
-		a.never(b.Key)
+func (r *pastReader) take(rec *journal.Record, body journal.Body) error {
+	switch b := body.(type) {
+	case *journal.Created:
+		return r.govern(b.Manifest)
+	case *journal.Forked:
+		return r.govern(b.Manifest)
+	case *journal.Applied:
+		return r.govern(b.Manifest)
+	case *journal.IntentEmitted:
+		if rec.ID <= r.asked && r.by[b.Key] == nil {
+			t := &told{Recorded: host.Recorded{Cell: b.Cell, Kind: b.Kind, Params: b.Params, Occurrence: b.Occurrence, Unanswered: true}}
+			t.request = t.Request()
+			r.by[b.Key] = t
+			r.order = append(r.order, t)
+		}
+	case *journal.Finished:
+		return r.finished(rec, b)
+	case *journal.Started:
+		r.of(b.Key).begin(rec.Time, r.rules)
+	case *journal.IntentWaiting:
+		if b.Outcome == receipt.OutcomeRetryableFailure {
+			t := r.of(b.Key) // that failure is not what came of it
+			t.Unanswered, t.record = true, 0
+		}
+	case *journal.IntentDenied:
+		r.never(b.Key)
+	case *journal.Expired:
+		r.of(b.Key).doubt = true
+	case *journal.Resolved:
+		if b.How == journal.NotExecuted {
+			r.of(b.Key).doubt = false
+		}
+	case *journal.IntentEnded:
+		r.ended(rec, b)
 	}
 	return nil
 }
 
-func (a *answering) answer(key receipt.Key, result host.Result) *host.Recorded {
-	r := a.open[key]
-	if r == nil {
-		return nil
+// of returns what an intent asks for; of one that does not count a told that nobody looks at.
+func (r *pastReader) of(key receipt.Key) *told {
+	if t := r.by[key]; t != nil {
+		return t
 	}
-	r.Unanswered, r.Result = false, result
-	return r
+	return new(told)
 }
 
-// givenBack notes that an attempt was not begun. Where what is not recorded is performed,
-// it is as if it had not been made.
-func (a *answering) givenBack(key receipt.Key, result host.Result) {
-	if r := a.open[key]; r != nil && r.Unanswered && a.asked == never {
-		r.Result = result
+// govern notes which rules are in force from here on.
+func (r *pastReader) govern(hash manifest.Hash) error {
+	data, err := r.history.Blob(hash)
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrRedacted) {
+		r.rules = nil
+		return nil
+	}
+	if err == nil {
+		r.rules, err = manifest.Decode(data)
+	}
+	return err
+}
+
+// begin notes as what an effect is asked, whose attempt begins.
+func (t *told) begin(now manifest.Tick, rules *manifest.Manifest) {
+	if !t.begun {
+		t.begun, t.began = true, now
+	}
+	t.Means = canon.Sum(nil) // which no effect is declared as
+	if rules != nil {
+		e := rules.Effects[t.Kind]
+		t.Means = e.Means()
+	}
+}
+
+// finished takes a receipt.
+func (r *pastReader) finished(rec *journal.Record, b *journal.Finished) error {
+	x, err := receipt.Decode(b.Receipt)
+	if err != nil || x.Outcome() == receipt.OutcomeAccepted { // its end is still to come
+		return err
+	}
+	cost := x.Cost
+	cost.Calls = 0 // the host counts them
+	result := host.Result{
+		Status: x.Status, Class: x.Class, Unsent: x.Unsent, Payload: x.Payload, Cost: cost, Exact: x.Exact,
+		ExternalRef: x.ExternalRef, StateChange: x.StateChange,
+	}
+	t := r.of(x.Key)
+	switch {
+	case !x.GivenBack():
+		r.answer(rec, t, result)
+	case t.Unanswered && r.asked == never: // nothing was done, which answers what its cell takes back: see ended
+		t.Result = result // but where what is not recorded is performed, it is as if the attempt had not been made
+	}
+	return nil
+}
+
+// ended takes the answer of an intent that no receipt ends, if that is one: what its
+// cell was told, where nobody knows what became of it outside.
+func (r *pastReader) ended(rec *journal.Record, b *journal.IntentEnded) {
+	t := r.of(b.Key)
+	switch {
+	case b.Status == receipt.StatusOK:
+		r.answer(rec, t, host.Result{Status: b.Status, Payload: b.Payload})
+	case !t.Unanswered:
+	case t.Result.Status != "": // it failed, and there was no other attempt
+		r.answer(rec, t, t.Result)
+	case t.doubt: // an adapter says that it failed, whatever the kernel calls it
+		r.answer(rec, t, host.Result{Status: receipt.StatusError, Payload: b.Payload})
+	default:
+		r.never(b.Key)
+	}
+}
+
+func (r *pastReader) answer(rec *journal.Record, t *told, result host.Result) {
+	t.Unanswered, t.Result = false, result
+	t.record, t.after, t.turns, t.took = rec.ID, r.after, r.turns, rec.Time-t.began
+	if t.after == never {
+		r.between = append(r.between, t)
 	}
 }
 
 // never notes that an intent was not performed and will not be.
-func (a *answering) never(key receipt.Key) {
-	if r := a.open[key]; r != nil && r.Unanswered {
-		r.Unanswered = false
-		delete(a.open, key)
+func (r *pastReader) never(key receipt.Key) {
+	if t := r.of(key); t.Unanswered {
+		t.Unanswered = false
+		delete(r.by, key)
 	}
-}
-
-// otherwise counts by kind what the world's effects were answered after a record, of those
-// that are declared otherwise in other rules, and that use has to do with.
-func (lw *World) otherwise(after journal.Seq, rules *manifest.Manifest, use func(*receipt.Intent) bool) (map[string]uint64, error) {
-	now := make(map[string]canon.Hash, len(rules.Effects))
-	for kind, e := range rules.Effects {
-		now[kind] = e.Means()
-	}
-	counted := make(map[*host.Recorded]bool)
-	n := make(map[string]uint64)
-	answers := newAnswering(lw.store, never)
-	for s, err := range lw.store.Scan(0) {
-		if err = errors.Join(err, s.Err); err != nil {
-			return nil, err
-		}
-		r, err := answers.in(s.Record)
-		if err != nil {
-			return nil, err
-		}
-		if r == nil || s.ID <= after || counted[r] || r.Means.IsZero() {
-			continue
-		}
-		is, ok := now[r.Kind]
-		if ok && is != r.Means && use(&receipt.Intent{Cell: r.Cell, Kind: r.Kind, Params: r.Params, Occurrence: r.Occurrence}) {
-			counted[r] = true
-			n[r.Kind]++
-		}
-	}
-	return n, nil
 }

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -151,9 +150,11 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	case x.Ticks == 0 && !x.UntilIdle && !x.idle:
 		x.Last = x.came
 	}
-	if err := x.live(ctx); err != nil {
+	past := Past{World: x.World, After: x.Forked.At, Last: x.Last, Sent: x.Sent, Alone: x.Alone, Undecided: x.Undecided}
+	if x.Followed, err = x.Fork.Follow(ctx, past); err != nil {
 		return err
 	}
+	x.Unanswered = x.Followed.Missed
 	if err := x.Fork.Sync(); err != nil {
 		return err
 	}
@@ -161,21 +162,30 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	x.Performed = x.Fork.Missed()
-	if err := x.countOtherwise(); err != nil {
-		return err
-	}
+	x.countOtherwise()
 	return x.countAnswers()
 }
 
 // countOtherwise counts the answers that the fork's rules have no use for.
-func (x *Supposed) countOtherwise() (err error) {
+func (x *Supposed) countOtherwise() {
 	outside := x.Fork.performer()
-	var rules *manifest.Manifest
-	x.Fork.View(func(w *world.Moment) { rules = w.Manifest() })
-	x.Otherwise, err = x.World.otherwise(x.Forked.At, rules, func(in *receipt.Intent) bool { // else an adapter that touches nothing outside answers
-		return outside.Recorded(in) || outside.Live(in)
+	x.Otherwise = make(map[string]uint64)
+	now := make(map[string]canon.Hash)
+	x.Fork.View(func(w *world.Moment) {
+		for kind, e := range w.Manifest().Effects {
+			now[kind] = e.Means()
+		}
 	})
-	return err
+	for _, t := range x.Fork.past.told {
+		is, ok := now[t.Kind]
+		if !ok || t.Unanswered || t.record <= x.Forked.At || t.Means.IsZero() || t.Means == is {
+			continue
+		}
+		in := receipt.Intent{Cell: t.Cell, Kind: t.Kind, Params: t.Params, Occurrence: t.Occurrence}
+		if outside.Recorded(&in) || outside.Live(&in) { // else an adapter that touches nothing outside answers
+			x.Otherwise[t.Kind]++
+		}
+	}
 }
 
 // countAnswers counts the answers that the fork was told, by who gave them: one that is to
@@ -233,32 +243,20 @@ func (x *Supposed) Close() error {
 	return err
 }
 
-func (x *Supposed) live(ctx context.Context) (err error) {
-	past := Past{World: x.World, After: x.Forked.At, Last: x.Last, Sent: x.Sent, Alone: x.Alone, Undecided: x.Undecided}
-	x.Followed, err = x.Fork.Follow(ctx, past)
-	x.Unanswered = x.Followed.Missed
-	return err
-}
-
 // Unanswered returns what is to be said of the effects in flight that wait for an answer
 // of another world and have none, in their order.
-func (lw *World) Unanswered(other *World) ([]*host.MissError, error) {
-	var asked []receipt.Permit
-	var rules *manifest.Manifest
+func (lw *World) Unanswered() (all []*host.MissError) {
 	lw.View(func(w *world.Moment) {
-		rules = w.Manifest()
-		asked = slices.DeleteFunc(w.InFlight(), func(p receipt.Permit) bool { return !lw.host.Recorded(&p.Intent) })
-	})
-	r, err := host.NewRecording(other.dir, other.recorded(cmp.Or(lw.opts.asked, never)))
-	if err != nil {
-		return nil, fmt.Errorf("recorded effects: %w", err)
-	}
-	var all []*host.MissError
-	for _, p := range asked {
-		e := rules.Effects[p.Kind]
-		if miss := r.Miss(&p, &e); miss != nil {
-			all = append(all, miss)
+		rules := w.Manifest()
+		for _, p := range w.InFlight() {
+			if !lw.host.Recorded(&p.Intent) {
+				continue
+			}
+			e := rules.Effects[p.Kind]
+			if miss := lw.past.Miss(&p, &e); miss != nil {
+				all = append(all, miss)
+			}
 		}
-	}
-	return all, nil
+	})
+	return all
 }

@@ -61,10 +61,7 @@ type LeftOut struct {
 // after it, see Course.Last. Other errors are those of Drive.
 func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) {
 	defer lw.endAfter(ctx)()
-	f := follower{lw: lw, past: p}
-	if f.answers, err = readArrivals(p.World, func(in *receipt.Intent) bool { return lw.host.Live(in) }); err != nil {
-		return f.done, err
-	}
+	f := follower{lw: lw, past: p, answers: newArrivals(lw.past, lw.host.Live)}
 	next, stop := iter.Pull2(p.World.store.Scan(p.After))
 	defer stop()
 	f.read = next
@@ -85,7 +82,7 @@ func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) 
 		}
 	}
 	if err = f.goOn(ctx); err == nil {
-		f.done.Missed, err = f.missed()
+		f.done.Missed = f.missed()
 	}
 	for range f.decisions.taken {
 		f.leaveOut(journal.KindResolved)
@@ -288,18 +285,17 @@ func (f *follower) find(ctx context.Context) (bool, error) {
 
 // missed returns the effects that nothing answers, as they were found; what the past has no
 // answer to is one of them where it was gone beyond.
-func (f *follower) missed() ([]*host.MissError, error) {
+func (f *follower) missed() []*host.MissError {
 	all := f.answers.misses
 	if !f.over {
-		return all, nil
+		return all
 	}
-	flight, err := f.lw.Unanswered(f.past.World)
-	for _, miss := range flight {
+	for _, miss := range f.lw.Unanswered() {
 		if !slices.ContainsFunc(all, func(m *host.MissError) bool { return m.Step == miss.Step }) {
 			all = append(all, miss)
 		}
 	}
-	return all, err
+	return all
 }
 
 func (lw *World) time() (now manifest.Tick) {
