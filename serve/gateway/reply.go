@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -62,10 +61,14 @@ func (o *reply) flow(p []byte) {
 }
 
 func (o *reply) send(p []byte) {
+	o.write(p)
+	o.push()
+}
+
+func (o *reply) write(p []byte) {
 	if _, err := o.w.Write(p); err != nil {
 		o.broken = true
 	}
-	o.push()
 }
 
 // ping shows that a stream lives while it is held. One that has not begun does so where it waits for a person.
@@ -101,11 +104,8 @@ func (o *reply) finish(a *recorder.Answer) (delivered bool) {
 	if o.w == nil || a.Cut {
 		return false
 	}
-	if !o.begun {
-		o.w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
-	}
 	o.begin(a)
-	o.send(a.Body[min(o.flowed, len(a.Body)):])
+	o.write(a.Body[min(o.flowed, len(a.Body)):]) // whoever serves the request ends it, and then the agent may ask again
 	return !o.broken
 }
 
