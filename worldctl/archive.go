@@ -74,17 +74,12 @@ versions that no snapshot needs, and what killed processes have left. All record
 must be readable, those in archives too; else nothing is deleted.`,
 		Example: "  worldctl gc",
 		RunE: func(*cobra.Command, []string) error {
-			dir, err := c.dir()
-			if err != nil {
-				return err
-			}
-			f, err := local.Collect(dir, c.in(dir, c.options()))
-			if err != nil {
-				return notOpened(dir, err)
-			}
-			return c.object("gc", f, func() {
-				fmt.Fprintf(c.stdout, "%d blobs of %d bytes, %d chunks, %d versions, %d notes, %d leftovers; %d bytes before, %d after\n",
-					f.Blobs, f.BlobBytes, f.Chunks, f.Versions, f.Notes, f.Leftovers, f.BytesBefore, f.BytesAfter)
+			return c.inDir(func(dir string, opts local.Options) error {
+				f, err := local.Collect(dir, opts)
+				return answer(c, "gc", func(any) {
+					fmt.Fprintf(c.stdout, "%d blobs of %d bytes, %d chunks, %d versions, %d notes, %d leftovers; %d bytes before, %d after\n",
+						f.Blobs, f.BlobBytes, f.Chunks, f.Versions, f.Notes, f.Leftovers, f.BytesBefore, f.BytesAfter)
+				})(f, err)
 			})
 		},
 	}

@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"iter"
 
@@ -29,21 +30,19 @@ and the answers to it: see why.`,
   worldctl audit --kind 'manifest.*'
   worldctl audit --caused-by 20
   worldctl audit --kind intent.resolved --save decisions.jsonl`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.with(func(lw *local.World) error {
-				want, err := s.in(recordsOf(lw))
-				if err != nil {
-					return err
-				}
-				head := lw.Head()
-				want.Until = head.ID
-				records := first(recordsOf(lw).Select(cmd.Context(), want), limit)
-				if file == "" {
-					return c.listRecords(lw, "audit", records)
-				}
-				return c.saveRecords(head, to, file, records)
-			})
-		},
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
+			want, err := s.in(recordsOf(lw))
+			if err != nil {
+				return err
+			}
+			head := lw.Head()
+			want.Until = head.ID
+			records := first(recordsOf(lw).Select(ctx, want), limit)
+			if file == "" {
+				return c.listRecords(lw, "audit", records)
+			}
+			return c.saveRecords(head, to, file, records)
+		}),
 	}
 	s.addFlags(cmd)
 	cmd.Flags().StringVar(&s.causedBy, "caused-by", "", "only what the record of this `MOMENT` brought about directly")

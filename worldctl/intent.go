@@ -119,38 +119,27 @@ func (c *cli) showIntent(a *view.Intent) {
 	}...)
 	c.showAsks(a.Asks)
 	c.showDecisions(a.Decisions)
-	if len(a.Attempts) == 0 {
-		return
-	}
-	rows := []table.Row{{"attempt", "started", "receipt", "status", "outcome", "cost", "given up"}}
-	for _, x := range a.Attempts {
-		given := visible(x.Reason, "")
+	tabulate(c, table.Row{"attempt", "started", "receipt", "status", "outcome", "cost", "given up"}, a.Attempts, func(x *view.Attempt) table.Row {
+		given, cost := visible(x.Reason, ""), view.Cost(x.Cost)
 		if x.Late {
 			given += " (and its receipt came late)"
 		}
-		cost := view.Cost(x.Cost)
 		if x.Charged != nil {
 			cost += ", which it cannot have used: charged " + view.Cost(*x.Charged)
 		}
-		rows = append(rows, table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, cost, given})
-	}
-	c.rows(rows)
+		return table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, cost, given}
+	})
 }
 
 // showDecisions prints who decided what about an intent, and why.
 func (c *cli) showDecisions(all []view.IntentDecision) {
-	if len(all) == 0 {
-		return
-	}
-	rows := []table.Row{{"decided", "record", "by", "params hash", "payload", "reason"}}
-	for _, d := range all {
+	tabulate(c, table.Row{"decided", "record", "by", "params hash", "payload", "reason"}, all, func(d *view.IntentDecision) table.Row {
 		payload := ""
 		if len(d.Payload) > 0 {
 			payload = view.Describer{Full: c.verbose}.Data(d.Payload)
 		}
-		rows = append(rows, table.Row{d.How, numbered(d.Record), visible(d.Actor, ""), d.ParamsHash.String()[:12], payload, visible(d.Reason, "")})
-	}
-	c.rows(rows)
+		return table.Row{d.How, numbered(d.Record), visible(d.Actor, ""), d.ParamsHash.String()[:12], payload, visible(d.Reason, "")}
+	})
 }
 
 // accepted says what the outside calls what it works on, and what it has said of it.

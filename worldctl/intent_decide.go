@@ -384,11 +384,7 @@ func (c *cli) showDecidedAll(lw *local.World, a *view.DecidedAll, x *choice, act
 	if len(a.Intents) == 0 && len(a.Refused) == 0 {
 		c.note("%s", recordsOf(lw).NoneSelected(x.filter))
 	} else {
-		rows := []table.Row{intentHeader()}
-		for _, l := range a.Intents {
-			rows = append(rows, c.intentRow(l, true))
-		}
-		c.rows(rows)
+		tabulate(c, intentHeader(), a.Intents, func(l *view.IntentLine) table.Row { return c.intentRow(*l, true) })
 	}
 	if a.Done && len(a.Intents) > 0 {
 		fmt.Fprintf(c.stdout, "%s: %s by %s\n", view.Number(len(a.Intents), "intent"), x.how, actor)

@@ -110,7 +110,7 @@ verifies what you show.`,
 		Example: `  worldctl keys rotate
   worldctl keys rotate --revoke 1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.onKeyring(func(dir string, opts local.Options) error {
+			return c.inDir(func(dir string, opts local.Options) error {
 				var epochs []uint64
 				for _, n := range revoke {
 					epochs = append(epochs, uint64(n))
@@ -132,15 +132,6 @@ verifies what you show.`,
 	return cmd
 }
 
-// onKeyring changes the keyring of the world that is meant.
-func (c *cli) onKeyring(change func(dir string, opts local.Options) error) error {
-	dir, err := c.dir()
-	if err != nil {
-		return err
-	}
-	return notOpened(dir, change(dir, c.in(dir, c.options())))
-}
-
 // sealAnswer says how a keyring is now.
 type sealAnswer struct {
 	Dir    string `json:"dir"`
@@ -150,7 +141,7 @@ type sealAnswer struct {
 // sealing makes cmd a verb that says how a keyring opens from then on. The answer names its directory in the place of DIR.
 func (c *cli) sealing(cmd *cobra.Command, sealed bool, says string, change func(dir string, opts local.Options) error) *cobra.Command {
 	cmd.RunE = func(*cobra.Command, []string) error {
-		return c.onKeyring(func(dir string, opts local.Options) error {
+		return c.inDir(func(dir string, opts local.Options) error {
 			if err := change(dir, opts); err != nil {
 				return err
 			}

@@ -184,9 +184,11 @@ func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 	case n == 0 && in.none != "":
 		c.note("%s", in.none)
 	case n > 0 && in.line == nil && in.plain:
-		t := c.newTable()
+		t := c.plainTable("", columnGap)
+		if !c.verbose && !in.whole {
+			c.cutLast(t, rows)
+		}
 		t.AppendHeader(in.header)
-		c.unbox(t, rows, in.whole)
 		t.AppendRows(rows[1:])
 		t.Render()
 	case n > 0 && in.line == nil:
@@ -198,23 +200,27 @@ func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 // plainColumns is how long a line gets where no terminal says how wide it is.
 const plainColumns = 100
 
-// unbox makes a table of rows plain lines, the last column shortened to what is
-// left of a line, if it is to be.
-func (c *cli) unbox(t table.Writer, rows []table.Row, whole bool) {
-	const gap = "  "
+// columnGap is between the columns of plain lines.
+const columnGap = "  "
+
+// plainTable is a table of plain lines.
+func (c *cli) plainTable(left, right string) table.Writer {
+	t := c.newTable()
 	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", gap
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = left, right
 	t.SuppressTrailingSpaces()
-	if c.verbose || whole {
-		return
-	}
+	return t
+}
+
+// cutLast shortens the last column to what is left of a line.
+func (c *cli) cutLast(t table.Writer, rows []table.Row) {
 	left, last := cmp.Or(c.origin.Width, plainColumns), len(rows[0])
 	for column := range last - 1 {
 		widest := 0
 		for _, row := range rows {
 			widest = max(widest, text.StringWidth(fmt.Sprint(row[column])))
 		}
-		left -= widest + len(gap)
+		left -= widest + len(columnGap)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: last, WidthMax: max(left, 1), WidthMaxEnforcer: func(cell string, most int) string {
 		return text.Snip(strings.ReplaceAll(cell, "\n", " "), most, "…")
@@ -272,13 +278,12 @@ func (c *cli) facts(pairs ...[2]any) {
 
 // tabulate prints items as a table. Of none it prints nothing.
 func tabulate[T any](c *cli, header table.Row, items []T, row func(*T) table.Row) {
-	t := c.newTable()
-	t.AppendHeader(header)
+	rows := []table.Row{header}
 	for i := range items {
-		t.AppendRow(row(&items[i]))
+		rows = append(rows, row(&items[i]))
 	}
 	if len(items) > 0 {
-		t.Render()
+		c.rows(rows)
 	}
 }
 

@@ -38,20 +38,15 @@ snapshots from before, and copies: exports, backups, forks.`,
 			if err != nil {
 				return err
 			}
-			dir, err := c.dir()
-			if err != nil {
-				return err
-			}
-			done, err := local.Redact(cmd.Context(), dir, c.in(dir, c.options()), p, reason, by)
-			if err != nil {
-				return notOpened(dir, err)
-			}
-			return c.object("redact", done, func() {
-				fmt.Fprintf(c.stdout, "#%d %d bytes are destroyed: blob %s\n", done.Record, done.Bytes, done.Blob)
-				c.note("exports, backups, forks and snapshots from before may hold copies")
-				if c.placed != nil {
-					c.note("so may the files and the log of the database, and backups of the database: docs/postgres.md, Retention")
-				}
+			return c.inDir(func(dir string, opts local.Options) error {
+				done, err := local.Redact(cmd.Context(), dir, opts, p, reason, by)
+				return answer(c, "redact", func(any) {
+					fmt.Fprintf(c.stdout, "#%d %d bytes are destroyed: blob %s\n", done.Record, done.Bytes, done.Blob)
+					c.note("exports, backups, forks and snapshots from before may hold copies")
+					if c.placed != nil {
+						c.note("so may the files and the log of the database, and backups of the database: docs/postgres.md, Retention")
+					}
+				})(done, err)
 			})
 		},
 	}

@@ -346,6 +346,15 @@ func (c *cli) using(opts local.Options, use func(lw *local.World) error) error {
 	return c.leaving(lw, err)
 }
 
+// inDir lets use work in the directory of the world that is meant, which it opens itself.
+func (c *cli) inDir(use func(dir string, opts local.Options) error) error {
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	return notOpened(dir, use(dir, c.in(dir, c.options())))
+}
+
 // onWorld makes a verb of what is done with the world that is meant; see with.
 func (c *cli) onWorld(do func(ctx context.Context, lw *local.World, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

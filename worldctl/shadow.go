@@ -289,10 +289,7 @@ func (c *cli) showShadow(of string, r *governance.Report, m *view.Migration) {
 // short enough for a line or two.
 func (c *cli) showSection(s *view.Section) {
 	fmt.Fprintf(c.stdout, "\n%s: %s\n", s.Title, view.Thousands(s.Total))
-	t := c.newTable()
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "  ", ""
-	t.SuppressTrailingSpaces()
+	t := c.plainTable(columnGap, "")
 	t.AppendHeader(rowOf(s.Header))
 	for _, row := range s.Rows {
 		t.AppendRow(rowOf(row))

@@ -71,20 +71,16 @@ func (c *cli) status(lw *local.World, at string) error {
 func counts(n view.IntentCounts) string {
 	text := fmt.Sprintf("%d committed, %d failed, %d denied, %d open, %d in flight",
 		n.Committed, n.Failed, n.Denied, n.Open, n.InFlight)
-	if n.Cancelled > 0 {
-		text += fmt.Sprintf(", %d cancelled", n.Cancelled)
-	}
-	if n.AwaitingApproval > 0 {
-		text += fmt.Sprintf(", %d awaiting approval", n.AwaitingApproval)
-	}
-	if n.AwaitingAnswer > 0 {
-		text += fmt.Sprintf(", %d awaiting an answer", n.AwaitingAnswer)
-	}
-	if n.AwaitingConfirmation > 0 {
-		text += fmt.Sprintf(", %d awaiting confirmation", n.AwaitingConfirmation)
-	}
-	if n.InDoubt > 0 {
-		text += fmt.Sprintf(", %d in doubt", n.InDoubt)
+	for _, x := range []struct {
+		n  int
+		is string
+	}{
+		{n.Cancelled, "cancelled"}, {n.AwaitingApproval, "awaiting approval"}, {n.AwaitingAnswer, "awaiting an answer"},
+		{n.AwaitingConfirmation, "awaiting confirmation"}, {n.InDoubt, "in doubt"},
+	} {
+		if x.n > 0 {
+			text += fmt.Sprintf(", %d %s", x.n, x.is)
+		}
 	}
 	return text
 }
