@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -50,13 +51,30 @@ func create(t testing.TB, id string, changes ...string) *local.World {
 // document returns openapi.yaml, and what finds an operation in it.
 func document(t testing.TB) (*openapi3.T, routers.Router) {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	doc, err := readDocument()
 	require.NoError(t, err)
-	require.NoError(t, doc.Validate(context.Background()))
-	router, err := gorillamux.NewRouter(doc)
+	router, err := newRouter()
 	require.NoError(t, err)
 	return doc, router
 }
+
+// readDocument and newRouter do so once: that takes longer than most tests.
+var (
+	readDocument = sync.OnceValues(func() (*openapi3.T, error) {
+		doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+		if err != nil {
+			return nil, err
+		}
+		return doc, doc.Validate(context.Background())
+	})
+	newRouter = sync.OnceValues(func() (routers.Router, error) {
+		doc, err := readDocument()
+		if err != nil {
+			return nil, err
+		}
+		return gorillamux.NewRouter(doc)
+	})
+)
 
 // served is a server under test, on loopback.
 type served struct {
