@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,4 +48,14 @@ func TestAnEventIsDurableWhileACallIsUnderWay(t *testing.T) {
 	require.NoError(t, r.lw.Await(t.Context(), sent.ID-1))
 	close(done)
 	asking.Wait()
+}
+
+// A whole answer is not flushed: with its end the agent may ask again, and then its request holds no place any more.
+func TestAnAnswerEndsWithItsRequest(t *testing.T) {
+	r := newStage(t).start()
+	w := httptest.NewRecorder()
+	r.g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.url("openai", chatPath), strings.NewReader(ask("x"))))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Contains(t, w.Body.String(), "hello")
+	require.False(t, w.Flushed)
 }
