@@ -4,7 +4,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -164,11 +163,4 @@ func Text(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:MaxTextBytes], "") + "…"
-}
-
-// Explanation is what a cell is told where no receipt of the outside is.
-func Explanation(code, reason string) Data {
-	b := canon.AppendMap(nil, 2)
-	b = canon.AppendText(canon.AppendText(b, "code"), code)
-	return canon.AppendText(canon.AppendText(b, "reason"), reason)
 }

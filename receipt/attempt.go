@@ -196,3 +196,77 @@ func (l *Ledger) AskAgain(e *Entry, deadline, record uint64) {
 	e.Emitted = record
 	l.await(e, StateAwaitingApproval, deadline)
 }
+
+// awaitAnswer has an intent whose last attempt asks a person wait for the answer, for as
+// long as it takes.
+func (l *Ledger) awaitAnswer(e *Entry, question Data) {
+	e.Inputs = append(slices.Clone(e.Inputs), Input{Question: question})
+	e.unaccept() // the attempt with the answer begins anew
+	l.await(e, StateAwaitingAnswer, NoDeadline)
+}
+
+// Answer opens an intent that waits for the answer to a question. Its next attempt
+// takes that along.
+func (l *Ledger) Answer(e *Entry, answer Data) {
+	l.endWait(e)
+	e.Inputs = slices.Clone(e.Inputs) // permits have the others
+	e.Inputs[len(e.Inputs)-1].Answer = answer
+	l.move(e, StateOpen)
+	l.queue(e)
+}
+
+// Polling is what the ledger knows of what the outside has accepted. It does not change.
+type Polling struct {
+	_ struct{} `cbor:",toarray"`
+
+	ID    string // see Accepted; empty: the outside works on nothing any more
+	Polls uint64 // attempts that ended with its being at work, or asked in vain
+	Until int64  // see Accepted.Until; 0 also where ID is empty
+}
+
+// Accepted returns the outside's name for the work in progress; empty: there is no such work. The
+// next attempt asks about that.
+func (e *Entry) Accepted() string {
+	if e.Polling == nil {
+		return ""
+	}
+	return e.Polling.ID
+}
+
+// AskUntil returns until when it makes sense to ask about that: see Accepted.Until.
+func (e *Entry) AskUntil() int64 {
+	if e.Polling == nil {
+		return 0
+	}
+	return e.Polling.Until
+}
+
+// Polls returns how many attempts ended with the outside at work, or asked in vain.
+func (e *Entry) Polls() uint64 {
+	if e.Polling == nil {
+		return 0
+	}
+	return e.Polling.Polls
+}
+
+// poll has an intent whose attempt is over ask, when Due says so, what came of what the
+// outside has accepted under an id, and until when: see Accepted.Until.
+func (l *Ledger) poll(e *Entry, id string, until int64) {
+	if id == e.Accepted() {
+		until = e.AskUntil()
+	}
+	e.Polling = &Polling{ID: id, Polls: e.Polls() + 1, Until: until}
+	l.Reopen(e, true)
+}
+
+// unaccept notes that nobody will ask about what the outside has accepted.
+func (e *Entry) unaccept() {
+	if e.Polling != nil {
+		e.Polling = &Polling{Polls: e.Polling.Polls}
+	}
+}
+
+// Task returns a task that needs only the key and kind of an attempt.
+func (e *Entry) Task(work Work, attempt uint64) Task {
+	return Task{Work: work, Permit: Permit{Intent: Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: attempt}}
+}

@@ -173,19 +173,6 @@ func (l *Ledger) Held() int {
 // Away returns how many entries are not in memory.
 func (l *Ledger) Away() int { return l.away }
 
-// readBack has an entry back that left memory; nil: there is none of that key. Of one that
-// cannot be read it makes up an end, which nobody is to take.
-func (l *Ledger) readBack(key Key) *Entry {
-	e, ok := l.cold.Entry(key)
-	if !ok {
-		return &Entry{Intent: Intent{Key: key}, State: StateFailed, Outcome: OutcomePermanentFailure, saved: true}
-	}
-	if e != nil {
-		l.bring(e)
-	}
-	return e
-}
-
 // Bring has the entries that fit in memory again. It looks at all that are not. fits must not
 // ask the ledger.
 func (l *Ledger) Bring(fits func(*Entry) bool) {

@@ -423,3 +423,16 @@ func (l *Ledger) TakeDirty() iter.Seq2[*Entry, bool] {
 		}
 	}
 }
+
+// readBack has an entry back that left memory; nil: there is none of that key. Of one that
+// cannot be read it makes up an end, which nobody is to take.
+func (l *Ledger) readBack(key Key) *Entry {
+	e, ok := l.cold.Entry(key)
+	if !ok {
+		return &Entry{Intent: Intent{Key: key}, State: StateFailed, Outcome: OutcomePermanentFailure, saved: true}
+	}
+	if e != nil {
+		l.bring(e)
+	}
+	return e
+}

@@ -1,9 +1,5 @@
 package world
 
-import (
-	"github.com/worldkernel/worldkernel/reducer"
-)
-
 // BloomFilter is a set of things, each of them a hash, that says of few others that they are in it: Bloom filters
 // whose bits for one thing are in one word (Putze, Sanders, Singler, Cache-, hash- and space-efficient
 // Bloom filters, 2007), each twice as large as the one before, of 16 bits a thing. To ask waits for
@@ -47,17 +43,4 @@ func (s *BloomFilter) Has(hash uint64) bool {
 func bitsOf(hash uint64) uint64 {
 	hash *= 0x9e3779b97f4a7c15 // Fibonacci hashing: its high bits depend on all
 	return 1<<(hash>>58) | 1<<(hash>>52&63) | 1<<(hash>>46&63) | 1<<(hash>>40&63) | 1<<(hash>>34&63)
-}
-
-// hashOf returns what stands for a cell in a Seen.
-func hashOf(id reducer.Cell) uint64 { return hashOfText(id.Reducer, "/", id.Key) }
-
-func hashOfText(parts ...string) uint64 {
-	h := uint64(14695981039346656037) // FNV-1a, RFC 9923
-	for _, part := range parts {
-		for i := range len(part) {
-			h = (h ^ uint64(part[i])) * 1099511628211
-		}
-	}
-	return h ^ h>>29 // its low bits are those of the last bytes
 }

@@ -3,10 +3,8 @@ package world
 import (
 	"slices"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // cancelTags takes back what a cell asked for in earlier steps, under the tags that a step cancels. A timer does
@@ -57,7 +55,7 @@ func (f *effects) carryOut(e *receipt.Entry, id journal.Seq) {
 	switch {
 	case e.State == receipt.StateOpen && e.Accepted() != "": // the next attempt tells the outside
 		if e.Waiting {
-			f.tasks = append(f.tasks, taskOf(receipt.Hasten, e, e.Attempt))
+			f.tasks = append(f.tasks, e.Task(receipt.Hasten, e.Attempt))
 		}
 	case e.NotBegun():
 		f.endCancelled(e, id)
@@ -97,51 +95,4 @@ func (m *Moment) Cancelled(e *receipt.Entry, at journal.Seq) bool {
 		return m.k.isApart(e)
 	}
 	return m.k.isApartAt(e, at)
-}
-
-// cancel marks the waiting receipts with these tags as cancelled. It returns, by tag, the records that brought the
-// receipts marked now.
-func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
-	records := make(map[string][]journal.Seq, len(tags))
-	for _, tag := range tags {
-		records[tag] = nil
-	}
-	for i, x := range m.pending() {
-		if x.name != reducer.ReceiptEvent || isCancelled(x.data) {
-			continue
-		}
-		tag := tagOf(x.data)
-		if of, is := records[tag]; is {
-			m.pending()[i].data = cancelled(x.data)
-			records[tag] = append(of, x.record)
-		}
-	}
-	return records
-}
-
-// tagOf returns the tag of a receipt event.
-func tagOf(data journal.Data) string {
-	raw, err := canon.Lookup(data, "tag")
-	if err != nil {
-		return ""
-	}
-	return canon.NewReader(raw).Text()
-}
-
-// receiptHead begins the data of a receipt event: a map of 4 pairs, or of 5 if it is marked as cancelled.
-const receiptHead = 0xa4
-
-func isCancelled(data journal.Data) bool { return data[0] == receiptHead+1 }
-
-// cancelled returns the data of a receipt event with the mark that its cell has cancelled the intent.
-func cancelled(data journal.Data) journal.Data {
-	if isCancelled(data) {
-		return data
-	}
-	return slices.Concat(journal.Data{receiptHead + 1}, data[1:], cancelledPair())
-}
-
-// cancelledPair is the mark of a cancelled receipt event. It stands last, because its key is the longest.
-func cancelledPair() journal.Data {
-	return canon.AppendBool(canon.AppendText(nil, "cancelled"), true)
 }

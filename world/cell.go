@@ -211,3 +211,74 @@ func (c *cell) takeBack(key receipt.Key, at int) journal.Data {
 	}
 	return data
 }
+
+// cancel marks the waiting receipts with these tags as cancelled. It returns, by tag, the records that brought the
+// receipts marked now.
+func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
+	records := make(map[string][]journal.Seq, len(tags))
+	for _, tag := range tags {
+		records[tag] = nil
+	}
+	for i, x := range m.pending() {
+		if x.name != reducer.ReceiptEvent || isCancelled(x.data) {
+			continue
+		}
+		tag := tagOf(x.data)
+		if of, is := records[tag]; is {
+			m.pending()[i].data = cancelled(x.data)
+			records[tag] = append(of, x.record)
+		}
+	}
+	return records
+}
+
+// receiptEvent returns the data of a receipt event.
+func receiptEvent(tag, kind string, status receipt.Status, payload journal.Data) journal.Data {
+	b := make([]byte, 0, 48+len(tag)+len(kind)+len(payload))
+	b = canon.AppendMap(b, 4) // keys in canonical order: the shorter first
+	b = canon.AppendText(canon.AppendText(b, "tag"), tag)
+	b = canon.AppendText(canon.AppendText(b, "kind"), kind)
+	b = canon.AppendText(canon.AppendText(b, "status"), string(status))
+	return canon.AppendRaw(canon.AppendText(b, "payload"), payload)
+}
+
+// tagOf returns the tag of a receipt event.
+func tagOf(data journal.Data) string {
+	raw, err := canon.Lookup(data, "tag")
+	if err != nil {
+		return ""
+	}
+	return canon.NewReader(raw).Text()
+}
+
+// receiptHead begins the data of a receipt event: a map of 4 pairs, or of 5 if it is marked as cancelled.
+const receiptHead = 0xa4
+
+func isCancelled(data journal.Data) bool { return data[0] == receiptHead+1 }
+
+// cancelled returns the data of a receipt event with the mark that its cell has cancelled the intent.
+func cancelled(data journal.Data) journal.Data {
+	if isCancelled(data) {
+		return data
+	}
+	return slices.Concat(journal.Data{receiptHead + 1}, data[1:], cancelledPair())
+}
+
+// cancelledPair is the mark of a cancelled receipt event. It stands last, because its key is the longest.
+func cancelledPair() journal.Data {
+	return canon.AppendBool(canon.AppendText(nil, "cancelled"), true)
+}
+
+func isOperators(e *receipt.Entry) bool {
+	return operatorsCell(e.Intent.Cell)
+}
+
+func operatorsCell(name string) bool {
+	return reducerOf(name) == reducer.Operator
+}
+
+// reducerOf returns the reducer in a cell's name, which is valid.
+func reducerOf(name string) string {
+	of, _, _ := strings.Cut(name, "/")
+	return of
+}

@@ -121,7 +121,7 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 		if _, _, err := f.asked(b.Key); err != nil {
 			return err
 		}
-		f.deliverReceipt(rec.ID, b.Key, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, journal.Explanation(b.Code, b.Reason))
+		f.deliverReceipt(rec.ID, b.Key, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, receipt.Explanation(b.Code, b.Reason))
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {

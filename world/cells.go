@@ -232,3 +232,16 @@ const treeBytes = 128
 func isList(name string) bool {
 	return strings.HasPrefix(name, scheduledList) || strings.HasPrefix(name, timersList)
 }
+
+// hashOf returns what stands for a cell in a Seen.
+func hashOf(id reducer.Cell) uint64 { return hashOfText(id.Reducer, "/", id.Key) }
+
+func hashOfText(parts ...string) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a, RFC 9923
+	for _, part := range parts {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * 1099511628211
+		}
+	}
+	return h ^ h>>29 // its low bits are those of the last bytes
+}

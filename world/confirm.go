@@ -264,7 +264,7 @@ func (f *effects) confirmRecall(b *journal.Confirmed, e *receipt.Entry, at int, 
 // endUnconfirmed fails an intent whose recorded result is not what the outside
 // shows, and returns what its cell is told.
 func (f *effects) endUnconfirmed(e *receipt.Entry, reason string, cause journal.Seq) (journal.Seq, journal.Data) {
-	payload := journal.Explanation(codeNotConfirmed, reason)
+	payload := receipt.Explanation(codeNotConfirmed, reason)
 	end := f.writeEnded(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, payload)
 	f.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
 	e.Uncertain = true // its receipt says that it happened, and the verifier may have looked too early

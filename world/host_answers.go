@@ -30,7 +30,7 @@ func (w *World) recover() error {
 		if e.Accepted() != "" && k.cancelledByCell(e) { // the outside hears of the cancellation now
 			wait = receipt.Hasten
 		}
-		w.held = append(w.held, taskOf(wait, e, e.Attempt))
+		w.held = append(w.held, e.Task(wait, e.Attempt))
 	}
 	for _, e := range k.ledger.In(receipt.StateInDoubt) {
 		if e.Waiting {
@@ -232,16 +232,17 @@ func (w *World) admit() error {
 
 // takeAnswer handles an answer.
 func (w *World) takeAnswer(a *receipt.Answer) error {
+	e, inFlight := w.k.ledger.Entry(a.Key), w.inFlight(a.Key, a.Attempt)
+	hasTurn := inFlight && (w.answerOrder != nil || !w.host.Live(&e.Intent)) // answers of its effect have an order
 	var err error
 	switch {
 	case a.Work == receipt.Withdraw: // withdraw has looked at it
-	case (a.Lost != "" || a.Err != nil && w.answerOrder != nil) && w.hasTurn(a.Key, a.Attempt):
+	case (a.Lost != "" || a.Err != nil && w.answerOrder != nil) && hasTurn:
 		w.failures[a.Key] = *a
 	case a.Err != nil:
-		if !w.inFlight(a.Key, a.Attempt) {
+		if !inFlight {
 			return nil // Receive took a receipt for it meanwhile
 		}
-		e := w.k.ledger.Entry(a.Key)
 		return w.unanswered(e, a.Err)
 	case a.Work == receipt.Confirm:
 		return w.takeConfirmation(a)
@@ -252,7 +253,7 @@ func (w *World) takeAnswer(a *receipt.Answer) error {
 		err = w.k.due(a.Key, a.Attempt)
 	case a.Lost != "":
 		err = w.k.expire(a.Key, a.Attempt, a.Lost)
-	case w.hasTurn(a.Key, a.Attempt):
+	case hasTurn:
 		w.answers[a.Key] = a.Receipt
 	default:
 		if a.Checked != nil && a.Checked.By(w.k.keys) {
@@ -262,7 +263,7 @@ func (w *World) takeAnswer(a *receipt.Answer) error {
 		}
 		switch {
 		case errors.Is(err, receipt.ErrDuplicate),
-			errors.Is(err, receipt.ErrWrongAttempt) && !w.inFlight(a.Key, a.Attempt):
+			errors.Is(err, receipt.ErrWrongAttempt) && !inFlight:
 			err = nil // Receive took it meanwhile
 		case errors.Is(err, receipt.ErrRevokedKey):
 			err = w.k.expire(a.Key, a.Attempt, "its stored result is signed with a key that was revoked since")
@@ -316,13 +317,6 @@ func (w *World) decideFound() error {
 func (w *World) inFlight(key receipt.Key, attempt uint64) bool {
 	e := w.k.ledger.Entry(key)
 	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt
-}
-
-// hasTurn reports whether an attempt that waits for its receipt is of an effect whose answers
-// have an order: a deterministic one, or any where AnswerOrder has it.
-func (w *World) hasTurn(key receipt.Key, attempt uint64) bool {
-	e := w.k.ledger.Entry(key)
-	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt && (w.answerOrder != nil || !w.host.Live(&e.Intent))
 }
 
 // Host performs the effects that the ledger permitted. It does so in its own

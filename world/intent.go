@@ -76,7 +76,7 @@ func (f *effects) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq
 		e.For = &original.Intent.Key
 	}
 	if e.State == receipt.StateDenied {
-		f.deliverReceipt(e, journal.Seq(e.Finished), receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
+		f.deliverReceipt(e, journal.Seq(e.Finished), receipt.StatusDenied, receipt.Explanation(string(d.Code), d.Reason))
 	}
 	return e
 }

@@ -3,7 +3,6 @@ package world
 import (
 	"errors"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -53,9 +52,9 @@ func (f *effects) expire(key receipt.Key, attempt uint64, reason string) error {
 	case manifest.InDoubtRetry:
 		f.keep(e)
 		f.ledger.Reopen(e, true)
-		f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
+		f.tasks = append(f.tasks, e.Task(receipt.Retry, e.Attempt))
 	case manifest.InDoubtFail:
-		f.endIntent(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInDoubt, reason))
+		f.endIntent(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, receipt.Explanation(codeInDoubt, reason))
 	case manifest.InDoubtVerify:
 		f.ledger.Doubt(e, true)
 		f.tasks = append(f.tasks, receipt.Task{Work: receipt.Verify, Permit: f.permit(e)})
@@ -128,7 +127,7 @@ func (f *effects) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	held := e.Held
 	e.Held = nil
 	f.ledger.Change(e)
-	why := journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State))
+	why := receipt.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State))
 	id := f.writeEnded(e, cause, receipt.StatusError, e.Outcome, why)
 	switch {
 	case e.Undone != 0 && !f.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
@@ -139,20 +138,10 @@ func (f *effects) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	}
 }
 
-// receiptEvent returns the data of a receipt event.
-func receiptEvent(tag, kind string, status receipt.Status, payload journal.Data) journal.Data {
-	b := make([]byte, 0, 48+len(tag)+len(kind)+len(payload))
-	b = canon.AppendMap(b, 4) // keys in canonical order: the shorter first
-	b = canon.AppendText(canon.AppendText(b, "tag"), tag)
-	b = canon.AppendText(canon.AppendText(b, "kind"), kind)
-	b = canon.AppendText(canon.AppendText(b, "status"), string(status))
-	return canon.AppendRaw(canon.AppendText(b, "payload"), payload)
-}
-
 // cancel ends an intent without an attempt. No cell waits for it, so none is told.
 func (f *effects) cancel(e *receipt.Entry, cause journal.Seq) {
 	f.release(e)
-	why := journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted")
+	why := receipt.Explanation("rolled_back", "a rollback left it behind before anything was attempted")
 	id := f.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
 	f.ledger.Cancel(e, uint64(id))
 }
@@ -166,7 +155,7 @@ func (f *effects) endCancelled(e *receipt.Entry, cause journal.Seq) {
 	case e.Uncertain:
 		code, why = codeInDoubt, "its cell cancelled it, and nobody can tell whether an attempt before happened"
 	}
-	payload := journal.Explanation(code, why)
+	payload := receipt.Explanation(code, why)
 	id := f.writeEnded(e, cause, status, receipt.OutcomePermanentFailure, payload)
 	f.ledger.Withdraw(e, uint64(id))
 	f.deliverReceipt(e, id, status, payload)

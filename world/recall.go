@@ -122,11 +122,11 @@ func (f *effects) recorded(h journal.History, e *receipt.Entry) (receipt.Status,
 	case *journal.IntentEnded:
 		return b.Status, b.Payload, nil
 	case *journal.IntentDenied:
-		return receipt.StatusDenied, journal.Explanation(b.Code, b.Reason), nil
+		return receipt.StatusDenied, receipt.Explanation(b.Code, b.Reason), nil
 	}
 	return "", nil, fmt.Errorf("world: record #%d does not end intent %s", e.Finished, e.Intent.Key)
 }
 
 func madeUpFor() journal.Data {
-	return journal.Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
+	return receipt.Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
 }

@@ -47,7 +47,7 @@ func (f *effects) answered(r *receipt.Receipt, data []byte) (journal.Seq, error)
 		b := journal.Late{Version: journal.V(journal.BodyVersion), Receipt: data}
 		id := f.writeRecord(journal.KindLate, 0, &b)
 		f.ledger.Late(r)
-		f.tasks = append(f.tasks, taskOf(receipt.Forget, f.ledger.Entry(r.Key), r.Attempt))
+		f.tasks = append(f.tasks, f.ledger.Entry(r.Key).Task(receipt.Forget, r.Attempt))
 		return id, nil
 	case err != nil:
 		return 0, err
@@ -90,7 +90,7 @@ func (f *effects) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	f.finished = journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
 	id := f.writeRecord(journal.KindFinished, 0, &f.finished)
 	e := f.ledger.Finish(r, uint64(id))
-	f.tasks = append(f.tasks, taskOf(receipt.Forget, e, e.Attempt))
+	f.tasks = append(f.tasks, e.Task(receipt.Forget, e.Attempt))
 	if err := f.follows(e, r, id); err != nil {
 		return 0, err
 	}
@@ -149,16 +149,18 @@ func (f *effects) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) 
 		f.ledger.Close(e)
 		return f.compensate(e, *n.makesUp, id)
 	}
+	if e.Outcome == receipt.OutcomeInputRequired {
+		f.bindAnswer(e)
+	}
 	f.ledger.GoOn(e, r)
 	switch {
 	case e.State == receipt.StateAwaitingAnswer:
-		f.bindAnswer(e)
 	case n.unwanted:
 		f.cancel(e, id)
 	case n.byCell:
 		f.endCancelled(e, id)
 	case !r.GivenBack():
-		f.tasks = append(f.tasks, taskOf(receipt.Retry, e, e.Attempt))
+		f.tasks = append(f.tasks, e.Task(receipt.Retry, e.Attempt))
 	}
 	return nil
 }
@@ -181,11 +183,4 @@ func (f *effects) bindAnswer(e *receipt.Entry) {
 		seen.Effect = seen.Rules
 	}
 	e.Seen = &seen
-}
-
-// taskOf returns a task that needs only the key and kind of an attempt.
-func taskOf(work receipt.Work, e *receipt.Entry, attempt uint64) receipt.Task {
-	return receipt.Task{Work: work, Permit: receipt.Permit{
-		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: attempt,
-	}}
 }

@@ -211,12 +211,12 @@ func (f *effects) deny(e *receipt.Entry, cause journal.Seq, d *governance.Decisi
 		id := f.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
 		f.ledger.Refuse(e, uint64(id))
 		f.keep(e)
-		f.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
+		f.deliverReceipt(e, id, receipt.StatusDenied, receipt.Explanation(string(d.Code), d.Reason))
 		return
 	}
 	reason := d.Reason
 	if e.Uncertain {
 		reason += "; nobody can tell whether an attempt before happened"
 	}
-	f.endIntent(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(string(d.Code), reason))
+	f.endIntent(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, receipt.Explanation(string(d.Code), reason))
 }

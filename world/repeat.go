@@ -62,7 +62,7 @@ func (f *effects) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, ste
 // reuse ends an intent with the result of the intent that it repeats.
 func (f *effects) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := f.ledger.Entry(*e.Repeats)
-	why := journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result")
+	why := receipt.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result")
 	id := f.writeEnded(e, cause, receipt.StatusOK, left.Outcome, why)
 	f.ledger.Reuse(e, left.Outcome, uint64(id))
 	f.recall(e, id)

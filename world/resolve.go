@@ -49,7 +49,7 @@ func (d *decision) takeDecision(id journal.Seq) {
 		return
 	}
 	reject := func(code string) {
-		d.endIntent(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(code, d.Reason))
+		d.endIntent(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, receipt.Explanation(code, d.Reason))
 	}
 	switch d.How { //nolint:exhaustive // an edit asks for another
 	case journal.Approve:

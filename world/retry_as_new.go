@@ -128,7 +128,7 @@ func (d *decision) askInstead(in receipt.Intent, cause journal.Seq) {
 	c := d.cells.get(asker)
 	switch d.How { //nolint:exhaustive // a retry leaves it as it is
 	case journal.Edit:
-		why := journal.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+d.Actor+": "+d.Reason)
+		why := receipt.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+d.Actor+": "+d.Reason)
 		id := d.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
 		d.release(e)
 		d.ledger.Cancel(e, uint64(id))

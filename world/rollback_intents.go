@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -121,20 +120,6 @@ func sideEffect(e *receipt.Entry, d journal.Disposition) journal.SideEffect {
 	}
 }
 
-func isOperators(e *receipt.Entry) bool {
-	return operatorsCell(e.Intent.Cell)
-}
-
-func operatorsCell(name string) bool {
-	return reducerOf(name) == reducer.Operator
-}
-
-// reducerOf returns the reducer in a cell's name, which is valid.
-func reducerOf(name string) string {
-	of, _, _ := strings.Cut(name, "/")
-	return of
-}
-
 // undoing returns the intent that compensates an intent left behind, or nil.
 func (p *past) undoing(f *effects, e *receipt.Entry) *receipt.Intent {
 	a := p.answers[e.Intent.Key]
@@ -158,7 +143,7 @@ func (p *past) abandon(f *effects, b *journal.RolledBack, id journal.Seq) {
 		case x.Disposition == journal.Compensated:
 			p.makeUpFor(f, e, id)
 		case x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight:
-			f.tasks = append(f.tasks, taskOf(receipt.Forget, e, e.Attempt))
+			f.tasks = append(f.tasks, e.Task(receipt.Forget, e.Attempt))
 			f.release(e)
 			f.ledger.GiveBack(e)
 		}

@@ -5,9 +5,60 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
+
+// The bounds of an acceptance.
+const (
+	MaxAcceptedID      = 1 << 10 // bytes
+	MaxAcceptedMessage = 4 << 10 // bytes
+)
+
+// Accepted is the payload of a receipt whose outcome is accepted: the outside works
+// on what an intent asks for, and the attempts that follow ask what came of it. They
+// do nothing else.
+type Accepted struct {
+	ID      string `cbor:"id"`      // by which the outside knows it; 1 to MaxAcceptedID bytes
+	Message string `cbor:"message"` // what the outside says of it, for a person to read; up to MaxAcceptedMessage bytes
+
+	// Until when it makes sense to ask, in nanoseconds since 1970-01-01 UTC: what is at work
+	// still after that is in doubt. What the first receipt with this ID says holds. 0: always.
+	Until int64 `cbor:"until,omitempty"`
+}
+
+// ErrAccepted says that a payload names nothing that the outside has accepted.
+var ErrAccepted = errors.New("receipt: not the name of what the outside has accepted")
+
+// Encode returns the canonical bytes of a. The error is ErrAccepted.
+func (a *Accepted) Encode() (Data, error) {
+	switch {
+	case a.ID == "" || len(a.ID) > MaxAcceptedID:
+		return nil, fmt.Errorf("%w: an id of %d bytes, want 1 to %d", ErrAccepted, len(a.ID), MaxAcceptedID)
+	case len(a.Message) > MaxAcceptedMessage:
+		return nil, fmt.Errorf("%w: a message of %d bytes, the most is %d", ErrAccepted, len(a.Message), MaxAcceptedMessage)
+	case a.Until < 0:
+		return nil, fmt.Errorf("%w: it is to be asked until before 1970", ErrAccepted)
+	case !utf8.ValidString(a.ID) || !utf8.ValidString(a.Message):
+		return nil, fmt.Errorf("%w: it is not UTF-8", ErrAccepted)
+	}
+	data, err := canon.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAccepted, err)
+	}
+	return data, nil
+}
+
+// DecodeAccepted parses the bytes of Encode. The error is ErrAccepted.
+func DecodeAccepted(data Data) (*Accepted, error) {
+	a := new(Accepted)
+	if err := canon.Unmarshal(data, a); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAccepted, err)
+	}
+	_, err := a.Encode()
+	return a, err
+}
 
 // MaxInputs is how often one intent can ask a person. An attempt that asks once
 // more has failed.
@@ -102,20 +153,9 @@ func (in *Input) Read() (*Question, map[string]Data, error) {
 	return q, given, err
 }
 
-// awaitAnswer has an intent whose last attempt asks a person wait for the answer, for as
-// long as it takes.
-func (l *Ledger) awaitAnswer(e *Entry, question Data) {
-	e.Inputs = append(slices.Clone(e.Inputs), Input{Question: question})
-	e.unaccept() // the attempt with the answer begins anew
-	l.await(e, StateAwaitingAnswer, NoDeadline)
-}
-
-// Answer opens an intent that waits for the answer to a question. Its next attempt
-// takes that along.
-func (l *Ledger) Answer(e *Entry, answer Data) {
-	l.endWait(e)
-	e.Inputs = slices.Clone(e.Inputs) // permits have the others
-	e.Inputs[len(e.Inputs)-1].Answer = answer
-	l.move(e, StateOpen)
-	l.queue(e)
+// Explanation is what a cell is told in the place of what the outside answers.
+func Explanation(code, reason string) Data {
+	b := canon.AppendMap(nil, 2)
+	b = canon.AppendText(canon.AppendText(b, "code"), code)
+	return canon.AppendText(canon.AppendText(b, "reason"), reason)
 }
