@@ -103,19 +103,30 @@ func (c *cli) showIntent(a *view.Intent) {
 		params = err.Error()
 	}
 	c.facts([][2]any{
-		{"key", a.Key}, {"cell", a.Cell}, {"kind", a.Kind}, {"state", a.Standing()},
+		{"key", a.Key},
+		{"cell", a.Cell},
+		{"kind", a.Kind},
+		{"state", a.Standing()},
 		when(a.Reason != "", "why", visible(a.Reason, "\n")),
-		{"decision", a.Decision}, {"rules", strings.Join(a.Rules, ", ")}, {"capability", a.Cap},
-		{"attempt", a.Attempt}, {"step", a.StepID}, {"external key", a.ExternalKey},
-		{"emitted", numbered(a.Emitted)}, {"started", numbered(a.Started)}, {"finished", numbered(a.Finished)},
-		{"cost", view.Cost(a.Cost)}, {"reserved", view.Cost(a.Reserved)},
+		{"decision", a.Decision},
+		{"rules", strings.Join(a.Rules, ", ")},
+		{"capability", a.Cap},
+		{"attempt", a.Attempt},
+		{"step", a.StepID},
+		{"external key", a.ExternalKey},
+		{"emitted", numbered(a.Emitted)},
+		{"started", numbered(a.Started)},
+		{"finished", numbered(a.Finished)},
+		{"cost", view.Cost(a.Cost)},
+		{"reserved", view.Cost(a.Reserved)},
 		when(a.Deadline != 0, "deadline", fmt.Sprintf("tick %d", a.Deadline)),
 		when(a.For != nil, "compensates", a.For),
 		when(a.Instead != nil, "in its place", a.Instead),
 		when(a.InsteadOf != nil, "instead of", a.InsteadOf),
 		when(a.Repeats != nil, "repeats", a.Repeats), when(a.Repeats != nil, "reused", a.Reused),
 		when(a.Accepted != nil, "outside", accepted(a.Accepted)),
-		{"params hash", a.ParamsHash}, {"params", params},
+		{"params hash", a.ParamsHash},
+		{"params", params},
 	}...)
 	c.showAsks(a.Asks)
 	c.showDecisions(a.Decisions)

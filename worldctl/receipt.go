@@ -104,9 +104,16 @@ func (c *cli) showReceipt(a *view.Receipt) {
 	}
 	changed := cmp.Or(a.StateChange, new(receipt.StateChange))
 	c.facts([][2]any{
-		{"key", a.Key}, {"cell", a.Cell}, {"kind", a.Kind}, {"status", a.Status}, {"outcome", a.Outcome},
-		{"attempt", a.Attempt}, {"record", numbered(a.Record)}, {"step", a.StepID},
-		{"external key", a.ExternalKey}, {"capability", a.Cap},
+		{"key", a.Key},
+		{"cell", a.Cell},
+		{"kind", a.Kind},
+		{"status", a.Status},
+		{"outcome", a.Outcome},
+		{"attempt", a.Attempt},
+		{"record", numbered(a.Record)},
+		{"step", a.StepID},
+		{"external key", a.ExternalKey},
+		{"capability", a.Cap},
 		when(a.ExternalRef != "", "external ref", a.ExternalRef),
 		when(a.StateChange != nil, "changed", changed.Resource),
 		when(a.Cost != (receipt.Cost{}), "cost", view.Cost(a.Cost)),

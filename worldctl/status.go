@@ -75,8 +75,11 @@ func counts(n view.IntentCounts) string {
 		n  int
 		is string
 	}{
-		{n.Cancelled, "cancelled"}, {n.AwaitingApproval, "awaiting approval"}, {n.AwaitingAnswer, "awaiting an answer"},
-		{n.AwaitingConfirmation, "awaiting confirmation"}, {n.InDoubt, "in doubt"},
+		{n.Cancelled, "cancelled"},
+		{n.AwaitingApproval, "awaiting approval"},
+		{n.AwaitingAnswer, "awaiting an answer"},
+		{n.AwaitingConfirmation, "awaiting confirmation"},
+		{n.InDoubt, "in doubt"},
 	} {
 		if x.n > 0 {
 			text += fmt.Sprintf(", %d %s", x.n, x.is)

@@ -21,8 +21,6 @@ func random(n int) string {
 }
 
 // appending are the laws of what becomes durable.
-//
-//nolint:gochecknoglobals // a table
 var appending = []law{
 	{"a record is there as it was appended", func(s *story) {
 		o := s.own()

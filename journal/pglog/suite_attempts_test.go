@@ -103,8 +103,6 @@ func (o *owner) lease() time.Duration {
 }
 
 // attempting are the laws of attempts.
-//
-//nolint:gochecknoglobals // a table
 var attempting = []law{
 	{"a world begins without attempts", func(s *story) { require.Empty(s, s.own().kept()) }},
 	{"an attempt is begun once", func(s *story) {

@@ -22,8 +22,6 @@ func headOf(records []journal.Stored) journal.Head {
 }
 
 // inheriting are the laws of worlds that begin with what another of the same store has.
-//
-//nolint:gochecknoglobals // a table
 var inheriting = []struct {
 	name string
 	hold func(parent, child *story)

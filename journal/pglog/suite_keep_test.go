@@ -11,7 +11,6 @@ import (
 
 // keeping are the laws of images, notes and redactions.
 //
-//nolint:gochecknoglobals // a table
 var keeping = []law{
 	{"an image is there as it was put", func(s *story) {
 		o := s.own()

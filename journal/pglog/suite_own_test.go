@@ -10,7 +10,6 @@ import (
 
 // owning are the laws of who owns a world.
 //
-//nolint:gochecknoglobals // a table
 var owning = []law{
 	{"a new world is empty", func(s *story) {
 		o := s.own()

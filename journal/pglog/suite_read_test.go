@@ -12,7 +12,6 @@ import (
 
 // readingBack are the laws of what is read back.
 //
-//nolint:gochecknoglobals // a table
 var readingBack = []law{
 	{"who owns nothing reads all", func(s *story) {
 		o := s.own()

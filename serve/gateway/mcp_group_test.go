@@ -344,8 +344,12 @@ func TestSeveralServersAreOneOverHTTP(t *testing.T) {
 		method, at, session string
 		status              int
 	}{
-		{http.MethodPost, at, "", http.StatusBadRequest}, {http.MethodPost, at, "other", http.StatusNotFound}, {http.MethodGet, at, "other", http.StatusNotFound},
-		{http.MethodPost, at + "x", session, http.StatusNotFound}, {http.MethodPut, at, session, http.StatusMethodNotAllowed}, {http.MethodDelete, at, session, http.StatusOK},
+		{http.MethodPost, at, "", http.StatusBadRequest},
+		{http.MethodPost, at, "other", http.StatusNotFound},
+		{http.MethodGet, at, "other", http.StatusNotFound},
+		{http.MethodPost, at + "x", session, http.StatusNotFound},
+		{http.MethodPut, at, session, http.StatusMethodNotAllowed},
+		{http.MethodDelete, at, session, http.StatusOK},
 	} {
 		said, _ := r.sendTo(ctx, of.method, of.at, `{"jsonrpc":"2.0","id":9,"method":"ping"}`, "Mcp-Session-Id", of.session)
 		require.Equal(t, of.status, said.StatusCode, of)

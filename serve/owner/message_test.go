@@ -78,7 +78,7 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 }
 
 func TestLinesHaveALimit(t *testing.T) {
-	_, err := post(t.Context(), t.TempDir(), request{Args: []string{strings.Repeat("x", maxLineBytes)}}, nil)
+	_, err := post(t.Context(), t.TempDir(), request{Args: []string{strings.Repeat("x", maxLineBytes)}}, nil) //nolint:bodyclose // there is none
 	require.ErrorContains(t, err, "longer than")
 	require.ErrorIs(t, linesOf(strings.NewReader(strings.Repeat(" ", maxLineBytes+1))).next(new(request)), bufio.ErrTooLong)
 	require.ErrorIs(t, linesOf(strings.NewReader("")).next(new(request)), io.EOF)
