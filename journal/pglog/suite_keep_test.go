@@ -10,7 +10,6 @@ import (
 )
 
 // keeping are the laws of images, notes and redactions.
-//
 var keeping = []law{
 	{"an image is there as it was put", func(s *story) {
 		o := s.own()

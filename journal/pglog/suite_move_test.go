@@ -53,7 +53,6 @@ func (s *story) live(contents ...string) (*owner, journal.Movable) {
 }
 
 // moving are the laws of worlds that are moved into a log and out of it.
-//
 var moving = []law{
 	{"what nobody has made is absent", func(s *story) {
 		s.stands(journal.Standing{})

@@ -9,7 +9,6 @@ import (
 )
 
 // owning are the laws of who owns a world.
-//
 var owning = []law{
 	{"a new world is empty", func(s *story) {
 		o := s.own()

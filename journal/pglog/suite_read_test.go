@@ -11,7 +11,6 @@ import (
 )
 
 // readingBack are the laws of what is read back.
-//
 var readingBack = []law{
 	{"who owns nothing reads all", func(s *story) {
 		o := s.own()
