@@ -72,10 +72,10 @@ JUnit XML.`,
 	return cmd
 }
 
-// test plays the scenarios of files, and prints what came of them.
 // readScenarios reads a file of scenarios, which may be somebody else's.
 func readScenarios(path string) ([]byte, error) { return file.ReadRegular(path, source.MaxWorldBytes) }
 
+// test plays the scenarios of files, and prints what came of them.
 func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) error {
 	dir, err := c.testedDir(files)
 	if err != nil {
