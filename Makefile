@@ -57,8 +57,8 @@ quick: ## look over what was changed, in a minute: vet, the house rules, the tes
 test: ## run all tests in random order, those that do things side by side with the race detector
 	CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) run -C tools ./raced -others -vet=off -p 4 -parallel 4 -shuffle=on -timeout 90m ./worldctl ./...
 	$(GO) run -C tools ./raced -vet=off -p 4 -parallel 4 -shuffle=on -timeout 90m
-	$(GO) test -C tools/bench -shuffle=on -vet=all ./...
-	$(GO) test -C tools/browser -shuffle=on -vet=all ./...
+	$(GO) test -C tools/bench -shuffle=on -vet=all ./... & bench=$$!; \
+		$(GO) test -C tools/browser -shuffle=on -vet=all ./... && wait $$bench # the browser waits most of its time
 	@test -d ../shared/data || echo "SKIPPED: tests that need the recordings of ../shared/data, which are not here"
 
 nightly: ## what takes hours: the race detector on all tests, random lives, kills, damage, attacks, fuzzing led by coverage
