@@ -211,6 +211,9 @@ func TestServersOfAListAreAGroup(t *testing.T) {
 		require.NotZero(t, code)
 		require.Contains(t, said, says)
 	}
+	code, _, said := inProcess(t.Context(), "mcp", "--config", "none.json")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, said, "none.json: no such file")
 }
 
 // Servers of a list have an address, too, until the program ends: it is printed, and nothing else finds them.

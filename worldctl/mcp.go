@@ -148,6 +148,9 @@ func groupServers(file string) (out []gateway.GroupServer, err error) {
 	var list struct {
 		Servers, MCPServers map[string]map[string]any
 	}
+	if _, err := os.Stat(file); err != nil { // readJSON takes a file that is not there for an empty one
+		return nil, usagef("--config takes the file of a client's servers", "%w", err)
+	}
 	if err := readJSON(file, &list); err != nil {
 		return nil, err
 	}

@@ -183,7 +183,7 @@ func (c *toolCall) serveTask(m *mcpMessage, id string) []byte {
 	defer c.leave()
 	t, is := s.task(id)
 	if !is && m.method != methodTasks {
-		return fault(m.id, codeParams, "worldkernel: there is no such task: make the call again")
+		return fault(m.id, codeParams, "worldkernel: there is no such task")
 	}
 	switch m.method {
 	case methodTasks:
