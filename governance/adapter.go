@@ -60,8 +60,8 @@ type Needs struct {
 	Root    string            // of files; empty: none
 }
 
-// NeedsOf works out what an effect needs from its config, as its adapter reads it. Of an
-// adapter that is not built in nothing is known.
+// NeedsOf reads from the config of an effect what the effect needs. It returns no needs for an
+// adapter that is not built in.
 func NeedsOf(e *manifest.Effect) (Needs, error) {
 	if needs := adapterOf(e.Adapter).needs; needs != nil {
 		return needs(e.Config)

@@ -26,8 +26,8 @@ func NewPerformers(cfg Config) (*Performers, error) {
 	return p, nil
 }
 
-// Perform makes one attempt, within the timeout of its effect. The error says that nobody
-// can tell what came of it. Secrets are in neither.
+// Perform makes an attempt, within the timeout of its effect. The error says that nobody
+// can tell what came of the attempt. Secrets are in neither.
 func (p *Performers) Perform(ctx context.Context, call Call) (Result, error) {
 	e := p.effects[call.Permit.Kind]
 	if e == nil {

@@ -148,8 +148,8 @@ func (l *Ledger) Standing() *Standing {
 	return s
 }
 
-// Resume says what a ledger stands at that Restore has given some of its entries, those that
-// are live at least: the others are away.
+// Resume sets the standing of a ledger whose live entries Restore has added; the other entries are
+// away, in c.
 func (l *Ledger) Resume(s *Standing, c Cold) {
 	all := 0
 	for state, n := range s.Counts { // order cannot show: another map

@@ -47,7 +47,7 @@ type cellIterator struct {
 	stop func()
 }
 
-// Next takes one cell, and pays for it.
+// Next yields the next cell, and charges its memory.
 func (i *cellIterator) Next(to *starlark.Value) bool {
 	i.e.takeMemory(cellFilled)
 	name, state, ok, err := i.next()
@@ -60,7 +60,7 @@ func (i *cellIterator) Next(to *starlark.Value) bool {
 	return ok
 }
 
-// Done says that it is over.
+// Done ends the iteration.
 func (i *cellIterator) Done() { i.stop() }
 
 // cell is one of them.

@@ -16,7 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// Scope is what a token lets its bearer do. None implies another.
+// Scope is a right of a token's bearer. No scope implies another.
 type Scope string
 
 // The scopes. The table of routes says which one each takes.
@@ -251,7 +251,7 @@ func (t *token) line() TokenLine {
 	return TokenLine{Name: t.name, Scopes: t.scopes, Worlds: t.worlds, Ahead: t.ahead.String()}
 }
 
-// Lines returns what a token file says, in its order. The slices must not be changed.
+// Lines returns the lines of the token file, in their order. The slices must not be changed.
 func (t *Tokens) Lines() []TokenLine {
 	lines := make([]TokenLine, len(t.list))
 	for i := range t.list {

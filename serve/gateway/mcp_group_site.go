@@ -194,12 +194,14 @@ func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage
 		return
 	}
 	var answer []byte
+	status := http.StatusOK
 	select {
 	case a := <-wait.answer:
 		if answer = response(m.id, "error", a.fault); a.result != nil {
 			answer = response(m.id, "result", a.result)
 		}
 	case <-s.gone:
+		status = http.StatusNotFound // so the client begins another session
 		answer = fault(m.id, codeInternal, "worldkernel: the session has ended")
 	case <-r.Context().Done():
 		s.mu.Lock()
@@ -210,7 +212,7 @@ func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage
 	s.mu.Lock()
 	delete(s.waits, key)
 	s.mu.Unlock()
-	answerJSON(w, http.StatusOK, answer)
+	answerJSON(w, status, answer)
 }
 
 // tell streams what servers say that answers nothing.

@@ -350,6 +350,7 @@ func TestSeveralServersAreOneOverHTTP(t *testing.T) {
 		{http.MethodPost, at + "x", session, http.StatusNotFound},
 		{http.MethodPut, at, session, http.StatusMethodNotAllowed},
 		{http.MethodDelete, at, session, http.StatusOK},
+		{http.MethodPost, at, session, http.StatusNotFound},
 	} {
 		said, _ := r.sendTo(ctx, of.method, of.at, `{"jsonrpc":"2.0","id":9,"method":"ping"}`, "Mcp-Session-Id", of.session)
 		require.Equal(t, of.status, said.StatusCode, of)

@@ -26,8 +26,8 @@ type request struct {
 	Origin Origin   `json:"origin"`
 }
 
-// Origin is where and by whom a command line was typed: in this process, or in
-// another one for which this one carries it out.
+// Origin says where a command line was typed, and by whom: in this process, or in
+// another process that has asked this owner.
 type Origin struct {
 	Width   int  `json:"width"`   // of the terminal that stdout is, in columns; 0: it is none
 	Console bool `json:"console"` // stderr is a terminal

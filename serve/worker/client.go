@@ -67,7 +67,7 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.detail) }
 
-// Is makes it an ErrRefused.
+// Is reports whether target is ErrRefused.
 func (e *refusedError) Is(target error) bool { return target == ErrRefused }
 
 // transient reports whether the same request may be answered otherwise later.

@@ -101,7 +101,7 @@ func Thousands(n uint64) string {
 	return s
 }
 
-// ReportFacts returns what a report says besides its differences.
+// ReportFacts returns the facts of a report without its differences.
 func ReportFacts(r *governance.Report) [][2]string {
 	facts := [][2]string{
 		{"history", fmt.Sprintf("from %s, to #%d; %s", BeganAt(r), r.To, eventCount(r))},

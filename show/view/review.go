@@ -134,8 +134,8 @@ func (j Journal) Manifest(h manifest.Hash) (*manifest.Manifest, error) {
 	return manifest.Decode(encoded)
 }
 
-// Applied returns what an apply of a proposal came to, and its record; 0: it is not applied
-// yet, and that is what it would come to.
+// Applied returns the outcome of the apply of a proposal, with its record. With record 0 the
+// proposal is not applied yet, and the outcome is the one to expect.
 func (j Journal) Applied(p *Proposal, record journal.Seq, done world.Outcome) *Applied {
 	a := &Applied{
 		Proposal: p.Proposal, Manifest: p.Candidate, Version: p.Version, Base: p.Base,

@@ -187,8 +187,8 @@ func (lw *World) Missed() uint64 { return lw.missed.Load() }
 // HostStats counts what the world's host has done.
 func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 
-// LiveBeside returns the directory of the world whose recordings answer this one's effects
-// where those that it has not asked for are performed; empty: they answer all, or none.
+// LiveBeside returns the directory of the world whose recordings answer the effects of this world,
+// if effects without a recorded answer are performed. It is empty if recordings answer all effects, or none.
 func (lw *World) LiveBeside() string {
 	if len(lw.opts.live) == 0 {
 		return ""
