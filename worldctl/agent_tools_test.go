@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -205,15 +206,40 @@ func TestServersOfAListAreAGroup(t *testing.T) {
 		require.Contains(t, servers[1].Command.Env, "A=k1")
 		require.NotContains(t, strings.Join(servers[1].Command.Env, " "), toolsEnv)
 	}
-	for text, says := range map[string]string{`{`: "list.json", `{}`: "lists no server", `{"mcpServers": {"a": {}}}`: "neither command nor url"} {
-		write(t, "list.json", text)
-		code, _, said := inProcess(t.Context(), "mcp", "--config", "list.json")
-		require.NotZero(t, code)
-		require.Contains(t, said, says)
+}
+
+// What cannot be served is refused in plain words, before a world is made for it.
+func TestAListOfServersIsReadBeforeAWorldIsMade(t *testing.T) {
+	t.Chdir(t.TempDir())
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close() //nolint:errcheck // it is a test's
+	const good = `{"mcpServers": {"a": {"url": "https://example.com/mcp"}}}`
+	for _, of := range []struct{ text, args, says, hint string }{
+		{`{`, "--config list.json", "list.json", "mcpServers"},
+		{`{}`, "--config list.json", "lists no server", "mcpServers"},
+		{`[1,2]`, "--config list.json", "no list of servers", "mcpServers"},
+		{`{"mcpServers": {"a": 1}}`, "--config list.json", "no list of servers", "mcpServers"},
+		{`{"mcpServers": {"a": {}}}`, "--config list.json", "neither command nor url", "mcpServers"},
+		{`{"mcpServers": {"a": {"url": "u"}, "A": {"url": "u"}}}`, "--config list.json", "needs another name", ""},
+		{good, "--config none.json", "none.json: no such file", ""},
+		{good, "--config list.json -- true", "not both", "leave out"},
+		{good, "--config list.json --listen " + taken.Addr().String(), "in use", "127.0.0.1:0"},
+		{good, "--config list.json --listen :0", "this machine alone", "127.0.0.1:0"},
+		{good, "--config list.json --name " + strings.Repeat("n", 101), "another name", ""},
+		{good, "-- does-not-exist", "cannot be started", ""},
+		{good, "", "needs the command", "npx"},
+	} {
+		write(t, "list.json", of.text)
+		code, _, said := inProcess(t.Context(), append([]string{"mcp"}, strings.Fields(of.args)...)...)
+		require.NotZero(t, code, of)
+		require.Contains(t, said, of.says)
+		require.Contains(t, said, of.hint)
+		require.NotContains(t, said, "Go value")
+		made, err := os.ReadDir(".")
+		require.NoError(t, err)
+		require.Len(t, made, 1, "only the list is there: %+v", of)
 	}
-	code, _, said := inProcess(t.Context(), "mcp", "--config", "none.json")
-	require.Equal(t, exitUsage, code)
-	require.Contains(t, said, "none.json: no such file")
 }
 
 // Servers of a list have an address, too, until the program ends: it is printed, and nothing else finds them.

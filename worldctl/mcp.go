@@ -1,9 +1,12 @@
 package worldctl
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/url"
@@ -24,6 +27,11 @@ import (
 // toolsEnv names the gateway of the agent that a client runs for, where servers of tools come in.
 const toolsEnv = "WORLDKERNEL_MCP"
 
+const (
+	mcpExample  = "such as worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work"
+	listExample = `such as {"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/work"]}}}`
+)
+
 // mcpBridge is what was asked for of a server's place.
 type mcpBridge struct {
 	name, session string
@@ -31,6 +39,7 @@ type mcpBridge struct {
 	command       []string
 	config        string // a list of servers, in place of a command
 	listen        string // where these are served; empty: on stdin and stdout
+	on            net.Listener
 }
 
 func newMCPCommand(c *cli) *cobra.Command {
@@ -41,7 +50,8 @@ func newMCPCommand(c *cli) *cobra.Command {
 		Short: "Stand before an MCP server, and have its tools judged",
 		Long: `Run a server of the Model Context Protocol (stdio), for the client that has started this in its
 place. All that the two say passes as it is, but for calls of tools: each is judged by the policies of
-the world, made once it is permitted, and recorded with its result.
+the world, made once it is permitted, and recorded with its result, for which this waits though the
+client goes.
 
 Below agent run this is the world of the agent. Else it is that of -w or the nearest, or one that is
 made as agent run makes it, and the calls are those of a session with the name of the server.
@@ -54,8 +64,10 @@ reach them over HTTP, at the address that is printed, until this ends (Ctrl-C). 
   worldctl mcp --config servers.json
   worldctl mcp --config servers.json --listen 127.0.0.1:0`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 == (m.config == "") {
-				return usagef("such as worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work", "mcp needs the command of a server, after --, or else --config FILE")
+			if len(args) > 0 && m.config != "" {
+				return usagef("leave out one of them", "mcp takes the command of a server, after --, or --config FILE, and not both")
+			} else if len(args) == 0 && m.config == "" {
+				return usagef(mcpExample, "mcp needs the command of a server, after --, or else --config FILE")
 			} else if m.listen != "" && m.config == "" {
 				return usagef("worldctl mcp --config servers.json --listen 127.0.0.1:0", "--listen is for --config")
 			}
@@ -65,20 +77,7 @@ reach them over HTTP, at the address that is printed, until this ends (Ctrl-C). 
 			if m.command = args; m.name == "" {
 				m.name = serverName(append(args, m.config))
 			}
-			if at := os.Getenv(toolsEnv); at != "" && c.world == "" && c.storeURL() == "" {
-				code, err := c.bridge(cmd.Context(), &m, at)
-				return errors.Join(err, endedWith(code))
-			}
-			if x.Name = m.session; x.Name == "" {
-				x.Name = m.name
-			}
-			x.serve = func(ctx context.Context, a *attached) (int, error) {
-				if a.Tools == "" {
-					return 0, hinted(errors.New("the rules of the world have no effect "+recorder.MCPCall), "worldctl init --template gateway DIR shows one")
-				}
-				return c.bridge(ctx, &m, a.Tools)
-			}
-			return c.runAgent(cmd.Context(), &x)
+			return c.runMCP(cmd.Context(), &m, &x)
 		},
 	}
 	cmd.Flags().StringVar(&m.name, "name", "", "the `SERVER` as policies know it; made of the command if not given")
@@ -88,6 +87,33 @@ reach them over HTTP, at the address that is printed, until this ends (Ctrl-C). 
 	cmd.Flags().StringVar(&x.As, "as", "", "who starts it: `NAME`; your login if not given")
 	cmd.Flags().DurationVar(&m.hold, "hold", 0, "how long a call waits for a person before the model is told to call again; as the client allows if not given")
 	return cmd
+}
+
+// runMCP runs what is in a server's place at the gateway of the agent that it is below, or at one of its own.
+func (c *cli) runMCP(ctx context.Context, m *mcpBridge, x *agentRun) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	if m.on != nil {
+		defer m.on.Close() //nolint:errcheck // who serves it has closed it
+	}
+	if at := os.Getenv(toolsEnv); at != "" && c.world == "" && c.storeURL() == "" {
+		code, err := c.bridge(ctx, m, at)
+		return errors.Join(err, endedWith(code))
+	}
+	if len(m.command) > 0 { // below a replay it need not be there
+		if _, err := exec.LookPath(m.command[0]); err != nil {
+			return usagef(mcpExample, "the server cannot be started: %w", err)
+		}
+	}
+	x.Name = cmp.Or(m.session, m.name)
+	x.serve = func(ctx context.Context, a *attached) (int, error) {
+		if a.Tools == "" {
+			return 0, hinted(errors.New("the rules of the world have no effect "+recorder.MCPCall), "worldctl init --template gateway DIR shows one")
+		}
+		return c.bridge(ctx, m, a.Tools)
+	}
+	return c.runAgent(ctx, x)
 }
 
 // endedWith returns an exit code of another program as an error, nil for 0.
@@ -112,24 +138,43 @@ func (c *cli) bridge(ctx context.Context, m *mcpBridge, at string) (code int, er
 	return code, err
 }
 
+// check finds out what is wrong with what was typed before a world is made for it, and listens.
+func (m *mcpBridge) check() (err error) {
+	if m.config == "" {
+		return nil
+	}
+	if _, err := m.group("", nil); err != nil {
+		return err
+	}
+	if m.listen != "" {
+		if m.on, err = gateway.Listen(m.listen); err != nil {
+			return usagef("such as --listen 127.0.0.1:0, which takes a port that is free", "--listen: %w", err)
+		}
+	}
+	return nil
+}
+
+// group reads the servers of the list, which come in at a gateway, and whose client is here or somewhere else.
+func (m *mcpBridge) group(at string, client io.Reader) (*gateway.Group, error) {
+	servers, err := groupServers(m.config)
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway.Group{URL: at, Name: m.name, Hold: m.hold, Client: client, Out: os.Stdout, Servers: servers}
+	return g, g.Check()
+}
+
 // bridgeAll runs the servers of a list behind a gateway as one.
 func (c *cli) bridgeAll(ctx context.Context, m *mcpBridge, at string) error {
-	group := func() (*gateway.Group, error) {
-		servers, err := groupServers(m.config)
-		return &gateway.Group{URL: at, Name: m.name, Hold: m.hold, Client: c.stdin, Out: os.Stdout, Servers: servers}, err
-	}
-	g, err := group()
-	if err != nil {
-		return err
-	}
-	if m.listen == "" {
+	if m.on == nil {
+		g, err := m.group(at, c.stdin)
+		if err != nil {
+			return err
+		}
 		return g.Run(ctx)
 	}
-	on, err := net.Listen("tcp", m.listen)
-	if err != nil {
-		return err
-	}
-	return (&gateway.GroupSite{Name: m.name, New: group}).Serve(ctx, on, func(url string) {
+	site := gateway.GroupSite{Name: m.name, New: func() (*gateway.Group, error) { return m.group(at, nil) }}
+	return site.Serve(ctx, m.on, func(url string) {
 		_, _ = fmt.Fprintln(c.stdout, url)
 		_ = c.stdout.Flush() // who does not see it ends this
 	})
@@ -151,8 +196,10 @@ func groupServers(file string) (out []gateway.GroupServer, err error) {
 	if _, err := os.Stat(file); err != nil { // readJSON takes a file that is not there for an empty one
 		return nil, usagef("--config takes the file of a client's servers", "%w", err)
 	}
-	if err := readJSON(file, &list); err != nil {
-		return nil, err
+	if err := readJSON(file, &list); errors.As(err, new(*json.UnmarshalTypeError)) {
+		return nil, usagef(listExample, "%s is no list of servers, which is an object that has each by its name", file)
+	} else if err != nil {
+		return nil, hinted(err, listExample)
 	}
 	if list.MCPServers == nil { // as VS Code has it
 		list.MCPServers = list.Servers
@@ -174,12 +221,12 @@ func groupServers(file string) (out []gateway.GroupServer, err error) {
 		} else if where, _ := of["url"].(string); where != "" {
 			s.URL, s.Header = withVariables(where), headers(of["headers"], withVariables)
 		} else {
-			return nil, hinted(fmt.Errorf("%s: the server %q has neither command nor url", file, name), "such as {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"@modelcontextprotocol/server-filesystem\", \"/work\"]}}}")
+			return nil, hinted(fmt.Errorf("%s: the server %q has neither command nor url", file, name), listExample)
 		}
 		out = append(out, s)
 	}
 	if len(out) == 0 {
-		err = usagef("such as {\"mcpServers\": {\"files\": {\"command\": \"files-server\"}}}", "%s lists no server", file)
+		err = usagef(listExample, "%s lists no server", file)
 	}
 	return out, err
 }

@@ -31,6 +31,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -266,6 +268,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !loopback(r.Host) || subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) != 1:
 		http.Error(w, "no such session", http.StatusNotFound)
 		return
+	case ofElsewhere(r):
+		http.Error(w, pageElsewhere, http.StatusForbidden)
+		return
 	case dialect == Tools:
 		g.serveMCP(w, r, path)
 		return
@@ -308,6 +313,17 @@ func loopback(host string) bool {
 	}
 	ip := net.ParseIP(strings.Trim(host, "[]"))
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// pageElsewhere is what the page of another site is told.
+const pageElsewhere = "a page of another site has sent this"
+
+// ofElsewhere reports whether a browser has sent a request for a page that is not of this machine: agents are no pages.
+func ofElsewhere(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Origin"), func(origin string) bool {
+		at, err := url.Parse(origin)
+		return err != nil || !loopback(at.Host)
+	})
 }
 
 // follow tells requests what the journal says about their intents.

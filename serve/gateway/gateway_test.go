@@ -506,6 +506,25 @@ func TestTheGatewayIsForItsAgentAlone(t *testing.T) {
 	require.Zero(t, s.paid.Load())
 }
 
+// origins are what pages that browsers have loaded say of themselves, and what they are answered.
+var origins = map[string]int{ //nolint:gochecknoglobals // a table
+	"https://evil.example": http.StatusForbidden, "http://127.0.0.1.evil.example": http.StatusForbidden, "http://evil.example#@127.0.0.1": http.StatusForbidden,
+	"null": http.StatusForbidden, "file://": http.StatusForbidden, "http://localhost:6274": http.StatusOK, "http://[::1]": http.StatusOK,
+}
+
+// A page of another site that has got hold of an address uses neither models nor tools.
+func TestPagesOfOtherSitesAreRefused(t *testing.T) {
+	s := newStage(t)
+	r, files := s.start(), newSite(t)
+	for origin, want := range origins {
+		status, _ := r.post(relay.OpenAI, chatPath, ask("x"), "Origin", origin)
+		require.Equal(t, want, status, origin)
+		said, _ := r.sendTo(t.Context(), http.MethodPost, r.reach(files.URL), `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", origin)
+		require.Equal(t, want, said.StatusCode, origin)
+	}
+	require.EqualValues(t, 2, files.asked.Load())
+}
+
 // A session that begins while a call of it is still under way waits for it: its answer is on record then, and not paid again.
 func TestASessionBeginsWhenItsCallsAreSettled(t *testing.T) {
 	s := newStage(t)

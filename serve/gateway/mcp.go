@@ -42,17 +42,18 @@ type mcpServer struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // calls that are answered
 
-	mu       sync.Mutex
-	client   string                    // as it calls itself
-	can      capabilities              // of a client with a session
-	ownTasks bool                      // the server has tasks
-	passed   map[string]*mcpMessage    // by id: requests of the client that the server has not answered
-	calls    map[string]*toolCall      // by id: calls of tools that were not answered
-	running  map[string]chan *mcpReply // by id of their lines to the server: calls that are made
-	number   int64                     // the id of the last of them
-	said     map[string]string         // what the server says of its tools: hashes by name
-	changed  map[string]bool           // tools that are other than before
-	listed   map[string]string         // by method and cursor: the digest of what the server said last
+	mu        sync.Mutex
+	client    string                    // as it calls itself
+	can       capabilities              // of a client with a session
+	ownTasks  bool                      // the server has tasks
+	described bool                      // it has said whether it has
+	passed    map[string]*mcpMessage    // by id: requests of the client that the server has not answered
+	calls     map[string]*toolCall      // by id: calls of tools that were not answered
+	running   map[string]chan *mcpReply // by id of their lines to the server: calls that are made
+	number    int64                     // the id of the last of them
+	said      map[string]string         // what the server says of its tools: hashes by name
+	changed   map[string]bool           // tools that are other than before
+	listed    map[string]string         // by method and cursor: the digest of what the server said last
 }
 
 // mcpReply is the answer of a server to a call.

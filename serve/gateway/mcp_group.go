@@ -50,7 +50,7 @@ type Group struct {
 	posed  map[string]question  // by id: requests of servers that the client has not answered
 	number int64                // the id of the last of them
 	names  map[string]listed    // by the name that the client sees: tools and prompts
-	uris   map[string]*member   // by URI: the first server that has listed it
+	owners map[named]*member    // the first server that has said so
 }
 
 // GroupServer is a server of a group: a program, or an address.
@@ -76,6 +76,15 @@ type listed struct {
 	name string
 }
 
+// named is what keeps the name that its server has given it.
+type named struct{ kind, name string }
+
+// The kinds of what is named.
+const (
+	kindURI  = "uri"
+	kindTask = "task"
+)
+
 // question is a request of a server.
 type question struct {
 	of *member
@@ -87,12 +96,21 @@ type groupAsk struct {
 	m       *mcpMessage
 	waits   []*member // of those that were asked, who has not answered
 	results map[*member]json.RawMessage
-	fault   []byte // the answer where there is no result
-	refused bool   // a server has answered so
+	faults  [][]byte // the answers where there is no result
+	refused bool     // a server has answered so
+}
+
+// Check returns why there can be no such group; nil: there can.
+func (g *Group) Check() error {
+	_, err := g.newMembers()
+	return err
 }
 
 // newMembers names the servers.
-func (g *Group) newMembers() error {
+func (g *Group) newMembers() (members []*member, err error) {
+	if g.Name == "" || len(g.Name) > maxName {
+		return nil, fmt.Errorf("gateway: the servers need another name than %.200q: at most %d bytes", g.Name, maxName)
+	}
 	known := make(map[string]string)
 	for i := range g.Servers {
 		m := &member{GroupServer: &g.Servers[i]}
@@ -103,23 +121,23 @@ func (g *Group) newMembers() error {
 		m.prefix = strings.TrimSuffix(m.prefix, "_")
 		alike := strings.ToLower(strings.ReplaceAll(m.prefix, "-", "_")) // Codex shows both so
 		if other, is := known[alike]; is || m.prefix == "" || len(m.Name) > maxName {
-			return fmt.Errorf("gateway: the server %q needs another name: %q", m.Name, other)
+			return nil, fmt.Errorf("gateway: the server %q needs another name: %q", m.Name, other)
 		}
 		known[alike] = m.Name
-		g.members = append(g.members, m)
+		members = append(members, m)
 	}
-	return nil
+	return members, nil
 }
 
 // Run runs the servers until the client has gone, or all have ended. Once ctx ends it is as if the client had gone.
 func (g *Group) Run(ctx context.Context) (err error) {
-	if err := g.newMembers(); err != nil {
+	if g.members, err = g.newMembers(); err != nil {
 		return err
 	}
 	if err := ComesThrough(g.URL, g.Name); err != nil {
 		return err
 	}
-	g.asked, g.posed, g.names, g.uris = make(map[string]*groupAsk), make(map[string]question), make(map[string]listed), make(map[string]*member)
+	g.asked, g.posed, g.names, g.owners = make(map[string]*groupAsk), make(map[string]question), make(map[string]listed), make(map[named]*member)
 	written := make(chan struct{})
 	g.out = newQueue(g.Out, func(error) { close(written) })
 	var all sync.WaitGroup
@@ -316,6 +334,7 @@ func (g *Group) route(m *mcpMessage) (map[*member][]byte, error) {
 	var params struct {
 		Name   string `json:"name"`
 		URI    string `json:"uri"`
+		Task   string `json:"taskId"`
 		Cursor string `json:"cursor"`
 		Ref    struct {
 			Name string `json:"name"`
@@ -326,20 +345,22 @@ func (g *Group) route(m *mcpMessage) (map[*member][]byte, error) {
 	lines := make(map[*member][]byte)
 	switch m.method {
 	case methodCall, "prompts/get":
-		to, err := g.named(params.Name)
+		to, err := g.listed(params.Name)
 		lines[to.of] = m.with("name", quoted(to.name))
 		return lines, err
 	case "completion/complete":
 		if params.Ref.Name != "" {
-			to, err := g.named(params.Ref.Name)
+			to, err := g.listed(params.Ref.Name)
 			lines[to.of] = m.with("ref", fmt.Appendf(nil, `{"type":"ref/prompt","name":%s}`, quoted(to.name)))
 			return lines, err
 		}
 		params.URI = params.Ref.URI
 	}
-	if of := g.uris[params.URI]; of != nil {
-		lines[of] = m.line
-		return lines, nil
+	for _, n := range []named{{kindURI, params.URI}, {kindTask, params.Task}} {
+		if of := g.owners[n]; of != nil {
+			lines[of] = m.line
+			return lines, nil
+		}
 	}
 	var cursors map[string]string
 	if listKeys[m.method] != "" && params.Cursor != "" && json.Unmarshal([]byte(params.Cursor), &cursors) != nil {
@@ -355,24 +376,8 @@ func (g *Group) route(m *mcpMessage) (map[*member][]byte, error) {
 	return lines, nil
 }
 
-// with returns the line of a request, with another value of one of its params.
-func (m *mcpMessage) with(param string, value json.RawMessage) []byte {
-	params := m.params
-	if len(params) == 0 {
-		params = []byte("{}")
-	}
-	if value != nil {
-		params = with(params, value, param)
-	}
-	id := ""
-	if m.id != nil {
-		id = fmt.Sprintf(`"id":%s,`, m.id)
-	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0",%s"method":%s,"params":%s}`, id, quoted(m.method), params)
-}
-
-// named returns whose a name is that the client sees.
-func (g *Group) named(shown string) (listed, error) {
+// listed returns whose a name is that the client sees.
+func (g *Group) listed(shown string) (listed, error) {
 	if l, is := g.names[shown]; is {
 		return l, nil
 	}

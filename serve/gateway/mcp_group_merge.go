@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // listKeys are the lists of servers that a group shows as one: by method, where in the result they are.
@@ -23,21 +26,69 @@ func (g *Group) take(a *groupAsk, of *member, result json.RawMessage, line []byt
 	all := describes(a.m.method) || listKeys[a.m.method] != ""
 	switch {
 	case result == nil:
-		a.fault, a.refused = line, a.refused || of.why == nil && !of.late
+		a.faults, a.refused = append(a.faults, line), a.refused || of.why == nil && !of.late
 	case all:
 		a.results[of] = result
+	case a.m.method == methodCall:
+		g.addTask(of, result)
 	}
 	if len(a.waits) > 0 && (all || result == nil) {
 		return
 	}
 	delete(g.asked, a.m.key)
-	if result == nil || all {
-		line = a.fault
+	switch {
+	case all:
+		line = a.allFaults()
+	case result == nil:
+		line = a.faults[len(a.faults)-1]
 	}
 	if all && len(a.results) > 0 && (a.m.method != methodDiscover || !a.refused) { // else the client asks in the older way
 		line = g.merge(a)
 	}
 	g.out.put(line, []byte("\n"))
+}
+
+// addTask notes whose a task is that a call has become.
+func (g *Group) addTask(of *member, result json.RawMessage) {
+	var said struct {
+		ID   string `json:"taskId"`
+		Task struct {
+			ID string `json:"taskId"`
+		} `json:"task"`
+	}
+	_ = json.Unmarshal(result, &said) // of another form: it is none
+	if id := cmp.Or(said.Task.ID, said.ID); id != "" {
+		g.owner(kindTask, id, of)
+	}
+}
+
+// owner returns whose a name is, which a server uses: that of the first that has used it.
+func (g *Group) owner(kind, name string, by *member) *member {
+	n := named{kind, name}
+	if g.owners[n] == nil && len(g.owners) < maxListed {
+		g.owners[n] = by
+	}
+	return cmp.Or(g.owners[n], by)
+}
+
+// allFaults returns the errors of all servers as one, which is the last with all their texts.
+func (a *groupAsk) allFaults() []byte {
+	var last *mcpMessage
+	var texts []string
+	for _, line := range a.faults {
+		if m, err := readServer(line); err == nil { // it is one
+			var said struct {
+				Message string `json:"message"`
+			}
+			_ = json.Unmarshal(m.fault, &said) // of another form: it says nothing
+			last, texts = m, append(texts, said.Message)
+		}
+	}
+	if len(texts) < 2 {
+		return bytes.Join(a.faults, nil)
+	}
+	slices.Sort(texts) // servers end in any order
+	return response(a.m.id, "error", with(last.fault, quoted(strings.Join(slices.Compact(texts), "; ")), "message"))
 }
 
 // merge returns what several servers have answered as the answer of one.
@@ -90,13 +141,15 @@ func (g *Group) items(of *member, list json.RawMessage) (out []json.RawMessage) 
 	var items []map[string]json.RawMessage
 	_ = json.Unmarshal(list, &items) // of another form: there are none
 	for _, item := range items {
-		var name, uri string
+		var name, uri, task string
 		_, template := item["uriTemplate"]
 		switch {
 		case json.Unmarshal(item["uri"], &uri) == nil:
-			if owner := g.uris[uri]; owner == nil && len(g.uris) < maxListed {
-				g.uris[uri] = of
-			} else if owner != nil && owner != of {
+			if g.owner(kindURI, uri, of) != of {
+				continue
+			}
+		case json.Unmarshal(item["taskId"], &task) == nil:
+			if g.owner(kindTask, task, of) != of {
 				continue
 			}
 		case !template && json.Unmarshal(item["name"], &name) == nil:

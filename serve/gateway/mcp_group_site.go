@@ -30,11 +30,20 @@ type GroupSite struct {
 	sessions map[string]*groupSession
 }
 
-// Serve serves until ctx ends. Told is told where: the address has a secret in it. The listener is on loopback.
-func (x *GroupSite) Serve(ctx context.Context, on net.Listener, told func(url string)) error {
-	if at, _ := on.Addr().(*net.TCPAddr); at == nil || !at.IP.IsLoopback() {
-		return errors.Join(errors.New("want an address of this machine alone, such as 127.0.0.1:0"), on.Close())
+// Listen listens at an address, which is one of this machine alone.
+func Listen(address string) (net.Listener, error) {
+	on, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
 	}
+	if at, _ := on.Addr().(*net.TCPAddr); at == nil || !at.IP.IsLoopback() {
+		return nil, errors.Join(errors.New("want an address of this machine alone, such as 127.0.0.1:0"), on.Close())
+	}
+	return on, nil
+}
+
+// Serve serves until ctx ends, on a listener of Listen. Told is told where: the address has a secret in it.
+func (x *GroupSite) Serve(ctx context.Context, on net.Listener, told func(url string)) error {
 	x.path, x.life, x.sessions = "/a/"+rand.Text()+"/"+Tools+"/"+url.PathEscape(x.Name), ctx, make(map[string]*groupSession)
 	server := &http.Server{Handler: x, ReadHeaderTimeout: writeTime, MaxHeaderBytes: maxEnvelope}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
@@ -67,6 +76,10 @@ type groupWait struct {
 func (x *GroupSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !loopback(r.Host) || subtle.ConstantTimeCompare([]byte(r.URL.EscapedPath()), []byte(x.path)) != 1 {
 		http.Error(w, "no such servers", http.StatusNotFound)
+		return
+	}
+	if ofElsewhere(r) {
+		http.Error(w, pageElsewhere, http.StatusForbidden)
 		return
 	}
 	x.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -271,7 +270,47 @@ func TestServersOfAGroupHaveNamesOfTheirOwn(t *testing.T) {
 		for _, name := range names {
 			servers = append(servers, gateway.GroupServer{Name: name, URL: "http://127.0.0.1:1"})
 		}
-		require.Error(t, (&gateway.Group{Servers: servers}).Run(t.Context()), names)
+		require.ErrorContains(t, (&gateway.Group{Name: "all", Servers: servers}).Run(t.Context()), "needs another name", names)
+	}
+}
+
+// A task is asked about where it is: the others do not know it, whatever they answer. What all servers of a group lack is said of each.
+func TestATaskOfSeveralServersIsThatOfItsServer(t *testing.T) {
+	r := newStage(t, allowTools, needPerson).start()
+	file := func(name string) string { return filepath.Join(r.dir, "..", name) }
+	c := r.piped("", func(in io.Reader, out io.Writer) error {
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Servers: []gateway.GroupServer{
+			{Name: "files", Command: r.program(file("files"))}, {Name: "mail", Command: r.program(file("mail"))}, {Name: "dead", Command: r.program("", "/does/not/exist")},
+		}}).Run(context.Background())
+	})
+	c.say(hello, knowsTasks)
+	require.Contains(t, c.hear(), `"list":{}`)
+	for id, server := range []string{"files", "mail"} {
+		c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__append","arguments":{},"task":{}}}`, id, server)
+		one := taskIn(t, c.hear(), "task")
+		require.Contains(t, c.askTask(10, "tasks/update", one.ID), `"result"`)
+		require.Contains(t, c.askTask(11, "tasks/none", one.ID), `"code":-32601`)
+		require.Equal(t, "cancelled", taskIn(t, c.askTask(12, "tasks/cancel", one.ID), "").Status)
+		require.Contains(t, c.askTask(13, "tasks/cancel", one.ID), "the task has ended")
+		require.Contains(t, c.askTask(14, "tasks/result", one.ID), "the task was cancelled")
+		require.Contains(t, c.askTask(15, "tasks/get", "none"), "no such task")
+	}
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-c.ended)
+}
+
+// Where no server of a group is there, its client is told of each.
+func TestAllServersThatAreNotThereAreNamed(t *testing.T) {
+	r := newStage(t).start()
+	c := r.piped("", func(in io.Reader, out io.Writer) error {
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Servers: []gateway.GroupServer{
+			{Name: "one", Command: r.program("", "/does/not/exist")}, {Name: "two", Command: r.program("", "/nor/this")},
+		}}).Run(context.Background())
+	})
+	answer := c.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`)
+	require.Contains(t, answer, `"error"`)
+	for _, part := range []string{"the server one has ended", "/does/not/exist", "the server two has ended", "/nor/this"} {
+		require.Contains(t, answer, part)
 	}
 }
 
@@ -298,7 +337,7 @@ func TestAServerThatDoesNotEndIsEnded(t *testing.T) {
 func TestSeveralServersAreOneOverHTTP(t *testing.T) {
 	r := newStage(t).start()
 	one, two := newSite(t), newSite(t)
-	on, err := net.Listen("tcp", "127.0.0.1:0")
+	on, err := gateway.Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	address, ended := make(chan string, 1), make(chan error, 1)
@@ -340,6 +379,10 @@ func TestSeveralServersAreOneOverHTTP(t *testing.T) {
 	require.Equal(t, []string{"append {}"}, one.calls())
 	one.by.Store(nil)
 
+	for origin, status := range origins {
+		said, _ := r.sendTo(ctx, http.MethodPost, at, `{"jsonrpc":"2.0","id":8,"method":"ping"}`, "Mcp-Session-Id", session, "Origin", origin)
+		require.Equal(t, status, said.StatusCode, origin)
+	}
 	for _, of := range []struct {
 		method, at, session string
 		status              int
@@ -357,7 +400,6 @@ func TestSeveralServersAreOneOverHTTP(t *testing.T) {
 	}
 	end()
 	require.NoError(t, <-ended)
-	all, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
-	require.Error(t, new(gateway.GroupSite).Serve(t.Context(), all, func(string) {}), "others could reach it")
+	_, err = gateway.Listen(":0")
+	require.Error(t, err, "others could reach it")
 }

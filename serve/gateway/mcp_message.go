@@ -108,6 +108,22 @@ func newMessage(line []byte, fields map[string]json.RawMessage) (*mcpMessage, er
 	return m, nil
 }
 
+// with returns the line of a request, with another value of one of its params.
+func (m *mcpMessage) with(param string, value json.RawMessage) []byte {
+	params := m.params
+	if len(params) == 0 {
+		params = []byte("{}")
+	}
+	if value != nil {
+		params = with(params, value, param)
+	}
+	id := ""
+	if m.id != nil {
+		id = fmt.Sprintf(`"id":%s,`, m.id)
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0",%s"method":%s,"params":%s}`, id, quoted(m.method), params)
+}
+
 // idKey returns one form for all ways to write an id; empty: it is none.
 func idKey(id json.RawMessage) string {
 	var text string

@@ -68,7 +68,7 @@ func (s *mcpServer) addTasks(asked, m *mcpMessage) {
 	knows := readCapabilities(client.Capabilities).tasks || readCapabilities(client.Meta.Capabilities).tasks
 	s.mu.Lock()
 	if asked.method == methodInitialize || asked.method == methodDiscover {
-		s.ownTasks = readCapabilities(said.Capabilities).tasks
+		s.described, s.ownTasks = true, readCapabilities(said.Capabilities).tasks
 	} else {
 		knows = s.can.tasks
 	}
@@ -156,7 +156,7 @@ func (t *task) object(c *toolCall, status, message string) json.RawMessage {
 	return text
 }
 
-// asksTask reports whether a request is about tasks that are the gateway's.
+// asksTask reports whether a request is about tasks that are the gateway's: any may be where the server has said that it has none.
 func (s *mcpServer) asksTask(m *mcpMessage) (c *toolCall, id string) {
 	var params struct {
 		ID   string                     `json:"taskId"`
@@ -166,7 +166,11 @@ func (s *mcpServer) asksTask(m *mcpMessage) (c *toolCall, id string) {
 		return nil, ""
 	}
 	_ = json.Unmarshal(m.params, &params) // a list has none, and of another form they name no task
-	if lists := m.method == methodTasks && s.givesTasks(nil); !lists && !strings.HasPrefix(params.ID, taskPrefix) {
+	gives := s.givesTasks(params.Meta[metaClient])
+	s.mu.Lock()
+	gives = gives && s.described
+	s.mu.Unlock()
+	if !gives && !strings.HasPrefix(params.ID, taskPrefix) {
 		return nil, ""
 	}
 	c = &toolCall{mcpCall: &mcpCall{meta: params.Meta}, server: s, id: m.id, name: m.key, off: make(chan struct{})}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -102,7 +103,14 @@ func TestACallThatWaitsIsATask(t *testing.T) {
 	other.say(hello, knowsTasks)
 	other.hear()
 	require.Contains(t, other.askTask(1, "tasks/get", one.ID), "no such task", "it is a task of another server")
-	require.Contains(t, other.askTask(2, "tasks/get", "theirs"), `"method":"tasks/get"`, "a task of the server is the server's")
+	require.Contains(t, other.askTask(2, "tasks/get", "theirs"), "no such task", "the server has said that it has none")
+
+	require.NoError(t, os.WriteFile(other.file+".tasks", nil, 0o600))
+	owns := r.connect("owns")
+	require.Contains(t, owns.askTask(1, "tasks/get", "theirs"), `"method":"tasks/get"`, "it has not said whether it has any")
+	owns.say(hello, knowsTasks)
+	owns.hear()
+	require.Contains(t, owns.askTask(2, "tasks/get", "theirs"), `"method":"tasks/get"`, "a task of the server is the server's")
 }
 
 // A call that nobody has to approve is a task as well where its client wants that. An equal one beside it is another call.

@@ -54,7 +54,11 @@ func toolServer(in io.Reader, out io.Writer, file string) {
 		}
 		switch m.Method {
 		case "initialize":
-			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}}`, m.ID)
+			tasks := ""
+			if _, err := os.Stat(file + ".tasks"); err == nil {
+				tasks = `,"tasks":{}`
+			}
+			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}%s},"serverInfo":{"name":"t","version":"1"}}}`, m.ID, tasks)
 		case "tools/list":
 			description, _ := os.ReadFile(file + ".description")
 			say(`{"result":{"tools":[{"name":"append","description":%q,"inputSchema":{"type":"object"}}]},"jsonrpc":"2.0","id":%s}`, description, m.ID)
