@@ -26,16 +26,6 @@ type conversation struct {
 	instead []byte    // what answers it; nil: the provider does
 }
 
-// asking is what the gateway knows of a request of this incarnation. Gateway.mu guards it.
-type asking struct {
-	tag       string      // of the intent; of an earlier incarnation where it is served
-	key       receipt.Key // likewise; known once served, or the journal has it
-	served    bool        // from the record
-	failed    bool        // what it came to is no answer: the next request of the lineage is not a twin
-	attended  bool        // a client waits for it
-	delivered bool        // a client got all of it
-}
-
 // serve answers a request.
 func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string) {
 	sent := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), MaxBody/8)+bytes.MinRead))
@@ -72,7 +62,7 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 	delivered, failed := false, false
 	if no != nil {
 		out.refuse(c, *no)
-		delivered, failed = !no.joins, !no.joins
+		delivered, failed = no.final && !no.joins, !no.joins
 	} else if answer.Cut && a.served {
 		out.catchUp(answer, relay.Flows(c.asked, answer))
 		delivered = true
@@ -80,9 +70,9 @@ func (c *conversation) serve(w http.ResponseWriter, r *http.Request, path string
 		delivered, failed = out.finish(answer), e.State != receipt.StateCommitted
 	}
 	for _, of := range c.again {
-		c.leave(of, delivered, false)
+		c.g.leave(of, delivered, false)
 	}
-	c.leave(a, delivered, failed)
+	c.g.leave(a, delivered, failed)
 	if no == nil && answer.Cut {
 		<-time.After(cutTime)       // a reset would take what the agent has not read yet
 		panic(http.ErrAbortHandler) // it ends as it came: the connection is reset
@@ -110,7 +100,7 @@ func (c *conversation) begin(ctx context.Context, out *reply) (*asking, *refusal
 	case joined, beside, missed: // find has decided about the last two
 	}
 	if err != nil {
-		c.leave(a, false, true)
+		c.g.leave(a, false, true)
 		return nil, &refusal{status: http.StatusServiceUnavailable, text: "the world does not take it: " + err.Error()}
 	}
 	return a, nil
@@ -150,62 +140,21 @@ func (c *conversation) find(ctx context.Context) (*asking, match, *refusal) {
 	}
 }
 
-// match is what a request is.
-type match int
-
-const (
-	fresh    match = iota // a new one
-	joined                // a retry of one whose client has gone
-	recorded              // the record answers it
-	waiting               // an earlier incarnation has asked it, and it has not begun
-	beside                // not known yet: an equal one waits for its answer, whose client may be about to go
-	missed                // it was never asked, and something is left that was
-)
-
 // match finds what a request is; twins says that it is none of those that wait. There is no asking of what is beside
 // or missed. It is called with mu held.
 func (g *Gateway) match(r *relay.Asked, twins bool) (a *asking, is match) {
-	answered := 0 // twins of this incarnation that were not asked again since they failed
-	for _, a := range g.now[r.Key] {
-		switch {
-		case a.failed:
-			continue
-		case !a.delivered && (!a.attended || r.Header.Get("X-Stainless-Retry-Count") > "0"):
-			a.attended = true
-			return a, joined
-		case !a.delivered && !twins:
-			is = beside
-		}
-		answered++
-	}
-	past := g.past[r.Key]
+	a, is = g.find(&g.models, r.Key, "", r.Header.Get("X-Stainless-Retry-Count") > "0")
 	switch {
-	case answered < len(past):
-		a, is = &asking{tag: past[answered].tag, key: past[answered].key, served: true}, recorded
-		g.left--
+	case is == recorded:
 		g.summary.Served++
-		g.wake()
-	case is == beside:
-		return nil, beside
-	case len(g.waits[r.Key]) > 0 && !g.cfg.Offline:
-		of := g.waits[r.Key][0]
-		g.waits[r.Key] = g.waits[r.Key][1:]
-		a, is = &asking{tag: of.tag, key: of.key}, waiting
-	case g.cfg.Offline || r.Asks() && g.left > 0 && !g.ever[r.Key] && !g.cfg.Diverge:
-		return nil, missed
+	case a != nil:
+	case is == beside && !twins:
+	case g.cfg.Offline || r.Asks() && !g.ever[r.Key] && !g.cfg.Diverge && len(g.models.left()) > 0:
+		is = missed
 	default:
-		g.numbered++
-		a = &asking{tag: fmt.Sprintf("%d.%d %s", g.incarnation, g.numbered, r.Key)}
+		a, is = g.add(&g.models, r.Key, ""), fresh
 	}
-	a.attended = true
-	g.now[r.Key] = append(g.now[r.Key], a)
 	return a, is
-}
-
-// wake tells all that wait that something is other than before. It is called with mu held.
-func (g *Gateway) wake() {
-	close(g.news)
-	g.news = make(chan struct{})
 }
 
 func (g *Gateway) submitServed(ctx context.Context, a *asking) error {
@@ -233,7 +182,7 @@ func (c *conversation) notePins(a *asking) {
 	if c.g.cfg.Offline || !c.asked.Asks() {
 		return
 	}
-	recorded := c.g.bodyOf(a.asked())
+	recorded := paramsOf[recorder.Request](c.g, a.key).Body
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
 	c.g.pins.Note(c.asked, recorded)
@@ -318,8 +267,8 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 	g.mu.Lock()
 	news, err = g.news, g.failed
 	known := a.key != receipt.Key{}
-	if in, ok := g.intents[a.tag]; ok {
-		a.key, known = in.key, true
+	if key, ok := g.intents[a.tag]; ok {
+		a.key, known = key, true
 	}
 	key, read := a.key, g.read
 	e, stands := g.stand[a.tag]
@@ -336,7 +285,7 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 // cameTo returns what the provider has answered, where that is on record.
 func (c *conversation) cameTo(a *asking, e *receipt.Entry) (*recorder.Answer, *refusal) {
 	c.g.cfg.Desk.Take(a.tag) // what was denied never had a permit
-	answer, reason, err := c.g.answerOf(e)
+	answer, reason, err := answerOf[recorder.Answer](c.g, e)
 	if err == nil && !a.served && (answer != nil || e.Uncertain || e.State == receipt.StateInDoubt) {
 		c.g.count(func(s *Summary) { s.Calls++ })
 	}
@@ -375,14 +324,6 @@ func (g *Gateway) count(change func(s *Summary)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.summary)
-}
-
-// leave notes that nobody waits for a request any more.
-func (c *conversation) leave(a *asking, delivered, failed bool) {
-	c.g.mu.Lock()
-	defer c.g.mu.Unlock()
-	a.attended, a.delivered, a.failed = false, delivered, a.failed || failed
-	c.g.wake()
 }
 
 // ticket says that a person has to decide, which takes longer than the client waits. The agent

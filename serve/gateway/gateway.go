@@ -107,14 +107,11 @@ type Gateway struct {
 	mu       sync.Mutex
 	news     chan struct{}            // closed when intents have changed
 	read     journal.Seq              // the last record that intents is of
-	intents  map[string]asked         // by tag: what the journal says was asked for
+	intents  map[string]receipt.Key   // by tag: what the journal says was asked for
 	stand    map[string]receipt.Entry // by tag: of intents, those that have not ended, without their params
-	past     map[string][]asked       // by lineage: what earlier incarnations were answered, in order
-	waits    map[string][]asked       // by lineage: what earlier incarnations have asked and has not ended: mostly since a person has to approve it
+	models   calls                    // by lineage: requests
 	ever     map[string]bool          // lineages that were asked before
-	now      map[string][]*asking     // by lineage: the requests of this incarnation, in order
-	left     int                      // answers of past that were not given yet
-	numbered uint64                   // requests of this incarnation
+	numbered uint64                   // calls of this incarnation
 	instead  recorder.Instead         // the model that is asked
 	tools    tools
 	hooks    hooks
@@ -164,15 +161,13 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	_, _ = rand.Read(secret) // it never fails
 	g := &Gateway{
 		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
-		news: make(chan struct{}), intents: make(map[string]asked), stand: make(map[string]receipt.Entry), past: make(map[string][]asked), waits: make(map[string][]asked), ever: make(map[string]bool), now: make(map[string][]*asking), pins: make(relay.Pins),
+		news: make(chan struct{}), intents: make(map[string]receipt.Key), stand: make(map[string]receipt.Entry), models: newCalls(), ever: make(map[string]bool), pins: make(relay.Pins),
 	}
 	if err := g.settle(ctx); err != nil {
 		return nil, err
 	}
-	if err := g.recall(); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(g.recallTools(), g.recallUses()); err != nil {
+	g.recallTools()
+	if err := errors.Join(g.recall(), g.recallListed()); err != nil {
 		return nil, err
 	}
 	if cfg.Branch != nil {
@@ -216,7 +211,10 @@ func (g *Gateway) Close(ctx context.Context, code int) (Summary, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.summary
-	s.Left = g.left + g.tools.left
+	s.Left = len(g.models.left())
+	if g.cfg.Again || g.cfg.Offline {
+		s.Left += len(g.tools.left())
+	}
 	s.Waiting, s.UnderWay = g.unended()
 	return s, errors.Join(err, g.failed)
 }
@@ -228,7 +226,7 @@ func (g *Gateway) Incarnation() uint64 { return g.incarnation }
 func (g *Gateway) Recorded() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.left
+	return len(g.models.left())
 }
 
 // URL returns where the agent finds a dialect, on a server at an address.

@@ -552,6 +552,7 @@ func TestASessionBeginsWhenItsCallsAreSettled(t *testing.T) {
 	close(goOn)
 	next := <-began
 	require.NotNil(t, next)
+	require.Equal(t, 1, next.Recorded())
 	server := httptest.NewServer(next)
 	t.Cleanup(server.Close)
 	resp, err := http.Post(next.URL(strings.TrimPrefix(server.URL, "http://"), relay.OpenAI)+chatPath, "application/json", strings.NewReader(ask("x")))

@@ -35,15 +35,15 @@ const Hooks = "hook"
 
 // hooks is what a gateway knows of the agent's own tools. Gateway.mu guards it, but for open.
 type hooks struct {
-	open    atomic.Int64      // hooks that wait for an answer
-	using   map[string]*using // by id of the call: the tools of this incarnation
-	past    map[string]asked  // likewise: of earlier incarnations
-	given   map[string]asked  // likewise: those whose recorded results the model gets
-	blocks  map[string][]byte // likewise: these results
-	servers map[string]bool   // as in the names of tools: those whose calls come through the gateway
-	called  map[string]string // by the provider's id: the last call of that in an answer that was judged
-	ran     map[string]asked  // likewise: of such calls, those that ran in an earlier incarnation, and have no result in a request yet
-	tickets []ticket          // tools that wait for a person, and whose hooks have gone
+	open    atomic.Int64         // hooks that wait for an answer
+	using   map[string]*using    // by id of the call: the tools of this incarnation
+	past    map[string]*asking   // likewise: of earlier incarnations, the last try
+	given   map[string]*asking   // likewise: those whose recorded results the model gets
+	blocks  map[string][]byte    // likewise: these results
+	servers map[string]bool      // as in the names of tools: those whose calls come through the gateway
+	called  map[string]string    // by the provider's id: the last call of that in an answer that was judged
+	ran     map[string]*asking   // likewise: of such calls, those that ran in an earlier incarnation, and have no result in a request yet
+	waits   map[string][]*asking // by digest of name and input: those that wait for a person, and whose hooks have gone
 }
 
 // hookCall is what an agent's hook says before and after a tool. Members as in
@@ -64,7 +64,7 @@ type hookCall struct {
 
 // using is a tool that the agent is about to run or runs, in this incarnation. Gateway.mu guards all but permit.
 type using struct {
-	asking
+	*asking
 
 	tool      string
 	arguments canon.Raw // that the agent runs it with
@@ -146,13 +146,13 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 		hold = g.cfg.Defer
 	}
 	for begun := time.Now(); ; {
-		e, news, err := g.standing(&u.asking)
+		e, news, err := g.standing(u.asking)
 		switch {
 		case err != nil:
 			return "the journal cannot be read: " + err.Error()
 		case over(&e):
 			return g.notRun(u, &e)
-		case !e.State.AwaitsPerson() || time.Since(begun) < hold || !g.leaveUse(u):
+		case !e.State.AwaitsPerson() || time.Since(begun) < hold || !g.leaveUse(h.ID, u):
 		case defers:
 			g.count(func(s *Summary) { s.Deferred = append(s.Deferred, e.Intent.Key) })
 			return deferred
@@ -165,7 +165,7 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 		case <-news:
 		case <-time.After(min(pingTime, hold)): // a person is waited for in no record
 		case <-ctx.Done():
-			g.leaveUse(u)
+			g.leaveUse(h.ID, u)
 			return "the hook ended"
 		}
 	}
@@ -173,6 +173,10 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 
 // useOf returns the use that a hook asks for. It is nil where the record decides: then the tool is denied.
 func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *using, denied string, err error) {
+	arguments, err := canon.FromJSON(orNull(h.Input))
+	if err != nil {
+		return nil, "", err
+	}
 	g.mu.Lock()
 	if u := g.hooks.using[h.ID]; u != nil {
 		defer g.mu.Unlock()
@@ -182,25 +186,24 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 		return u, "", nil
 	}
 	results := make(chan *recorder.ToolAnswer, 1)
-	u = &using{answer: h.answer, held: true, nonce: nonce, permit: make(chan struct{}), results: results, result: results}
-	tag, known := g.hooks.past[h.ID]
-	ask := recorder.ToolRequest{Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: h.ID, Tool: h.Name}
+	u = &using{
+		asking: g.hooks.past[h.ID], tool: h.Name, arguments: arguments, answer: h.answer, held: true,
+		nonce: nonce, permit: make(chan struct{}), results: results, result: results,
+	}
+	ask := recorder.ToolRequest{Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: h.ID, Tool: h.Name, Arguments: arguments}
 	if h.answer {
 		ask.ToolUseID = shorten(h.calledAs, maxCallID)
 	}
 	g.summary.ToolRequests++
-	if !known {
-		tag.tag = toolTag + h.ID
-		known = !u.answer && g.joinTool(h, &tag)
+	if w := g.hooks.waits[u.input()]; u.asking == nil && !u.answer && len(w) > 0 { // the model was told to call again
+		u.asking, g.hooks.waits[u.input()] = w[0], w[1:]
 	}
-	u.tag, u.key = tag.tag, tag.key
+	known := u.asking != nil
+	if !known {
+		u.asking = &asking{tag: toolTag + h.ID}
+	}
 	g.hooks.using[h.ID] = u
 	g.mu.Unlock()
-	if ask.Arguments, err = canon.FromJSON(orNull(h.Input)); err != nil {
-		g.drop(h.ID)
-		return nil, "", err
-	}
-	u.tool, u.arguments = h.Name, ask.Arguments
 	ask.Before = digestOf(h)
 	waits := false
 	if known {
@@ -222,6 +225,9 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	ask.Ask = u.tag
 	return u, "", g.submitUse(context.WithoutCancel(ctx), h, u, ask, waits)
 }
+
+// input returns a digest of the tool's name and input.
+func (u *using) input() string { return digest(u.tool, string(u.arguments)) }
 
 // stands says how a use stands that another hook has asked for.
 func (u *using) stands() string {
@@ -274,7 +280,7 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 	if !over(&e) {
 		return "", true, nil
 	}
-	result, reason, err := g.toolResultOf(&e)
+	result, reason, err := answerOf[recorder.ToolAnswer](g, &e)
 	if err != nil {
 		return "", false, err
 	}
@@ -283,27 +289,24 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 		u.ran = true
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.hooks.ran[h.calledAs] = u.asked()
+		g.hooks.ran[h.calledAs] = u.asking
 		return "", false, nil
 	case result != nil:
 		g.mu.Lock()
-		g.hooks.given[h.ID] = u.asked()
+		g.hooks.given[h.ID] = u.asking
 		g.summary.ToolsServed++
 		g.mu.Unlock()
 		return ranAlready, false, nil
 	case e.State == receipt.StateDenied:
-		return "denied: " + reason, false, nil
+		return "denied: " + reason.String(), false, nil
 	case !e.Uncertain && e.State != receipt.StateInDoubt, runsAgain(h.Name):
 	default:
-		var use recorder.ToolRequest
-		if err := g.paramsOf(&e, &use); err != nil {
-			return "", false, err
-		}
+		use := paramsOf[recorder.ToolRequest](g, u.key)
 		switch {
 		case !WritesFile(h.Name) || before == unreadable || g.cfg.Offline:
 		case before != "" && before == written(h.Input):
 			return "this call took effect before the restart: the file has the content that it writes", false, nil
-		case before == use.Before:
+		case before == use.Before && use.Tool != "":
 			g.again(u)
 			return "", false, nil
 		}
@@ -319,10 +322,20 @@ func (g *Gateway) again(u *using) {
 	defer g.mu.Unlock()
 	id, n, _ := strings.Cut(strings.TrimPrefix(u.tag, toolTag), " ")
 	tries, _ := strconv.Atoi(n)
-	u.tag, u.key = fmt.Sprintf("%s%s %d", toolTag, id, max(tries, 1)+1), receipt.Key{}
+	u.asking = &asking{tag: fmt.Sprintf("%s%s %d", toolTag, id, max(tries, 1)+1)}
 }
 
-func (a *asking) asked() asked { return asked{a.tag, a.key} }
+// leaveUse lets a use that waits for a person be joined, since its hook goes. False: its permit is on its way.
+func (g *Gateway) leaveUse(id string, u *using) (left bool) {
+	if g.cfg.Tools.Take(u.tag) == nil {
+		return false
+	}
+	g.drop(id)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hooks.waits[u.input()] = append(g.hooks.waits[u.input()], u.asking)
+	return true
+}
 
 // notRun says why a use that is over was not permitted.
 func (g *Gateway) notRun(u *using, e *receipt.Entry) string {
@@ -332,7 +345,8 @@ func (g *Gateway) notRun(u *using, e *receipt.Entry) string {
 	default:
 	}
 	g.cfg.Tools.Take(u.tag)
-	_, reason, err := g.toolResultOf(e)
+	_, ended, err := answerOf[recorder.ToolAnswer](g, e)
+	reason := ended.String()
 	if err != nil {
 		reason = err.Error()
 	}
@@ -381,7 +395,7 @@ func (g *Gateway) after(ctx context.Context, h *hookCall) error {
 	}
 	u := g.tell(h.ID, answer)
 	for u != nil {
-		e, news, err := g.standing(&u.asking)
+		e, news, err := g.standing(u.asking)
 		if err != nil || over(&e) {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -115,33 +114,26 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 }
 
 // recallUses finds what tools of its own earlier incarnations have asked for.
-func (g *Gateway) recallUses() error {
+func (g *Gateway) recallUses(session *recorder.Session) {
 	x := &g.hooks
-	x.using, x.past, x.given, x.blocks = make(map[string]*using), make(map[string]asked), make(map[string]asked), make(map[string][]byte)
-	x.servers, x.called, x.ran = make(map[string]bool), make(map[string]string), make(map[string]asked)
-	var session recorder.Session
-	var failed error
-	uses := g.intentsOf(recorder.OwnTool, 0)
-	g.cfg.World.View(func(m *world.Moment) {
-		if c, ok := m.Cell(g.cell); ok {
-			session, failed = reducer.Decode[recorder.Session](c.State)
-		}
-	})
-	for i := range uses {
-		e := &uses[i]
-		of := asked{e.Intent.Tag, e.Intent.Key}
-		id, _, _ := strings.Cut(strings.TrimPrefix(of.tag, toolTag), " ")
-		x.past[id] = of                          // the last try
+	x.using, x.past, x.given, x.ran = make(map[string]*using), make(map[string]*asking), make(map[string]*asking), make(map[string]*asking)
+	x.waits, x.blocks = make(map[string][]*asking), make(map[string][]byte)
+	x.servers, x.called = make(map[string]bool), make(map[string]string)
+	for _, e := range g.intentsOf(recorder.OwnTool, 0) {
+		a := &asking{tag: e.Intent.Tag, key: e.Intent.Key}
+		id, _, _ := strings.Cut(strings.TrimPrefix(a.tag, toolTag), " ")
+		x.past[id] = a
 		for alias, tag := range session.Joined { // order cannot show: each is another one
-			if tag == of.tag {
-				x.past[alias] = of
+			if tag == a.tag {
+				x.past[alias] = a
 			}
 		}
-		if t, ok := g.ticketOf(e); ok && e.State.AwaitsPerson() {
-			x.tickets = append(x.tickets, t)
+		if e.State.AwaitsPerson() {
+			use := paramsOf[recorder.ToolRequest](g, a.key)
+			of := using{tool: use.Tool, arguments: canon.Raw(use.Arguments)}
+			x.waits[of.input()] = append(x.waits[of.input()], a)
 		}
 	}
-	return failed
 }
 
 // intentsOf returns the session's intents of a kind, from a record on, in order.
@@ -176,7 +168,7 @@ func (g *Gateway) ranBefore(id string) (denied string) {
 		return ""
 	}
 	e := g.entry(of.key)
-	result, _, err := g.toolResultOf(&e)
+	result, _, err := answerOf[recorder.ToolAnswer](g, &e)
 	if err != nil || result == nil {
 		return inDoubt
 	}
@@ -198,7 +190,7 @@ func (g *Gateway) missedTool(h *hookCall) string {
 }
 
 // blockOf returns a recorded result as the model has seen it, or, where it never has, as an agent tells it.
-func (g *Gateway) blockOf(id string, of asked) ([]byte, error) {
+func (g *Gateway) blockOf(id string, of *asking) ([]byte, error) {
 	g.mu.Lock()
 	found := g.hooks.blocks[id]
 	g.mu.Unlock()
@@ -208,7 +200,7 @@ func (g *Gateway) blockOf(id string, of asked) ([]byte, error) {
 	tool := g.entry(of.key)
 	later := g.intentsOf(recorder.Call, tool.Emitted)
 	for i := 0; i < len(later) && found == nil; i++ {
-		for b, raw := range relay.Results(g.bodyOf(asked{later[i].Intent.Tag, later[i].Intent.Key})) {
+		for b, raw := range relay.Results(paramsOf[recorder.Request](g, later[i].Intent.Key).Body) {
 			if b.ID == id {
 				found = raw
 			}
@@ -217,9 +209,9 @@ func (g *Gateway) blockOf(id string, of asked) ([]byte, error) {
 	if found == nil && g.cfg.Recalls {
 		return nil, nil // the model sees the denial
 	} else if found == nil {
-		r, reason, err := g.toolResultOf(&tool)
+		r, reason, err := answerOf[recorder.ToolAnswer](g, &tool)
 		if err == nil && r == nil {
-			err = errors.New(reason)
+			err = errors.New(reason.String())
 		}
 		if err != nil {
 			return nil, err
@@ -274,14 +266,4 @@ func numbered(text string, from int) string {
 		fmt.Fprintf(&out, "%d\t%s\n", from+i, line)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
-}
-
-// toolResultOf returns the recorded result of a tool's intent that is over; nil: it has none, and the reason says why.
-func (g *Gateway) toolResultOf(e *receipt.Entry) (*recorder.ToolAnswer, string, error) {
-	payload, reason, err := g.payloadOf(e)
-	r := new(recorder.ToolAnswer)
-	if err != nil || canon.UnmarshalTrusted(payload, r) != nil || len(r.Result) == 0 {
-		return nil, reason.String(), err
-	}
-	return r, "", nil
 }

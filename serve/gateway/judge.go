@@ -78,7 +78,7 @@ func (c *conversation) askAgain(ctx context.Context, out *reply, of *conversatio
 			no.status = http.StatusBadGateway
 		}
 	}
-	c.leave(a, !no.joins, !no.joins)
+	c.g.leave(a, no.final && !no.joins, !no.joins)
 	no.joins = true
 	return nil, nil, nil, no
 }
@@ -196,7 +196,7 @@ func (c *conversation) judgeCall(ctx context.Context, id string, i int, call *re
 		return verdict{call: i, denied: denied}
 	}
 	for {
-		e, news, err := g.standing(&u.asking)
+		e, news, err := g.standing(u.asking)
 		var left <-chan struct{}
 		switch {
 		case err != nil:

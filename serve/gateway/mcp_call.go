@@ -113,7 +113,7 @@ func (c *toolCall) serve() []byte {
 	case beside: // of requests only
 	}
 	if err != nil {
-		g.leaveTool(a, false, true)
+		g.leave(a, false, true)
 		return c.refused("the world does not take the call, and it was not made: " + err.Error())
 	}
 	return c.await()
@@ -169,7 +169,7 @@ func (c *toolCall) await() []byte {
 		e, news, err := g.standing(a)
 		switch {
 		case err != nil:
-			g.leaveTool(a, false, true)
+			g.leave(a, false, true)
 			return c.refused("the journal cannot be read: " + err.Error())
 		case c.task && e.State != "":
 			return c.newTask(&e)
@@ -177,7 +177,7 @@ func (c *toolCall) await() []byte {
 			return c.finish(&e)
 		case e.State.AwaitsPerson() && !offered:
 			if answer := c.offer(&e); answer != nil {
-				g.leaveTool(a, false, false)
+				g.leave(a, false, false)
 				return answer
 			}
 			offered = true
@@ -185,7 +185,7 @@ func (c *toolCall) await() []byte {
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient])):
 			return c.newTask(&e)
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
-			g.leaveTool(a, false, false)
+			g.leave(a, false, false)
 			return c.refused("a person has to approve this call, and it was not made yet: " + g.typed("intent approve", &e) + "; then call it again, with the same arguments")
 		}
 		select {
@@ -201,13 +201,13 @@ func (c *toolCall) await() []byte {
 			if e.State.AwaitsPerson() || e.State == receipt.StateOpen || e.State == "" { // a permit on its way finds nobody, and makes nothing
 				g.cfg.Tools.Take(a.tag)
 			}
-			g.leaveTool(a, false, false)
+			g.leave(a, false, false)
 			return nil
 		case <-c.left:
-			g.leaveTool(a, false, false)
+			g.leave(a, false, false)
 			return nil
 		case <-s.gone.Done():
-			g.leaveTool(a, false, false)
+			g.leave(a, false, false)
 			return nil
 		}
 	}
@@ -222,13 +222,6 @@ func (g *Gateway) typed(verb string, e *receipt.Entry) string {
 	return "worldctl -w " + dir + " " + verb + " " + view.Short(e.Intent.Key)
 }
 
-// leaveTool notes that nobody waits for a call any more.
-func (g *Gateway) leaveTool(a *asking, delivered, failed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	a.attended, a.delivered, a.failed = false, delivered, a.failed || failed
-}
-
 // finish returns the answer to a call that has come to its end.
 func (c *toolCall) finish(e *receipt.Entry) []byte {
 	g, a := c.server.g, c.asking
@@ -236,31 +229,27 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 		c.unput()
 		g.cfg.Tools.Take(a.tag) // what was denied never had a permit
 	}
-	payload, ended, err := g.payloadOf(e)
+	answer, ended, err := answerOf[recorder.ToolAnswer](g, e)
 	reason := ended.String()
-	var answer recorder.ToolAnswer
-	if err == nil && (canon.UnmarshalTrusted(payload, &answer) != nil || len(answer.Result)+len(answer.Error) == 0) {
-		payload = nil
-	}
-	doubt := payload == nil && (e.State == receipt.StateInDoubt || e.Uncertain)
+	doubt := answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain)
 	if e.State == receipt.StateInDoubt { // nothing has come of it yet
 		reason = "the server has not answered"
 	}
 	g.count(func(s *Summary) {
 		switch {
-		case a.served:
+		case a.served || a.counted:
 		case e.State == receipt.StateDenied:
 			s.Denied++
 		case doubt:
 			s.InDoubt++
-		case payload == nil:
+		case answer == nil:
 			s.Failed++
 		default:
 			s.ToolCalls++
 		}
-		a.served = true // it counts once
+		a.counted = true
 	})
-	g.leaveTool(a, err == nil, payload == nil && !doubt && e.State != receipt.StateDenied)
+	g.leave(a, err == nil, answer == nil && !doubt && e.State != receipt.StateDenied)
 	switch {
 	case err != nil:
 		return c.refused("what came of the call cannot be read: " + err.Error())
@@ -269,7 +258,7 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 	case doubt:
 		return c.refused("nobody can tell whether this call was made: " + reason + ". It is in doubt, and not made again by itself. " +
 			"See what it has left before you call it anew; " + g.typed("intent show", e) + " has all about it")
-	case payload == nil:
+	case answer == nil:
 		return c.refused("this call was not made: " + reason)
 	case len(answer.Error) > 0:
 		return response(c.id, "error", answer.Error)

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/show/view"
@@ -33,12 +30,10 @@ func describes(method string) bool {
 
 // tools are the calls of tools of a session. Gateway.mu guards them, but for servers.
 type tools struct {
-	past    []*pastCall                  // what earlier incarnations have called, in order
-	now     map[string][]*asking         // by key of the call: those of this incarnation, in order
+	calls                                // of tools, by key of the call
 	byUse   map[string]*asking           // by the model's id and key
 	pins    map[string]map[string]string // by server: hashes of its tools as they were when they were pinned
 	running int                          // calls that are made
-	left    int                          // answers of past that were not given yet
 	listed  map[string][]byte            // offline: by server, method and cursor: what it said
 
 	tasks map[string]*task      // by id
@@ -47,24 +42,13 @@ type tools struct {
 	servers atomic.Int64 // connections
 }
 
-// pastCall is a call of an earlier incarnation.
-type pastCall struct {
-	tag   string
-	call  string // the key of the call
-	use   string // digest of the model's id; empty: the client did not say
-	key   receipt.Key
-	given bool
-}
-
-// recallTools finds what earlier incarnations of the session have called, and how tools are pinned in the world.
-func (g *Gateway) recallTools() error {
+// recallTools finds how tools are pinned in the world.
+func (g *Gateway) recallTools() {
 	t := &g.tools
-	t.now, t.byUse, t.pins = make(map[string][]*asking), make(map[string]*asking), make(map[string]map[string]string)
+	t.calls, t.byUse, t.pins = newCalls(), make(map[string]*asking), make(map[string]map[string]string)
 	t.web, t.tasks = make(map[string]*webServer), make(map[string]*task)
-	var entries []receipt.Entry
 	var pins []recorder.Session
 	g.cfg.World.View(func(m *world.Moment) {
-		entries = m.Intents()
 		for _, v := range m.Cells() {
 			if v.Cell.Reducer != recorder.Name {
 				continue
@@ -75,44 +59,6 @@ func (g *Gateway) recallTools() error {
 		}
 	})
 	g.pinAll(pins)
-	for i := range entries {
-		e := &entries[i]
-		if e.Intent.Cell != g.cell.String() || e.Intent.Kind != recorder.MCPCall || e.Abandoned {
-			continue
-		}
-		p := &pastCall{tag: e.Intent.Tag, key: e.Intent.Key}
-		p.call, p.use = keyOfTag(e.Intent.Tag)
-		switch made, err := g.made(e); {
-		case err != nil:
-			return err
-		case !made:
-			continue
-		}
-		if t.past = append(t.past, p); over(e) && (g.cfg.Again || g.cfg.Offline) {
-			t.left++
-		}
-	}
-	if g.cfg.Offline {
-		return g.recallListed()
-	}
-	return nil
-}
-
-// made reports whether something may have come of a call, or may come of it yet.
-func (g *Gateway) made(e *receipt.Entry) (bool, error) {
-	if e.State != receipt.StateFailed && e.State != receipt.StateCancelled || e.Uncertain {
-		return true, nil
-	}
-	payload, _, err := g.payloadOf(e)
-	var answer recorder.ToolAnswer
-	return payload == nil || canon.UnmarshalTrusted(payload, &answer) == nil, err
-}
-
-// keyOfTag returns what the tag of a call says of it: see matchTool.
-func keyOfTag(tag string) (call, use string) {
-	_, rest, _ := strings.Cut(tag, " ")
-	call, use, _ = strings.Cut(rest, " ")
-	return call, use
 }
 
 // matchTool finds what a call is. The model's id of it decides, where there is one; else equal calls of an agent that was started
@@ -129,59 +75,23 @@ func (g *Gateway) matchTool(c *toolCall) (*asking, match) {
 			return a, joined
 		}
 	}
-	a, is := g.matchOpen(c, use)
-	if a == nil && g.cfg.Offline {
+	a, is := g.find(&g.tools.calls, c.key, use, false)
+	switch {
+	case is == recorded:
+		g.summary.ToolsServed++
+	case a != nil:
+	case g.cfg.Offline:
 		if g.summary.Divergence == nil {
 			g.summary.Divergence = &Divergence{Request: g.summary.ToolRequests, Path: c.server.name, Tool: c.tool, Prompt: shorten(string(c.arguments), maxText)}
 		}
 		return nil, missed
+	default:
+		a, is = g.add(&g.tools.calls, c.key, use), fresh
 	}
-	if a == nil {
-		g.numbered++
-		a, is = &asking{tag: strings.TrimSpace(fmt.Sprintf("%d.%d %s %s", g.incarnation, g.numbered, c.key, use))}, fresh
-	}
-	a.attended = true
-	g.tools.now[c.key] = append(g.tools.now[c.key], a)
 	if use != "" {
 		g.tools.byUse[use+c.key] = a
 	}
 	return a, is
-}
-
-// matchOpen finds the call that a call is, among those that were not answered to the end and those of earlier
-// incarnations; nil: it is a new one. It is called with mu held.
-func (g *Gateway) matchOpen(c *toolCall, use string) (*asking, match) {
-	for _, a := range g.tools.now[c.key] {
-		if !a.attended && !a.delivered && !a.failed {
-			return a, joined
-		}
-	}
-	found, at := (*pastCall)(nil), receipt.Entry{}
-	for _, p := range g.tools.past {
-		e := g.entry(p.key)
-		ended := over(&e)
-		switch {
-		case p.given || p.call != c.key, ended && p.use != use, ended && use == "" && !g.cfg.Again && !g.cfg.Offline, !ended && g.cfg.Offline:
-			continue
-		}
-		if found == nil || e.State == receipt.StateCommitted { // of what is in doubt something may have come later
-			found, at = p, e
-		}
-		if at.State != receipt.StateInDoubt {
-			break
-		}
-	}
-	if found == nil {
-		return nil, fresh
-	}
-	found.given = true
-	a := &asking{tag: found.tag, key: found.key, served: over(&at)}
-	if !a.served {
-		return a, waiting
-	}
-	g.tools.left--
-	g.summary.ToolsServed++
-	return a, recorded
 }
 
 // pinAll pins tools as the sessions of the world have them. What was pinned last counts.
@@ -205,8 +115,11 @@ func (g *Gateway) pinAll(sessions []recorder.Session) {
 	}
 }
 
-// recallListed finds what servers have said of themselves.
+// recallListed finds what servers have said of themselves, where only the record answers.
 func (g *Gateway) recallListed() error {
+	if !g.cfg.Offline {
+		return nil
+	}
 	g.tools.listed = make(map[string][]byte)
 	j := view.Journal{Local: g.cfg.World}
 	for e, err := range j.OfCell(g.cell.String(), 0) {

@@ -112,7 +112,7 @@ func (s *mcpServer) givesTasks(can json.RawMessage) bool {
 func (c *toolCall) newTask(e *receipt.Entry) []byte {
 	g := c.server.g
 	if e.State.AwaitsPerson() {
-		g.leaveTool(c.asking, false, false)
+		g.leave(c.asking, false, false)
 	}
 	t := task{id: taskPrefix + e.Intent.Key.String(), call: c, begun: time.Now()}
 	g.mu.Lock()
@@ -314,7 +314,7 @@ func (t *task) end(c *toolCall) []byte {
 	g.mu.Unlock()
 	t.call.cancel()
 	g.cfg.Tools.Take(c.asking.tag) // what is approved all the same is not made
-	g.leaveTool(c.asking, false, true)
+	g.leave(c.asking, false, true)
 	if e.State == receipt.StateAwaitingApproval {
 		_ = g.cfg.World.Decide(context.WithoutCancel(c.server.gone), &journal.Resolved{
 			Key: e.Intent.Key, How: journal.Disapprove, Params: e.Params, Actor: g.cfg.Principal, Reason: "its client has cancelled the call",

@@ -40,7 +40,7 @@ func (s *webServer) call(w http.ResponseWriter, r *http.Request, m *mcpMessage) 
 	x := &webCall{s: s, header: r.Header.Clone(), w: w}
 	c.toClient, c.toServer, c.left = func(line []byte) { _, _ = x.Write(new(event).text(line)) }, x.send, r.Context().Done()
 	if delivered := x.end(c.serve()) && r.Context().Err() == nil; !delivered && c.asking != nil {
-		s.g.leaveTool(c.asking, false, false) // who asks again gets it
+		s.g.leave(c.asking, false, false) // who asks again gets it
 	}
 }
 

@@ -18,36 +18,17 @@ import (
 // common with a request from its beginning on, and where they differ first.
 func (g *Gateway) nearest(r *relay.Asked, d *Divergence) {
 	g.mu.Lock()
-	var left []asked
-	for key, past := range g.past { // order cannot show: sorted below
-		given := 0
-		for _, a := range g.now[key] {
-			if a.served {
-				given++
-			}
-		}
-		left = append(left, past[min(given, len(past)):]...)
-	}
+	left := g.models.left()
 	g.mu.Unlock()
-	slices.SortFunc(left, func(a, b asked) int { return bytes.Compare(a.key.Hash[:], b.key.Hash[:]) })
+	slices.SortFunc(left, func(a, b *asking) int { return bytes.Compare(a.key.Hash[:], b.key.Hash[:]) })
 	most := -1
 	for _, of := range left {
-		body := g.bodyOf(of)
+		body := paramsOf[recorder.Request](g, of.key).Body
 		if n := common(body, r.Body); n > most {
 			most = n
 			d.Nearest, d.Place = view.Short(of.key), strings.Join(Differences(body, r.Body, 1), "")
 		}
 	}
-}
-
-// bodyOf returns the recorded request of an intent; nil: it cannot be read.
-func (g *Gateway) bodyOf(of asked) []byte {
-	e := g.entry(of.key)
-	var request recorder.Request
-	if g.paramsOf(&e, &request) != nil {
-		return nil
-	}
-	return request.Body
 }
 
 // common returns how many bytes two requests have in common from their beginning on.

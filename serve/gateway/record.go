@@ -4,84 +4,63 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// asked is an intent of the session.
-type asked struct {
-	tag string
-	key receipt.Key
-}
-
-// lineage returns that of the request whose intent has a tag; see conversation.tag.
-func lineage(tag string) string {
-	_, key, _ := strings.Cut(tag, " ")
-	return key
-}
-
 // settle waits until no call of the session is under way, and the cell has handled what was submitted before: a call that is no
 // intent yet would be asked for a second time. One that has not begun waits for its caller.
 func (g *Gateway) settle(ctx context.Context) error {
-	for begun := time.Now(); !g.cfg.Offline; {
-		head, under := g.cfg.World.Head().ID, false
-		g.cfg.World.View(func(m *world.Moment) {
-			c, _ := m.Cell(g.cell)
-			under = len(c.Mail) > 0 && !c.Halted && time.Since(begun) < lateTime // else nobody drives the world
-			for _, e := range m.Intents() {
-				under = under || e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String() && !g.cfg.Desk.Wants(e.Intent.Tag) && !g.cfg.Tools.Wants(e.Intent.Tag)
-			}
+	begun := time.Now()
+	return g.until(ctx, func(m *world.Moment, mail bool) bool {
+		return (!mail || time.Since(begun) >= lateTime) && !slices.ContainsFunc(m.Intents(), func(e receipt.Entry) bool {
+			return g.runs(&e) && !g.cfg.Desk.Wants(e.Intent.Tag) && !g.cfg.Tools.Wants(e.Intent.Tag)
 		})
-		if !under {
-			return nil
-		}
-		if err := g.lookFor(ctx, head); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
-// lookFor waits for a record after one, a while at most: whether a permit waits for its caller is in no record.
-func (g *Gateway) lookFor(ctx context.Context, head journal.Seq) error {
-	soon, cancel := context.WithTimeout(ctx, lookAgain)
-	defer cancel()
-	if err := g.cfg.World.Await(soon, head); err != nil && soon.Err() == nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-// handled waits until the cell has handled all that was submitted, where somebody drives the world.
+// handled waits until the cell has handled all that was submitted, where somebody drives the world: what nobody will tell the result of
+// is about to be in doubt.
 func (g *Gateway) handled(ctx context.Context) error {
-	for begun := time.Now(); time.Since(begun) < lateTime; {
-		head, mail := g.cfg.World.Head().ID, 0
+	begun := time.Now()
+	return g.until(ctx, func(m *world.Moment, mail bool) bool {
+		return time.Since(begun) >= lateTime || !mail && !slices.ContainsFunc(m.Intents(), func(e receipt.Entry) bool {
+			return g.runs(&e) && e.Intent.Kind == recorder.OwnTool
+		})
+	})
+}
+
+// runs reports whether an intent is a call of the session that is under way.
+func (g *Gateway) runs(e *receipt.Entry) bool {
+	return e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String()
+}
+
+// until waits until the world is as is says, which is told whether the cell has something to handle. Offline the world does not change.
+func (g *Gateway) until(ctx context.Context, is func(m *world.Moment, mail bool) bool) error {
+	for !g.cfg.Offline {
+		head, done := g.cfg.World.Head().ID, false
 		g.cfg.World.View(func(m *world.Moment) {
 			c, _ := m.Cell(g.cell)
-			mail = len(c.Mail)
-			for _, e := range m.Intents() {
-				if e.State == receipt.StateInFlight && e.Intent.Cell == g.cell.String() && e.Intent.Kind == recorder.OwnTool {
-					mail++ // what nobody will tell the result of is about to be in doubt
-				}
-			}
+			done = is(m, len(c.Mail) > 0 && !c.Halted)
 		})
-		if mail == 0 {
+		if done {
 			return nil
 		}
-		if err := g.lookFor(ctx, head); err != nil {
-			return err
+		soon, cancel := context.WithTimeout(ctx, lookAgain) // whether a permit waits for its caller is in no record
+		err := g.cfg.World.Await(soon, head)
+		late := soon.Err() != nil
+		cancel()
+		if ctx.Err() != nil || err != nil && !late {
+			return errors.Join(ctx.Err(), err)
 		}
 	}
 	return nil
@@ -89,56 +68,6 @@ func (g *Gateway) handled(ctx context.Context) error {
 
 // ErrHalted says that the cell of a session has failed, and handles nothing until a person lets it go on.
 var ErrHalted = errors.New("gateway: the session's cell is halted")
-
-// recall finds what earlier incarnations of the session have asked.
-func (g *Gateway) recall() error {
-	var failed error
-	denied := make(map[string][]asked)
-	g.cfg.World.View(func(m *world.Moment) {
-		if c, ok := m.Cell(g.cell); ok {
-			s, err := reducer.Decode[recorder.Session](c.State)
-			g.incarnation, g.instead, failed = s.Incarnation, s.Instead, err
-			if c.Halted {
-				failed = fmt.Errorf("%w: %s", ErrHalted, g.cell)
-			}
-		}
-		for _, e := range m.Intents() {
-			if e.Intent.Cell == g.cell.String() && e.Intent.Kind == recorder.Call {
-				g.ever[lineage(e.Intent.Tag)] = true
-			}
-		}
-	})
-	for _, e := range g.intentsOf(recorder.Call, 0) {
-		key := lineage(e.Intent.Tag)
-		switch {
-		case g.given(&e):
-			g.past[key] = append(g.past[key], asked{e.Intent.Tag, e.Intent.Key})
-			g.left++
-		case !over(&e):
-			g.waits[key] = append(g.waits[key], asked{e.Intent.Tag, e.Intent.Key})
-		case e.State == receipt.StateDenied:
-			denied[key] = append(denied[key], asked{e.Intent.Tag, e.Intent.Key})
-		}
-	}
-	for key, of := range denied { // order cannot show: each by itself
-		if g.cfg.Offline && len(g.past[key]) == 0 { // the record has only the denial
-			g.past[key] = of
-			g.left += len(of)
-		}
-	}
-	g.incarnation++
-	return failed
-}
-
-// given reports whether the agent gets what a call came to again. It does not get failures, after which it asks again, but for
-// answers that were cut off: Claude Code goes on from what it had of one.
-func (g *Gateway) given(e *receipt.Entry) bool {
-	if e.State == receipt.StateFailed && !e.Uncertain {
-		answer, _, err := g.answerOf(e)
-		return err == nil && answer != nil && answer.Cut
-	}
-	return e.State == receipt.StateCommitted
-}
 
 // readIntents notes the intents of durable records after one, and how those stand that have not ended. It returns the last of the records.
 // Params are not read: a permit names its intent.
@@ -207,7 +136,7 @@ func (g *Gateway) look(named []receipt.Key, read journal.Seq) {
 		e := &now[i]
 		e.Intent.Params = nil
 		if i >= len(before) {
-			g.intents[e.Intent.Tag] = asked{e.Intent.Tag, e.Intent.Key}
+			g.intents[e.Intent.Tag] = e.Intent.Key
 		}
 		switch {
 		case !over(e):
@@ -240,19 +169,28 @@ func (g *Gateway) entry(key receipt.Key) (e receipt.Entry) {
 	return e
 }
 
-// answerOf returns what the provider has answered to an intent that has ended. Where nothing of
-// that is on record it is nil, and the reason says why.
-func (g *Gateway) answerOf(e *receipt.Entry) (a *recorder.Answer, reason why, err error) {
-	payload, reason, err := g.payloadOf(e)
-	if err != nil || payload == nil {
+// answerOf returns what came of an intent that has ended; nil: nothing of that is on record, for a reason.
+func answerOf[A any](g *Gateway, e *receipt.Entry) (answer *A, reason why, err error) {
+	j := view.Journal{Local: g.cfg.World}
+	at, err := j.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
+	if err != nil {
 		return nil, reason, err
 	}
-	a = new(recorder.Answer)
-	if err := canon.UnmarshalTrusted(payload, a); err == nil && a.Status != 0 {
-		return a, why{}, nil
+	found, err := j.Answer(at)
+	if err != nil || found == nil {
+		return nil, why{Error: redacted}, err
+	}
+	if answer = new(A); string(found.Payload) != canon.Null && canon.UnmarshalTrusted(found.Payload, answer) == nil {
+		return answer, reason, nil
+	}
+	if canon.UnmarshalTrusted(found.Payload, &reason) != nil {
+		reason = why{Error: "the answer is of another kind"}
 	}
 	return nil, reason, nil
 }
+
+// redacted is why an answer is not on record any more.
+const redacted = "what came of it was redacted"
 
 // why says for what reason an intent has no answer.
 type why struct {
@@ -263,37 +201,12 @@ type why struct {
 
 func (w *why) String() string { return w.Reason + w.Error }
 
-// payloadOf returns what is on record of an intent that has ended, and the reason that it gives where
-// it is no answer; nil: it was redacted.
-func (g *Gateway) payloadOf(e *receipt.Entry) (payload canon.Raw, reason why, err error) {
-	j := view.Journal{Local: g.cfg.World}
-	at, err := j.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
-	if err != nil {
-		return nil, reason, err
+// paramsOf returns the params of an intent; empty: they cannot be read.
+func paramsOf[P any](g *Gateway, key receipt.Key) (params P) {
+	at, err := view.Journal{Local: g.cfg.World}.Entry(journal.Seq(g.entry(key).Emitted))
+	if err == nil {
+		d, _ := at.Decision()
+		_ = canon.UnmarshalTrusted(d.Params, &params)
 	}
-	found, err := j.Answer(at)
-	if err != nil || found == nil {
-		return nil, why{Error: "what came of it was redacted"}, err
-	}
-	if canon.UnmarshalTrusted(found.Payload, &reason) != nil {
-		reason = why{Error: "the answer is of another kind"}
-	}
-	return found.Payload, reason, nil
-}
-
-// paramsOf decodes the params of an intent.
-func (g *Gateway) paramsOf(e *receipt.Entry, v any) error {
-	at, err := view.Journal{Local: g.cfg.World}.Entry(journal.Seq(e.Emitted))
-	if err != nil {
-		return err
-	}
-	switch b := at.Body.(type) {
-	case *journal.IntentEmitted:
-		return canon.UnmarshalTrusted(b.Params, v)
-	case *journal.IntentAwaitingApproval:
-		return canon.UnmarshalTrusted(b.Params, v)
-	case *journal.IntentDenied:
-		return canon.UnmarshalTrusted(b.Params, v)
-	}
-	return fmt.Errorf("record %d is no intent", e.Emitted)
+	return params
 }

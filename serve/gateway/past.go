@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/recorder"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// asking is a call of the agent's, of a model or of a tool, and its intent. Gateway.mu guards it.
+type asking struct {
+	tag       string      // of the intent: the incarnation and a number in it, the key of calls, and the model's id if the agent says it
+	key       receipt.Key // of the intent; known once the journal has it
+	served    bool        // it has ended in an earlier incarnation: the record answers
+	failed    bool        // what it came to is no answer: the next equal call is another one
+	attended  bool        // a client waits for it
+	delivered bool        // a client got all of it
+	counted   bool        // the summary has it
+}
+
+// keyOfTag returns what equal calls have in common, and the model's id; empty: the agent does not say it.
+func keyOfTag(tag string) (key, id string) {
+	_, rest, _ := strings.Cut(tag, " ")
+	key, id, _ = strings.Cut(rest, " ")
+	return key, id
+}
+
+// calls are calls of one kind, by what equal ones have in common. Gateway.mu guards them.
+type calls struct {
+	past map[string][]*asking // of earlier incarnations, in order; whoever finds one takes it out
+	now  map[string][]*asking // of this incarnation, in order
+}
+
+func newCalls() calls {
+	return calls{past: make(map[string][]*asking), now: make(map[string][]*asking)}
+}
+
+// left returns the recorded answers that nobody has asked for.
+func (c *calls) left() (all []*asking) {
+	for _, past := range c.past { // order cannot show: who needs one sorts them
+		for _, a := range past {
+			if a.served {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// match is what a call is.
+type match int
+
+const (
+	fresh    match = iota // a new one
+	joined                // a retry of one whose client has gone
+	recorded              // the record answers it
+	waiting               // an earlier incarnation has asked it, and it has not begun
+	beside                // not known yet: an equal one waits for its answer, whose client may be about to go
+	missed                // it was never asked, and something is left that was
+)
+
+// find finds a call among equal ones; nil: it is a new one, or beside another. The client may say that it asks again. Those of
+// earlier incarnations are found in order, but in doubt last: something may have come of the same call later. The model's id tells
+// those that have ended apart. It is called with mu held.
+func (g *Gateway) find(c *calls, key, id string, again bool) (a *asking, is match) {
+	for _, a := range c.now[key] {
+		switch {
+		case a.delivered || a.failed:
+		case !a.attended || again:
+			a.attended = true
+			return a, joined
+		default:
+			is = beside
+		}
+	}
+	var found *asking
+	for _, a := range c.past[key] {
+		e := g.entry(a.key)
+		_, of := keyOfTag(a.tag)
+		if ended := over(&e); ended && (of != id || !a.served && !g.answers(&e)) {
+			continue
+		} else if a.served = ended; found == nil || e.State != receipt.StateInDoubt {
+			found = a
+		}
+		if e.State != receipt.StateInDoubt {
+			break
+		}
+	}
+	if found == nil {
+		return nil, is
+	}
+	c.past[key] = slices.DeleteFunc(c.past[key], func(a *asking) bool { return a == found })
+	found.attended = true
+	c.now[key] = append(c.now[key], found)
+	g.wake() // less is left
+	if found.served {
+		return found, recorded
+	}
+	return found, waiting
+}
+
+// add adds a call that was never made before. It is called with mu held.
+func (g *Gateway) add(c *calls, key, id string) *asking {
+	g.numbered++
+	a := &asking{tag: strings.TrimSpace(fmt.Sprintf("%d.%d %s %s", g.incarnation, g.numbered, key, id)), attended: true}
+	c.now[key] = append(c.now[key], a)
+	return a
+}
+
+// leave notes that nobody waits for a call any more. A recorded answer that could not be given is given to who asks again.
+func (g *Gateway) leave(a *asking, delivered, failed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a.attended, a.delivered, a.failed = false, delivered, a.failed || failed && !a.served
+	g.wake()
+}
+
+// wake tells all that wait that something is other than before. It is called with mu held.
+func (g *Gateway) wake() {
+	close(g.news)
+	g.news = make(chan struct{})
+}
+
+// recall finds what earlier incarnations of the session have asked.
+func (g *Gateway) recall() error {
+	var failed error
+	var session recorder.Session
+	g.cfg.World.View(func(m *world.Moment) {
+		if c, ok := m.Cell(g.cell); ok {
+			session, failed = reducer.Decode[recorder.Session](c.State)
+			if c.Halted {
+				failed = fmt.Errorf("%w: %s", ErrHalted, g.cell)
+			}
+		}
+		for _, e := range m.Intents() {
+			if e.Intent.Cell == g.cell.String() && e.Intent.Kind == recorder.Call {
+				key, _ := keyOfTag(e.Intent.Tag)
+				g.ever[key] = true
+			}
+		}
+	})
+	g.incarnation, g.instead = session.Incarnation+1, session.Instead
+	g.recallCalls(&g.models, recorder.Call)
+	g.recallCalls(&g.tools.calls, recorder.MCPCall)
+	g.recallUses(&session)
+	return failed
+}
+
+// recallCalls finds calls of one kind. Of a model's that were only denied a run offline finds the denials.
+func (g *Gateway) recallCalls(c *calls, kind string) {
+	denied := newCalls()
+	for _, e := range g.intentsOf(kind, 0) {
+		key, _ := keyOfTag(e.Intent.Tag)
+		a := &asking{tag: e.Intent.Tag, key: e.Intent.Key, served: over(&e)}
+		if g.answers(&e) {
+			c.past[key] = append(c.past[key], a)
+		} else if e.State == receipt.StateDenied && g.cfg.Offline {
+			denied.past[key] = append(denied.past[key], a)
+		}
+	}
+	for key, of := range denied.past { // order cannot show: each by itself
+		if len(c.past[key]) == 0 {
+			c.past[key] = of
+		}
+	}
+}
+
+// answers reports whether the intent of an earlier incarnation answers an equal call, or may yet. The agent does not get failures of
+// a model again, after which it asks again, but answers that were cut off: Claude Code goes on from what it had of one. Of a tool it
+// gets whatever something may have come of; where another agent was started, only what the model's id tells.
+func (g *Gateway) answers(e *receipt.Entry) bool {
+	unmade := !e.Uncertain && (e.State == receipt.StateFailed || e.State == receipt.StateCancelled)
+	switch _, id := keyOfTag(e.Intent.Tag); {
+	case !over(e):
+		return !g.cfg.Offline
+	case e.Intent.Kind == recorder.Call && unmade:
+		answer, _, err := answerOf[recorder.Answer](g, e)
+		return err != nil || answer != nil && answer.Cut
+	case e.Intent.Kind == recorder.Call:
+		return e.State == receipt.StateCommitted
+	case id == "" && !g.cfg.Again && !g.cfg.Offline:
+		return false
+	case unmade:
+		answer, reason, err := answerOf[recorder.ToolAnswer](g, e)
+		return err != nil || answer != nil || reason.Error == redacted
+	}
+	return true
+}
