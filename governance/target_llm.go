@@ -172,9 +172,9 @@ func toolNames(tools canon.Raw) ([]string, error) {
 	var names []string
 	for i := range n {
 		tool := r.Raw()
-		name, ok := lookupText(tool, "type")
+		name, ok := lookup[string](tool, "type")
 		if ok && (name == "function" || name == "custom") {
-			name, ok = lookupText(tool, name, "name")
+			name, ok = lookup[string](tool, name, "name")
 		}
 		if !ok {
 			return nil, capErrorf(CodeBadParams, "tools[%d] has no type, or no name", i)
@@ -187,14 +187,17 @@ func toolNames(tools canon.Raw) ([]string, error) {
 	return names, nil
 }
 
-func lookupText(data canon.Raw, path ...string) (string, bool) {
+// lookup returns the item at a path of names in data; false: there is none, or it is of another type.
+func lookup[T any](data canon.Raw, path ...string) (v T, ok bool) {
 	item, err := canon.Lookup(data, path...)
-	if err != nil {
-		return "", false
+	if err == nil {
+		err = canon.Unmarshal(item, &v)
 	}
-	r := canon.NewReader(item)
-	text := r.Text()
-	return text, r.Close() == nil
+	if err != nil {
+		var none T
+		return none, false
+	}
+	return v, true
 }
 
 // paramFields returns the items of a map of params.

@@ -68,7 +68,7 @@ func knownTools(tools canon.Raw) canon.Raw {
 func knownTool(tool canon.Raw, known ...string) canon.Raw {
 	fields, _ := paramFields(tool) // a map, or it had no type
 	out := only(fields, "type")
-	kind, _ := lookupText(tool, "type")
+	kind, _ := lookup[string](tool, "type")
 	if kind == "function" || kind == "custom" {
 		body, _ := paramFields(fields[kind]) // likewise, or it had no name
 		out[kind] = encodeFields(only(body, known...))
@@ -86,8 +86,8 @@ func knownChoice(choice canon.Raw, tools []string) canon.Raw {
 		}
 		return choice
 	}
-	kind, _ := lookupText(choice, "type")
-	name, named := lookupText(choice, kind, "name")
+	kind, _ := lookup[string](choice, "type")
+	name, named := lookup[string](choice, kind, "name")
 	if !named || kind != "function" && kind != "custom" || !slices.Contains(tools, name) {
 		return nil
 	}

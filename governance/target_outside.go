@@ -18,8 +18,8 @@ func ParseOutside(config, params canon.Raw) (*OutsideTarget, error) {
 		return nil, err
 	}
 	t := new(OutsideTarget)
-	t.Server, _ = lookupText(params, "server")
-	if t.Tool, _ = lookupText(params, "tool"); t.Tool == "" {
+	t.Server, _ = lookup[string](params, "server")
+	if t.Tool, _ = lookup[string](params, "tool"); t.Tool == "" {
 		return nil, capErrorf(CodeBadParams, "tool is missing")
 	}
 	return t, nil

@@ -76,10 +76,13 @@ func ParseRelay(config, params canon.Raw) (*RelayTarget, error) {
 	if len(params) == 0 {
 		return t, nil
 	}
-	t.Dialect, _ = lookupText(params, "dialect")
-	t.Model, _ = lookupText(params, "model")
-	t.MaxTokens, t.InputTokens = lookupUint(params, "max_tokens"), lookupUint(params, "input_tokens")
-	t.Tools = append(lookupTexts(params, "tools"), lookupTexts(params, "server_tools")...)
+	t.Dialect, _ = lookup[string](params, "dialect")
+	t.Model, _ = lookup[string](params, "model")
+	t.MaxTokens, _ = lookup[uint64](params, "max_tokens")
+	t.InputTokens, _ = lookup[uint64](params, "input_tokens")
+	offered, _ := lookup[[]string](params, "tools")
+	provided, _ := lookup[[]string](params, "server_tools")
+	t.Tools = append(offered, provided...)
 	return t, nil
 }
 
@@ -151,34 +154,6 @@ func micros(tokens, price uint64) uint64 {
 	}
 	n, _ := bits.Div64(hi, lo, 1000)
 	return n
-}
-
-func lookupUint(data canon.Raw, path ...string) uint64 {
-	item, err := canon.Lookup(data, path...)
-	if err != nil {
-		return 0
-	}
-	r := canon.NewReader(item)
-	n := r.Uint()
-	if r.Close() != nil {
-		return 0
-	}
-	return n
-}
-
-func lookupTexts(data canon.Raw, path ...string) (out []string) {
-	item, err := canon.Lookup(data, path...)
-	if err != nil {
-		return nil
-	}
-	r := canon.NewReader(item)
-	for range r.Array() {
-		out = append(out, r.Text())
-	}
-	if r.Close() != nil {
-		return nil
-	}
-	return out
 }
 
 // relayAdapter is the row of the adapter relay.

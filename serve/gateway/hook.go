@@ -6,11 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,6 +64,7 @@ type hookCall struct {
 type using struct {
 	*asking
 
+	id        string // of the call
 	tool      string
 	arguments canon.Raw // that the agent runs it with
 
@@ -145,28 +144,53 @@ func (g *Gateway) before(ctx context.Context, h *hookCall, nonce string) (denied
 	if defers {
 		hold = g.cfg.Defer
 	}
-	for begun := time.Now(); ; {
+	v := g.awaitPermit(u, time.Now(), hold, ctx.Done())
+	switch {
+	case v.left:
+		g.leaveUse(u)
+		return "the hook ended"
+	case v.waits != nil && defers:
+		g.count(func(s *Summary) { s.Deferred = append(s.Deferred, v.waits.Intent.Key) })
+		return deferred
+	case v.waits != nil:
+		return "a person has to approve this: " + g.typed("intent approve", v.waits) + "; then call the tool again, with the same input"
+	}
+	return v.denied
+}
+
+// verdict is what became of a use; the zero value: it is permitted.
+type verdict struct {
+	denied string
+	left   bool           // nobody waits for it any more
+	waits  *receipt.Entry // for a person, for too long
+}
+
+// awaitPermit waits until a use is permitted, or is not. Who waits for it may go: of an answer only while a person has to decide.
+func (g *Gateway) awaitPermit(u *using, begun time.Time, hold time.Duration, gone <-chan struct{}) verdict {
+	for {
 		e, news, err := g.standing(u.asking)
+		left := gone
 		switch {
 		case err != nil:
-			return "the journal cannot be read: " + err.Error()
+			return verdict{denied: "the journal cannot be read: " + err.Error()}
 		case over(&e):
-			return g.notRun(u, &e)
-		case !e.State.AwaitsPerson() || time.Since(begun) < hold || !g.leaveUse(h.ID, u):
-		case defers:
-			g.count(func(s *Summary) { s.Deferred = append(s.Deferred, e.Intent.Key) })
-			return deferred
-		default:
-			return "a person has to approve this: " + g.typed("intent approve", &e) + "; then call the tool again, with the same input"
+			return verdict{denied: g.notRun(u, &e)}
+		case e.State.AwaitsPerson() && (g.cfg.Offline || time.Since(begun) >= hold) && (u.answer || g.leaveUse(u)):
+			return verdict{waits: &e}
+		case g.cfg.Offline: // its permit is the last of it that is on record
+			return verdict{}
+		case u.answer && !e.State.AwaitsPerson():
+			left = nil
 		}
 		select {
 		case <-u.permit:
-			return ""
+			return verdict{}
 		case <-news:
 		case <-time.After(min(pingTime, hold)): // a person is waited for in no record
-		case <-ctx.Done():
-			g.leaveUse(h.ID, u)
-			return "the hook ended"
+		case <-left:
+			return verdict{left: true}
+		case <-g.life.Done():
+			return verdict{left: true}
 		}
 	}
 }
@@ -187,7 +211,7 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	}
 	results := make(chan *recorder.ToolAnswer, 1)
 	u = &using{
-		asking: g.hooks.past[h.ID], tool: h.Name, arguments: arguments, answer: h.answer, held: true,
+		asking: g.hooks.past[h.ID], id: h.ID, tool: h.Name, arguments: arguments, answer: h.answer, held: true,
 		nonce: nonce, permit: make(chan struct{}), results: results, result: results,
 	}
 	ask := recorder.ToolRequest{Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: h.ID, Tool: h.Name, Arguments: arguments}
@@ -273,64 +297,12 @@ func (g *Gateway) drop(id string) {
 	delete(g.hooks.using, id)
 }
 
-// recalled decides about a call that the record knows: whether it is denied, or waits for its permit. Neither:
-// it is asked for anew, since it has certainly not run, or may run again.
-func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string, waits bool, err error) {
-	e := g.entry(u.key)
-	if !over(&e) {
-		return "", true, nil
-	}
-	result, reason, err := answerOf[recorder.ToolAnswer](g, &e)
-	if err != nil {
-		return "", false, err
-	}
-	switch {
-	case u.answer && (result != nil || e.Uncertain || e.State == receipt.StateInDoubt):
-		u.ran = true
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.hooks.ran[h.calledAs] = u.asking
-		return "", false, nil
-	case result != nil:
-		g.mu.Lock()
-		g.hooks.given[h.ID] = u.asking
-		g.summary.ToolsServed++
-		g.mu.Unlock()
-		return ranAlready, false, nil
-	case e.State == receipt.StateDenied:
-		return "denied: " + reason.String(), false, nil
-	case !e.Uncertain && e.State != receipt.StateInDoubt, runsAgain(h.Name):
-	default:
-		use := paramsOf[recorder.ToolRequest](g, u.key)
-		switch {
-		case !WritesFile(h.Name) || before == unreadable || g.cfg.Offline:
-		case before != "" && before == written(h.Input):
-			return "this call took effect before the restart: the file has the content that it writes", false, nil
-		case before == use.Before && use.Tool != "":
-			g.again(u)
-			return "", false, nil
-		}
-		return inDoubt, false, nil
-	}
-	g.again(u)
-	return "", false, nil
-}
-
-// again gives a use the tag of the next try.
-func (g *Gateway) again(u *using) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	id, n, _ := strings.Cut(strings.TrimPrefix(u.tag, toolTag), " ")
-	tries, _ := strconv.Atoi(n)
-	u.asking = &asking{tag: fmt.Sprintf("%s%s %d", toolTag, id, max(tries, 1)+1)}
-}
-
 // leaveUse lets a use that waits for a person be joined, since its hook goes. False: its permit is on its way.
-func (g *Gateway) leaveUse(id string, u *using) (left bool) {
+func (g *Gateway) leaveUse(u *using) (left bool) {
 	if g.cfg.Tools.Take(u.tag) == nil {
 		return false
 	}
-	g.drop(id)
+	g.drop(u.id)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.hooks.waits[u.input()] = append(g.hooks.waits[u.input()], u.asking)

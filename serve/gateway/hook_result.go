@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/host/relay"
@@ -152,6 +153,58 @@ const (
 	ranAlready = "this call ran before the restart; its recorded result is given to the model"
 	inDoubt    = "IN DOUBT: this call was permitted before the restart, and nobody can tell whether it ran. Look whether it took effect before you call it again"
 )
+
+// recalled decides about a call that the record knows: whether it is denied, or waits for its permit. Neither:
+// it is asked for anew, since it has certainly not run, or may run again.
+func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string, waits bool, err error) {
+	e := g.entry(u.key)
+	if !over(&e) {
+		return "", true, nil
+	}
+	result, reason, err := answerOf[recorder.ToolAnswer](g, &e)
+	if err != nil {
+		return "", false, err
+	}
+	switch {
+	case u.answer && (result != nil || e.Uncertain || e.State == receipt.StateInDoubt):
+		u.ran = true
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.hooks.ran[h.calledAs] = u.asking
+		return "", false, nil
+	case result != nil:
+		g.mu.Lock()
+		g.hooks.given[h.ID] = u.asking
+		g.summary.ToolsServed++
+		g.mu.Unlock()
+		return ranAlready, false, nil
+	case e.State == receipt.StateDenied:
+		return "denied: " + reason.String(), false, nil
+	case !e.Uncertain && e.State != receipt.StateInDoubt, runsAgain(h.Name):
+	default:
+		use := paramsOf[recorder.ToolRequest](g, u.key)
+		switch {
+		case !WritesFile(h.Name) || before == unreadable || g.cfg.Offline:
+		case before != "" && before == written(h.Input):
+			return "this call took effect before the restart: the file has the content that it writes", false, nil
+		case before == use.Before && use.Tool != "":
+			g.again(u)
+			return "", false, nil
+		}
+		return inDoubt, false, nil
+	}
+	g.again(u)
+	return "", false, nil
+}
+
+// again gives a use the tag of the next try.
+func (g *Gateway) again(u *using) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, n, _ := strings.Cut(strings.TrimPrefix(u.tag, toolTag), " ")
+	tries, _ := strconv.Atoi(n)
+	u.asking = &asking{tag: fmt.Sprintf("%s%s %d", toolTag, id, max(tries, 1)+1)}
+}
 
 // ranBefore says why a tool is not to run that an answer from the record asks for: it ran before the restart, or may have. Codex's
 // hook names the provider's id or, of a tool that a script of the model's calls, one of its own. All that such a script calls ran.

@@ -83,29 +83,27 @@ func (c *conversation) askAgain(ctx context.Context, out *reply, of *conversatio
 	return nil, nil, nil, no
 }
 
-// verdict is what became of a call in an answer; the zero value: it is permitted.
-type verdict struct {
-	call   int
-	denied string
-	left   bool           // nobody waits for it any more
-	waits  *receipt.Entry // for a person, for too long
+// judged is a call of an answer, by its number.
+type judged struct {
+	call int
+	verdict
 }
 
 // judgeCalls has calls judged, all at once. Where one is denied it returns a result for each; else none.
 func (c *conversation) judgeCalls(ctx context.Context, a *asking, out *reply, calls []relay.Call) (told []string, no *refusal) {
 	judging, stop := context.WithCancel(ctx)
 	defer stop()
-	came := make(chan verdict, len(calls))
+	came := make(chan judged, len(calls))
 	before := false // one was denied before the restart: then none is asked for anew
 	for i := range calls {
 		before = before || c.g.wasDenied(useID(a, i))
 	}
 	for i := range calls {
 		if before && !c.g.wasDenied(useID(a, i)) {
-			came <- verdict{call: i}
+			came <- judged{call: i}
 			continue
 		}
-		go func() { came <- c.judgeCall(judging, useID(a, i), i, &calls[i]) }()
+		go func() { came <- judged{i, c.judgeCall(judging, useID(a, i), &calls[i])} }()
 	}
 	pings := time.NewTicker(pingTime)
 	defer pings.Stop()
@@ -178,10 +176,10 @@ func (g *Gateway) withdraw(id, why string) {
 }
 
 // judgeCall has a call judged.
-func (c *conversation) judgeCall(ctx context.Context, id string, i int, call *relay.Call) verdict {
+func (c *conversation) judgeCall(ctx context.Context, id string, call *relay.Call) verdict {
 	g := c.g
 	if g.judgedElsewhere(call.Name) {
-		return verdict{call: i}
+		return verdict{}
 	}
 	g.mu.Lock()
 	g.hooks.called[call.ID] = id
@@ -193,34 +191,9 @@ func (c *conversation) judgeCall(ctx context.Context, id string, i int, call *re
 		denied = "the world does not take it: " + err.Error()
 	}
 	if u == nil || denied != "" {
-		return verdict{call: i, denied: denied}
+		return verdict{denied: denied}
 	}
-	for {
-		e, news, err := g.standing(u.asking)
-		var left <-chan struct{}
-		switch {
-		case err != nil:
-			return verdict{call: i, denied: "the journal cannot be read: " + err.Error()}
-		case over(&e):
-			return verdict{call: i, denied: g.notRun(u, &e)}
-		case e.State.AwaitsPerson() && (g.cfg.Offline || time.Since(c.begun) > holdTime):
-			return verdict{call: i, waits: &e}
-		case g.cfg.Offline: // its permit is the last of it that is on record
-			return verdict{call: i}
-		case e.State.AwaitsPerson():
-			left = ctx.Done()
-		}
-		select {
-		case <-u.permit:
-			return verdict{call: i}
-		case <-news:
-		case <-time.After(pingTime): // a person is waited for in no record
-		case <-left:
-			return verdict{call: i, left: true}
-		case <-g.life.Done():
-			return verdict{call: i, left: true}
-		}
-	}
+	return g.awaitPermit(u, c.begun, holdTime, ctx.Done())
 }
 
 // abandon has all uses that nobody has told a result of end: nobody will. Incarnations end with it.
