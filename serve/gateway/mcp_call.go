@@ -77,6 +77,9 @@ func (s *mcpServer) newCall(m *mcpMessage) (c *toolCall, refused []byte) {
 	if err != nil {
 		return nil, fault(m.id, codeRequest, "worldkernel: "+err.Error())
 	}
+	if params.task && !s.g.hasRoom() {
+		return nil, fault(m.id, codeInternal, fmt.Sprintf("worldkernel: more than %d tasks at once: ask what became of them, or cancel some", maxTasks))
+	}
 	s.meet(m)
 	c = &toolCall{mcpCall: params, server: s, id: m.id, name: m.key, off: make(chan struct{})}
 	c.cancel = sync.OnceFunc(func() { close(c.off) })
@@ -182,7 +185,7 @@ func (c *toolCall) await() []byte {
 			}
 			offered = true
 			continue
-		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient])):
+		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient])) && g.hasRoom():
 			return c.newTask(&e)
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
 			g.leave(a, false, false)

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -123,6 +125,21 @@ func (q *queue) write(w io.Writer) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// eachLine reads lines to the end. Of those that are too long there are both ends: see readLine.
+func eachLine(from io.Reader, take, large func(line []byte)) {
+	for r := bufio.NewReaderSize(from, 64<<10); ; {
+		line, whole, err := readLine(r, maxLine+maxEnvelope)
+		switch {
+		case err != nil:
+			return
+		case !whole:
+			large(line)
+		case len(bytes.TrimSpace(line)) > 0:
+			take(line)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -42,6 +40,7 @@ type Group struct {
 	Out     io.Writer // likewise
 
 	out     *queue
+	begun   chan struct{} // closed when the client has asked for something
 	members []*member
 	slow    time.Duration // in the place of groupTime, for tests; 0: that
 
@@ -129,7 +128,7 @@ func (g *Group) newMembers() (members []*member, err error) {
 	return members, nil
 }
 
-// Run runs the servers until the client has gone, or all have ended. Once ctx ends it is as if the client had gone.
+// Run runs the servers until the client has gone, or all have ended and it was told so. Once ctx ends it is as if the client had gone.
 func (g *Group) Run(ctx context.Context) (err error) {
 	if g.members, err = g.newMembers(); err != nil {
 		return err
@@ -139,6 +138,7 @@ func (g *Group) Run(ctx context.Context) (err error) {
 	}
 	g.asked, g.posed, g.names, g.owners = make(map[string]*groupAsk), make(map[string]question), make(map[string]listed), make(map[named]*member)
 	written := make(chan struct{})
+	g.begun = make(chan struct{})
 	g.out = newQueue(g.Out, func(error) { close(written) })
 	var all sync.WaitGroup
 	for _, m := range g.members {
@@ -148,13 +148,20 @@ func (g *Group) Run(ctx context.Context) (err error) {
 	}
 	left := make(chan struct{})
 	go func() {
-		eachLine(g.Client, g.fromClient)
+		eachLine(g.Client, g.fromClient, func(ends []byte) {
+			g.out.put(fault(lineID(ends), codeRequest, fmt.Sprintf("worldkernel: the message is larger than %d bytes", maxLine)), []byte("\n"))
+		})
 		close(left)
 		for _, m := range g.members {
 			m.in.close()
 		}
 	}()
 	all.Wait()
+	select {
+	case <-g.begun:
+	case <-left:
+	case <-ctx.Done():
+	}
 	g.out.close()
 	<-written
 	select {
@@ -185,19 +192,6 @@ func ComesThrough(at, name string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// eachLine reads lines to the end.
-func eachLine(from io.Reader, take func(line []byte)) {
-	for r := bufio.NewReaderSize(from, 64<<10); ; {
-		line, whole, err := readLine(r, maxLine+maxEnvelope)
-		switch {
-		case err != nil:
-			return
-		case whole && len(bytes.TrimSpace(line)) > 0:
-			take(line)
-		}
-	}
-}
-
 // runMember runs a server to its end.
 func (g *Group) runMember(ctx context.Context, m *member, in *io.PipeReader) {
 	from, to := io.Pipe()
@@ -210,7 +204,7 @@ func (g *Group) runMember(ctx context.Context, m *member, in *io.PipeReader) {
 		}
 		_ = errors.Join(to.Close(), in.Close())
 	}()
-	eachLine(from, func(line []byte) { g.fromServer(m, line) })
+	eachLine(from, func(line []byte) { g.fromServer(m, line) }, func([]byte) {}) // the gateway says nothing that is longer
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m.why = why
@@ -275,6 +269,11 @@ func (g *Group) fromClient(line []byte) {
 		g.out.put(fault(m.id, codeRequest, "worldkernel: the id is that of another request, which was not answered yet"), []byte("\n"))
 	default:
 		g.ask(m)
+		select {
+		case <-g.begun:
+		default:
+			close(g.begun)
+		}
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -59,17 +61,41 @@ func (x *GroupSite) Serve(ctx context.Context, on net.Listener, told func(url st
 type groupSession struct {
 	in *queue
 
+	attached int       // requests of HTTP, guarded by the site
+	last     time.Time // that came or went, likewise
+
 	mu     sync.Mutex
 	waits  map[string]*groupWait // by id: requests that were not answered
 	others chan []byte           // what servers say that answers nothing
-	gone   chan struct{}         // closed when the group has ended
+	gone   chan struct{}         // closed when the group has ended, and all that it has said was heard
 }
 
 // groupWait is a request that waits for its answer.
 type groupWait struct {
-	about  string // equal requests have equal ones
-	left   bool   // its client has gone: who asks again gets the answer
-	answer chan *mcpMessage
+	id     json.RawMessage // by which the servers know it
+	about  string          // equal requests have equal ones
+	key    string          // the id by which its client asks, which is another one where it has asked again
+	left   bool            // its client has gone: who asks again gets the answer
+	ended  chan struct{}   // closed when it was answered or cancelled
+	answer *mcpMessage     // nil: there is none
+}
+
+// end ends a wait, once.
+func (w *groupWait) end(answer *mcpMessage) {
+	if !w.over() {
+		w.answer = answer
+		close(w.ended)
+	}
+}
+
+// over reports whether a wait has ended.
+func (w *groupWait) over() bool {
+	select {
+	case <-w.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -84,7 +110,13 @@ func (x *GroupSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x.mu.Lock()
 	s := x.sessions[r.Header.Get(sessionHeader)]
+	x.attach(s, 1)
 	x.mu.Unlock()
+	defer func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.attach(s, -1)
+	}()
 	var m *mcpMessage
 	if r.Method == http.MethodPost {
 		if m, _ = readPost(w, r); m == nil {
@@ -102,7 +134,7 @@ func (x *GroupSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s == nil:
 		http.Error(w, "no such session", http.StatusNotFound)
 	case m != nil && (m.method == "" || m.id == nil):
-		s.in.put(m.line, []byte("\n"))
+		s.in.put(s.cancelled(m), []byte("\n"))
 		w.WriteHeader(http.StatusAccepted)
 	case m != nil:
 		s.ask(w, r, m)
@@ -115,6 +147,28 @@ func (x *GroupSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// attach counts the requests of a session; nil: of none. It is called with mu held.
+func (x *GroupSite) attach(s *groupSession, more int) {
+	if s != nil {
+		s.attached, s.last = s.attached+more, time.Now()
+	}
+}
+
+// endOldest ends the session whose client has been away for longest, if one has, and reports that. It is called with mu held.
+func (x *GroupSite) endOldest() bool {
+	var oldest string
+	for id, s := range x.sessions { // order cannot show: times differ
+		if s.attached == 0 && (oldest == "" || s.last.Before(x.sessions[oldest].last)) {
+			oldest = id
+		}
+	}
+	if oldest != "" {
+		x.sessions[oldest].in.close()
+		delete(x.sessions, oldest)
+	}
+	return oldest != ""
+}
+
 // begin begins a session; nil: it has answered why there is none.
 func (x *GroupSite) begin(w http.ResponseWriter) *groupSession {
 	g, err := x.New()
@@ -124,21 +178,26 @@ func (x *GroupSite) begin(w http.ResponseWriter) *groupSession {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.sessions) >= maxServers {
+	if len(x.sessions) >= maxServers && !x.endOldest() {
 		http.Error(w, "too many sessions", http.StatusServiceUnavailable)
 		return nil
 	}
-	s, id := &groupSession{waits: make(map[string]*groupWait), others: make(chan []byte, maxAsked), gone: make(chan struct{})}, rand.Text()
+	s, id := &groupSession{attached: 1, waits: make(map[string]*groupWait), others: make(chan []byte, maxAsked), gone: make(chan struct{})}, rand.Text()
 	client, in := io.Pipe()
 	said, out := io.Pipe()
 	s.in = newQueue(in, func(error) { _ = in.Close() })
 	g.Client, g.Out = client, out
 	x.sessions[id] = s
-	go eachLine(said, s.hear)
+	heard := make(chan struct{})
+	go func() {
+		eachLine(said, s.hear, func([]byte) {}) // the group says nothing that is longer
+		close(heard)
+	}()
 	x.under.Go(func() {
 		_ = g.Run(x.life) // each request is told what is wrong with its server
 		_ = out.Close()
 		_ = client.Close()
+		<-heard
 		close(s.gone)
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -156,10 +215,9 @@ func (s *groupSession) hear(line []byte) {
 	}
 	if m.method == "" {
 		s.mu.Lock()
-		wait := s.waits[m.key]
-		s.mu.Unlock()
-		if wait != nil {
-			wait.answer <- m // the first, since the group answers once
+		defer s.mu.Unlock()
+		if wait := s.waits[m.key]; wait != nil {
+			wait.end(m)
 		}
 		return
 	}
@@ -167,6 +225,26 @@ func (s *groupSession) hear(line []byte) {
 	case s.others <- m.line:
 	default: // nobody listens
 	}
+}
+
+// cancelled takes what is no request. Where it cancels one, that is answered with nothing. It returns what the servers are sent.
+func (s *groupSession) cancelled(m *mcpMessage) []byte {
+	var of struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if m.method != methodCancelled || json.Unmarshal(m.params, &of) != nil {
+		return m.line
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, wait := range s.waits { // order cannot show: ids differ
+		if wait.key == idKey(of.ID) && !wait.over() {
+			wait.end(nil)
+			delete(s.waits, key)
+			return m.with("requestId", wait.id)
+		}
+	}
+	return m.line
 }
 
 // waitFor returns what a request waits for, which is what an equal one has waited for whose client has gone. A call whose equal
@@ -187,11 +265,14 @@ func (s *groupSession) waitFor(m *mcpMessage) (wait *groupWait, key string) {
 			continue
 		}
 		defer s.mu.Unlock()
+		if wait == nil && len(s.waits) >= maxAsked || s.waits[m.key] != nil {
+			maps.DeleteFunc(s.waits, func(_ string, of *groupWait) bool { return of != wait && of.left && of.over() })
+		}
 		switch {
 		case wait != nil:
-			wait.left = false
+			wait.key, wait.left = m.key, false
 		case s.waits[m.key] == nil && len(s.waits) < maxAsked:
-			wait, key = &groupWait{about: about, answer: make(chan *mcpMessage, 1)}, m.key
+			wait, key = &groupWait{id: m.id, about: about, key: m.key, ended: make(chan struct{})}, m.key
 			s.waits[key] = wait
 			s.in.put(m.line, []byte("\n"))
 		}
@@ -206,16 +287,9 @@ func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage
 		answerJSON(w, http.StatusBadRequest, fault(m.id, codeRequest, "worldkernel: the id is that of another request that was not answered yet, or there are too many of these"))
 		return
 	}
-	var answer []byte
-	status := http.StatusOK
 	select {
-	case a := <-wait.answer:
-		if answer = response(m.id, "error", a.fault); a.result != nil {
-			answer = response(m.id, "result", a.result)
-		}
+	case <-wait.ended:
 	case <-s.gone:
-		status = http.StatusNotFound // so the client begins another session
-		answer = fault(m.id, codeInternal, "worldkernel: the session has ended")
 	case <-r.Context().Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -223,9 +297,21 @@ func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage
 		return
 	}
 	s.mu.Lock()
-	delete(s.waits, key)
+	if s.waits[key] == wait {
+		delete(s.waits, key)
+	}
+	answer, cancelled := wait.answer, wait.answer == nil && wait.over()
 	s.mu.Unlock()
-	answerJSON(w, status, answer)
+	switch {
+	case cancelled:
+		w.WriteHeader(http.StatusAccepted)
+	case answer == nil:
+		answerJSON(w, http.StatusNotFound, fault(m.id, codeInternal, "worldkernel: the session has ended")) // so the client begins another
+	case answer.result == nil:
+		answerJSON(w, http.StatusOK, response(m.id, "error", answer.fault))
+	default:
+		answerJSON(w, http.StatusOK, response(m.id, "result", answer.result))
+	}
 }
 
 // tell streams what servers say that answers nothing.

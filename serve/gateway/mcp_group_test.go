@@ -307,6 +307,11 @@ func TestAllServersThatAreNotThereAreNamed(t *testing.T) {
 			{Name: "one", Command: r.program("", "/does/not/exist")}, {Name: "two", Command: r.program("", "/nor/this")},
 		}}).Run(context.Background())
 	})
+	select {
+	case err := <-c.ended:
+		require.Fail(t, "it ends before its client has asked", err)
+	case <-time.After(50 * time.Millisecond): // both have ended by then
+	}
 	answer := c.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`)
 	require.Contains(t, answer, `"error"`)
 	for _, part := range []string{"the server one has ended", "/does/not/exist", "the server two has ended", "/nor/this"} {

@@ -42,7 +42,7 @@ func (w *groupWeb) run(ctx context.Context, in io.ReadCloser) error {
 		default:
 			under.Go(func() { w.post(ctx, m) })
 		}
-	})
+	}, func([]byte) {}) // the group says nothing that is longer
 	end()
 	under.Wait()
 	if w.session != "" {

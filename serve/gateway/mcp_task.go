@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ const (
 	taskMethods   = "tasks/"
 	methodTasks   = "tasks/list"
 	taskPoll      = time.Second // between two questions of a client
+	maxTasks      = 1000        // that clients may ask about
 	complete      = `{"resultType":"complete"}`
 	taskSupport   = `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 )
@@ -83,7 +85,9 @@ func (s *mcpServer) addTasks(asked, m *mcpMessage) {
 		m.result = with(m.result, json.RawMessage("{}"), "capabilities", "extensions", taskExtension)
 	case asked.method == methodTools:
 		for _, tool := range said.Tools {
-			tool["execution"] = with(tool["execution"], quoted("optional"), "taskSupport")
+			if tool != nil { // else the server has listed null
+				tool["execution"] = with(tool["execution"], quoted("optional"), "taskSupport")
+			}
 		}
 		text, err := json.Marshal(said.Tools)
 		if err != nil {
@@ -108,6 +112,16 @@ func (s *mcpServer) givesTasks(can json.RawMessage) bool {
 	return knows && !s.ownTasks
 }
 
+// hasRoom reports whether there may be another task. Where there are many, what has ended and was told so is forgotten.
+func (g *Gateway) hasRoom() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.tools.tasks) >= maxTasks {
+		maps.DeleteFunc(g.tools.tasks, func(_ string, t *task) bool { return t.cancelled || t.call.asking.served })
+	}
+	return len(g.tools.tasks) < maxTasks
+}
+
 // newTask returns the answer to a call that is a task from now on.
 func (c *toolCall) newTask(e *receipt.Entry) []byte {
 	g := c.server.g
@@ -117,7 +131,7 @@ func (c *toolCall) newTask(e *receipt.Entry) []byte {
 	t := task{id: taskPrefix + e.Intent.Key.String(), call: c, begun: time.Now()}
 	g.mu.Lock()
 	if before := g.tools.tasks[t.id]; before != nil {
-		t.begun = before.begun
+		t.begun, t.cancelled = before.begun, before.cancelled
 	}
 	g.tools.tasks[t.id] = &t
 	g.mu.Unlock()
@@ -187,7 +201,7 @@ func (c *toolCall) serveTask(m *mcpMessage, id string) []byte {
 	defer c.leave()
 	t, is := s.task(id)
 	if !is && m.method != methodTasks {
-		return fault(m.id, codeParams, "worldkernel: there is no such task")
+		return c.noTask()
 	}
 	switch m.method {
 	case methodTasks:
@@ -202,6 +216,10 @@ func (c *toolCall) serveTask(m *mcpMessage, id string) []byte {
 		return c.result([]byte(complete))
 	}
 	return fault(m.id, codeMethod, "worldkernel: there is no such method of a task")
+}
+
+func (c *toolCall) noTask() []byte {
+	return fault(c.id, codeParams, "worldkernel: there is no such task")
 }
 
 // task returns a task of the server's tools as it is now.
@@ -279,7 +297,10 @@ func (t *task) now(c *toolCall) (object json.RawMessage) {
 // awaitTask waits until the call of a task has come to its end, and returns the answer to it.
 func (c *toolCall) awaitTask(id string) []byte {
 	for {
-		t, _ := c.server.task(id)
+		t, is := c.server.task(id)
+		if !is { // it was forgotten meanwhile
+			return c.noTask()
+		}
 		_, ended, news := t.stands(c)
 		switch {
 		case t.cancelled:
@@ -309,7 +330,9 @@ func (t *task) end(c *toolCall) []byte {
 		return fault(c.id, codeParams, "worldkernel: the task has ended")
 	}
 	g.mu.Lock()
-	g.tools.tasks[t.id].cancelled = true
+	if of := g.tools.tasks[t.id]; of != nil { // else it was forgotten meanwhile
+		of.cancelled = true
+	}
 	g.wake()
 	g.mu.Unlock()
 	t.call.cancel()
