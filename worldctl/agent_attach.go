@@ -86,11 +86,12 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	if err != nil {
 		return a, nil, err
 	}
+	known := clientOf(a.Command)
 	g, err := gateway.Open(ctx, gateway.Config{
 		World: lw, Desk: &c.opts.agents.desk, Tools: &c.opts.agents.tools, Session: a.Name, Principal: x.As, Command: a.Command, Dir: a.Dir,
 		Upstream: x.Upstream, Offline: x.Offline, Diverge: x.Diverge, Again: x.Again, Branch: x.Branch, Defer: x.Defer,
-		Answers: gates(lw, recorder.OwnTool), Hooked: len(a.Command) > 0 && hasHooks(a.Command[0]), Recalls: len(a.Command) > 0 && isProgram(a.Command[0], "codex"),
-		Address: listener.Addr().String(), Offers: len(a.Command) > 0 && hasHooks(a.Command[0]),
+		Answers: gates(lw, recorder.OwnTool), Hooked: known.asks, Recalls: known.recalls,
+		Address: listener.Addr().String(), Offers: known.asks,
 		Waits: func(key receipt.Key, link string) {
 			c.note("%s: a person has to approve %s: %s", a.Name, view.Describer{Journal: view.Journal{Local: lw}}.ParamsOf(key), c.inWorld("worldctl intent approve "+view.Short(key)))
 			if link != "" { // empty: somebody was faster

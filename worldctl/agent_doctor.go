@@ -233,15 +233,16 @@ func (a *agentReport) examineTools(s *session, offered, provided map[string]bool
 	}
 	for tool := range offered { // likewise
 		of := toolReport{tool, "answers: the agent has no hooks", "runs again"}
-		if isProgram(s.Command[0], "codex") {
+		switch known := clientOf(s.Command); {
+		case known.recalls:
 			of.Seen, of.Crash = "answers", never
-		} else if hasHooks(s.Command[0]) {
+		case !known.asks:
+		case slices.Contains(gateway.ReadOnly(), tool):
+			of.Seen, of.Crash = "hooks", "runs again: it only reads"
+		case gateway.WritesFile(tool):
+			of.Seen, of.Crash = "hooks", "runs again if its file is unchanged"
+		default:
 			of.Seen, of.Crash = "hooks", never
-			if slices.Contains(gateway.ReadOnly(), tool) {
-				of.Crash = "runs again: it only reads"
-			} else if gateway.WritesFile(tool) {
-				of.Crash = "runs again if its file is unchanged"
-			}
 		}
 		a.Tools = append(a.Tools, of)
 	}

@@ -167,7 +167,7 @@ func (f *agentFork) mayRunAgain(lw *local.World, j view.Journal, s *session, bef
 		return nil
 	case !gates(lw, recorder.OwnTool) && offered > 0:
 		return usagef("--tools '*' lets all of them run, for real", "the world has no rules for the tools of %s, and so cannot keep them from running in the fork", shellWord(strings.Join(s.Command, " ")))
-	case len(s.Command) > 0 && hasHooks(s.Command[0]):
+	case clientOf(s.Command).asks:
 		return nil
 	}
 	var again []string

@@ -11,9 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,15 +98,6 @@ func gates(lw *local.World, kind string) (gates bool) {
 	return gates
 }
 
-// hasHooks reports whether a program is Claude Code, which gets hooks.
-func hasHooks(program string) bool {
-	return isProgram(program, "claude")
-}
-
-func isProgram(program, name string) bool {
-	return strings.TrimSuffix(filepath.Base(program), ".exe") == name
-}
-
 // hookedCodex returns the command line of Codex with a hook that asks worldctl, beside those of its user. Codex runs only hooks
 // that are trusted by their digest, which it says itself; the trust is in the command line, too, and in no file.
 func hookedCodex(argv []string, program, dir string) ([]string, error) {
@@ -162,37 +151,13 @@ func hookedCodex(argv []string, program, dir string) ([]string, error) {
 	return argv, err
 }
 
-// hooked returns the command line of Claude Code with hooks that ask worldctl, beside those of its user.
-func hooked(argv []string, program, dir string) ([]string, error) {
-	if !hasHooks(argv[0]) {
-		return argv, nil
-	}
-	settings, out := make(map[string]any), slices.Clone(argv[:1])
-	for rest := argv[1:]; len(rest) > 0; rest = rest[1:] {
-		value, given := strings.CutPrefix(rest[0], "--settings=")
-		switch {
-		case rest[0] == "--":
-			out, rest = append(out, rest...), rest[len(rest)-1:]
-			continue
-		case rest[0] == "--settings" && len(rest) > 1:
-			value, given, rest = rest[1], true, rest[1:]
-		}
-		if !given {
-			out = append(out, rest[0])
-			continue
-		}
-		text := []byte(value)
-		if !strings.HasPrefix(strings.TrimSpace(value), "{") {
-			if !filepath.IsAbs(value) {
-				value = filepath.Join(dir, value) // where the agent would look for it
-			}
-			var err error
-			if text, err = os.ReadFile(value); err != nil {
-				return nil, err
-			}
-		}
-		if err := json.Unmarshal(text, &settings); err != nil {
-			return nil, fmt.Errorf("--settings %s: %w", value, err)
+// hookedClaude returns the command line of Claude Code with hooks that ask worldctl, beside those of its user.
+func hookedClaude(argv []string, program, dir string) ([]string, error) {
+	settings := make(map[string]any)
+	given, out := flagged(argv, "--settings", 1)
+	for _, text := range given {
+		if err := readGiven(text, dir, &settings); err != nil {
+			return nil, fmt.Errorf("--settings %s: %w", text, err)
 		}
 	}
 	hooks, _ := settings["hooks"].(map[string]any)

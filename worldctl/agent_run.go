@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -92,10 +91,7 @@ func (x *agentRun) bindDefer(cmd *cobra.Command) {
 
 // defers reports whether a program ends when a tool of its own is deferred: Claude Code does without a terminal.
 func defers(command []string) bool {
-	if end := slices.Index(command, "--"); end >= 0 {
-		command = command[:end]
-	}
-	return len(command) > 0 && hasHooks(command[0]) && (slices.Contains(command, "-p") || slices.Contains(command, "--print"))
+	return clientOf(command).asks && hasFlag(command, "-p", "--print")
 }
 
 func newAgentResumeCommand(c *cli) *cobra.Command {
@@ -255,22 +251,26 @@ func (c *cli) startAgent(ctx context.Context, g *attached) (code int, err error)
 }
 
 func (c *cli) startAgentTo(ctx context.Context, g *attached, stdout, stderr io.Writer) (code int, err error) {
-	argv := pointed(g.Command, g.OpenAI)
-	if g.Hook != "" {
-		program, err := os.Executable()
-		if err == nil {
-			argv, err = hooked(argv, program, g.Dir)
-		}
-		if err != nil {
+	argv, known := g.Command, clientOf(g.Command)
+	self, err := os.Executable()
+	if err != nil {
+		return -1, err
+	}
+	if known.pointed != nil {
+		argv = known.pointed(argv, g.OpenAI)
+	}
+	if known.hooked != nil && g.Hook != "" {
+		with, err := known.hooked(argv, self, g.Dir)
+		switch {
+		case err == nil:
+			argv = with
+		case known.asks:
 			return -1, err
-		}
-		if isProgram(argv[0], "codex") {
-			if argv, err = hookedCodex(argv, program, g.Dir); err != nil {
-				c.note("note: Codex takes no hook, so after a restart it runs again what ran: %s", err)
-			}
+		default:
+			c.note("note: the agent takes no hook, so after a restart it runs again what ran: %s", err)
 		}
 	}
-	argv, clean := c.withTools(argv, g)
+	argv, clean := c.withTools(argv, self, g)
 	defer clean()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = g.Dir, c.stdin, stdout, stderr
@@ -317,11 +317,8 @@ func agentEnv(inherited []string, g *attached) []string {
 		"WORLDKERNEL_AGENT=1", toolsEnv+"="+g.Tools, hookVariable+"="+g.Hook)
 }
 
-// pointed returns a command line that leads to the gateway where the environment does not: that of Codex.
-func pointed(argv []string, openai string) []string {
-	if filepath.Base(argv[0]) != "codex" {
-		return argv
-	}
+// pointedCodex returns a command line of Codex, which does not heed the environment.
+func pointedCodex(argv []string, openai string) []string {
 	const provider = "model_providers.worldkernel."
 	return append([]string{
 		argv[0], "-c", "model_provider=worldkernel", "-c", provider + "name=worldkernel", "-c", provider + "base_url=" + openai + "/v1",

@@ -28,6 +28,14 @@ type toolServers struct {
 	unseen []string                  // those that do not
 	own    []string                  // those that are worldctl mcp, which stands before servers of its own
 	g      *attached
+	file   string // that the client reads; empty: none
+}
+
+// clean ends what the client reads.
+func (t *toolServers) clean() {
+	if t.file != "" {
+		_ = os.Remove(t.file)
+	}
 }
 
 func newToolServers(g *attached) *toolServers {
@@ -125,40 +133,35 @@ func headers(v any, read func(string) string) http.Header {
 	return out
 }
 
-// withTools returns the command line of an agent with its servers of tools behind the gateway, and what ends the files that it
+// withTools returns the command line of an agent with its servers of tools behind the gateway, and what ends the file that it
 // reads.
-func (c *cli) withTools(argv []string, g *attached) (out []string, clean func()) {
-	if out, clean = argv, func() {}; g.Tools == "" {
-		return out, clean
+func (c *cli) withTools(argv []string, self string, g *attached) (out []string, clean func()) {
+	t := newToolServers(g)
+	known := clientOf(argv)
+	if known.servers == nil || g.Tools == "" {
+		return argv, t.clean
 	}
-	self, err := os.Executable()
-	servers := newToolServers(g)
-	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {
-	case "claude":
-		out, clean, err = servers.ofClaude(argv, self)
-	case "codex":
-		out, err = servers.ofCodex(argv, self)
-	}
+	out, err := known.servers(t, argv, self)
 	if err != nil {
-		clean()
+		t.clean()
 		c.note("note: not seen by the gateway: tools of MCP servers: %s", err)
 		c.note("hint: worldctl mcp --name NAME -- COMMAND in the place of a server's COMMAND has them seen")
 		return argv, func() {}
 	}
-	for _, name := range servers.own { // by whatever name policies know it
+	for _, name := range t.own { // by whatever name policies know it
 		err = errors.Join(err, gateway.ComesThrough(g.Tools, name))
 	}
 	if err != nil {
 		c.note("note: calls of worldctl mcp are judged twice: %s", err)
 	}
-	if len(servers.before) > 0 {
-		c.note("note: MCP servers behind the gateway: %s", strings.Join(slices.Sorted(maps.Keys(servers.before)), ", "))
+	if len(t.before) > 0 {
+		c.note("note: MCP servers behind the gateway: %s", strings.Join(slices.Sorted(maps.Keys(t.before)), ", "))
 	}
-	if len(servers.unseen) > 0 {
-		slices.Sort(servers.unseen)
-		c.note("note: not seen by the gateway: tools of %s", strings.Join(servers.unseen, ", "))
+	if len(t.unseen) > 0 {
+		slices.Sort(t.unseen)
+		c.note("note: not seen by the gateway: tools of %s", strings.Join(t.unseen, ", "))
 	}
-	return out, clean
+	return out, t.clean
 }
 
 // behindGateway returns the arguments with which worldctl stands before a server.
@@ -167,50 +170,41 @@ func behindGateway(name, command string, args []string) []string {
 }
 
 // ofClaude adds a list of servers to a command line of Claude Code, which beats all others that it has.
-func (t *toolServers) ofClaude(argv []string, self string) ([]string, func(), error) {
-	if err := t.readClaude(argv, t.g.Dir); err != nil {
-		return argv, func() {}, err
-	}
-	if len(t.before) == 0 {
-		return argv, func() {}, nil
+func (t *toolServers) ofClaude(argv []string, self string) ([]string, error) {
+	if err := t.readClaude(argv, t.g.Dir); err != nil || len(t.before) == 0 {
+		return argv, err
 	}
 	list := make(map[string]map[string]any)
 	addresses := t.addresses(func(s map[string]any) http.Header { return headers(s["headers"], withVariables) })
 	for name, s := range t.before { // order cannot show: a map is built from a map
 		s = maps.Clone(s)
+		list[name] = s
 		if address := addresses[name]; address != "" {
 			s["url"] = address
-			list[name] = s
 			continue
 		}
 		command, _ := s["command"].(string)
-		env, _ := s["env"].(map[string]any)
-		env = maps.Clone(env)
-		if env == nil {
-			env = make(map[string]any)
-		}
+		was, _ := s["env"].(map[string]any)
+		env := make(map[string]any)
+		maps.Copy(env, was)
 		env[toolsEnv] = t.g.Tools
 		s["command"], s["args"], s["env"] = self, behindGateway(name, command, texts(s["args"])), env
-		list[name] = s
 	}
 	text, err := json.Marshal(map[string]any{"mcpServers": list})
 	if err != nil {
-		return argv, func() {}, err
+		return argv, err
 	}
 	f, err := os.CreateTemp("", "worldctl-mcp-*.json") // of this user alone
 	if err != nil {
-		return argv, func() {}, err
+		return argv, err
 	}
-	clean := func() { _ = os.Remove(f.Name()) }
+	t.file = f.Name()
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return argv, clean, err
+	at := slices.Index(argv, "--")
+	if at < 0 {
+		at = len(argv)
 	}
-	at := len(argv)
-	if i := slices.Index(argv, "--"); i >= 0 {
-		at = i
-	}
-	return slices.Insert(slices.Clone(argv), at, "--mcp-config="+f.Name()), clean, nil
+	return slices.Insert(slices.Clone(argv), at, "--mcp-config="+t.file), errors.Join(err, f.Close())
 }
 
 // readClaude reads the servers that Claude Code starts with a command line, in the order in which a later one beats one of
@@ -222,8 +216,7 @@ func (t *toolServers) readClaude(argv []string, dir string) error {
 		Enabled  []string `json:"enabledMcpjsonServers"`
 		Disabled []string `json:"disabledMcpjsonServers"`
 	}
-	given, strict := claudeConfigs(argv)
-	if !strict {
+	if !hasFlag(argv, "--strict-mcp-config") {
 		var user struct {
 			Servers  list               `json:"mcpServers"`
 			Projects map[string]project `json:"projects"`
@@ -232,15 +225,15 @@ func (t *toolServers) readClaude(argv []string, dir string) error {
 		if home == "" {
 			home, _ = os.UserHomeDir()
 		}
-		if err := readJSON(filepath.Join(home, ".claude.json"), &user); err != nil {
+		if err := readJSON(filepath.Join(home, ".claude.json"), &user); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		here := user.Projects[dir]
-		prints := slices.ContainsFunc(argv, func(a string) bool { return a == "-p" || a == "--print" })
+		prints := hasFlag(argv, "-p", "--print")
 		t.add(user.Servers, anyServer)
 		for _, in := range slices.Backward(parents(dir)) {
 			var shared project
-			if err := readJSON(filepath.Join(in, ".mcp.json"), &shared); err != nil {
+			if err := readJSON(filepath.Join(in, ".mcp.json"), &shared); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			t.add(shared.Servers, func(name string) bool { // at a terminal Claude Code asks about others, and so it does
@@ -249,39 +242,15 @@ func (t *toolServers) readClaude(argv []string, dir string) error {
 		}
 		t.add(here.Servers, anyServer)
 	}
+	given, _ := flagged(argv, "--mcp-config", len(argv))
 	for _, text := range given {
 		var config project
-		var err error
-		if strings.HasPrefix(strings.TrimSpace(text), "{") {
-			err = json.Unmarshal([]byte(text), &config)
-		} else if filepath.IsAbs(text) {
-			err = readJSON(text, &config)
-		} else {
-			err = readJSON(filepath.Join(dir, text), &config)
-		}
-		if err != nil {
+		if err := readGiven(text, dir, &config); err != nil {
 			return err
 		}
 		t.add(config.Servers, anyServer)
 	}
 	return nil
-}
-
-// claudeConfigs returns the lists of servers that a command line names, and whether there are no others.
-func claudeConfigs(argv []string) (given []string, strict bool) {
-	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
-		switch value, is := strings.CutPrefix(argv[i], "--mcp-config="); {
-		case is:
-			given = append(given, value)
-		case argv[i] == "--strict-mcp-config":
-			strict = true
-		case argv[i] == "--mcp-config":
-			for ; i+1 < len(argv) && !strings.HasPrefix(argv[i+1], "-"); i++ {
-				given = append(given, argv[i+1])
-			}
-		}
-	}
-	return given, strict
 }
 
 // parents returns a directory and those that it is in.
@@ -291,21 +260,6 @@ func parents(dir string) (out []string) {
 			return out
 		}
 	}
-}
-
-// readJSON reads a file, if there is one.
-func readJSON(file string, v any) error {
-	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
-		return &os.PathError{Op: "read", Path: file, Err: err}
-	}
-	return nil
 }
 
 // bareKey is a key of TOML that needs no quotes.

@@ -40,7 +40,9 @@ func rewritten(t *testing.T, dir string, argv ...string) (out []string, servers 
 	t.Helper()
 	var stderr bytes.Buffer
 	c := &cli{stderr: &stderr, rawErr: &stderr}
-	out, clean := c.withTools(argv, &attached{Dir: dir, Tools: toolsAt})
+	self, err := os.Executable()
+	require.NoError(t, err)
+	out, clean := c.withTools(argv, self, &attached{Dir: dir, Tools: toolsAt})
 	for _, arg := range out {
 		file, is := strings.CutPrefix(arg, "--mcp-config=")
 		if !is {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"io"
 	"maps"
 	"net"
@@ -193,10 +194,9 @@ func groupServers(file string) (out []gateway.GroupServer, err error) {
 	var list struct {
 		Servers, MCPServers map[string]map[string]any
 	}
-	if _, err := os.Stat(file); err != nil { // readJSON takes a file that is not there for an empty one
+	if err := readJSON(file, &list); errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("--config takes the file of a client's servers", "%w", err)
-	}
-	if err := readJSON(file, &list); errors.As(err, new(*json.UnmarshalTypeError)) {
+	} else if errors.As(err, new(*json.UnmarshalTypeError)) {
 		return nil, usagef(listExample, "%s is no list of servers, which is an object that has each by its name", file)
 	} else if err != nil {
 		return nil, hinted(err, listExample)
