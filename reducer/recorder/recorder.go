@@ -12,7 +12,6 @@ package recorder
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -206,11 +205,7 @@ func handle(ctx *reducer.Context, s Session, e reducer.Event) (Session, error) {
 		if len(s.Joined) >= MaxPins { // a call beyond is asked for anew when the agent is started again
 			return s, err
 		}
-		s.Joined = maps.Clone(s.Joined)
-		if s.Joined == nil {
-			s.Joined = make(map[string]string)
-		}
-		s.Joined[j.ID] = j.Ask
+		s.Joined = with(s.Joined, j.ID, j.Ask)
 		return s, err
 	case Served:
 		s.Served++

@@ -82,11 +82,7 @@ func (s Session) call(r *ToolRequest) Session {
 	if !r.ToolChanged || r.ToolHash == "" || len(s.Changed) >= MaxPins {
 		return s
 	}
-	s.Changed = maps.Clone(s.Changed)
-	if s.Changed == nil {
-		s.Changed = make(map[string]Change)
-	}
-	s.Changed[r.Ask] = Change{Server: r.Server, Tool: r.Tool, Hash: r.ToolHash}
+	s.Changed = with(s.Changed, r.Ask, Change{Server: r.Server, Tool: r.Tool, Hash: r.ToolHash})
 	return s
 }
 
@@ -131,23 +127,23 @@ func pinned(all map[string]Pins, server string, tools map[string]string, now uin
 	for _, p := range all { // order cannot show: a sum
 		n += len(p.Tools)
 	}
-	was := all[server].Tools
-	next := maps.Clone(was)
-	if next == nil {
-		next = make(map[string]string)
-	}
+	next := make(map[string]string)
+	maps.Copy(next, all[server].Tools)
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		if _, is := was[name]; !is && n >= MaxPins {
+		if _, is := next[name]; !is && n >= MaxPins {
 			continue
 		} else if !is {
 			n++
 		}
 		next[name] = tools[name]
 	}
-	all = maps.Clone(all)
-	if all == nil {
-		all = make(map[string]Pins)
-	}
-	all[server] = Pins{Tick: now, Tools: next}
-	return all
+	return with(all, server, Pins{Tick: now, Tools: next})
+}
+
+// with returns a map with another value, and leaves the map as it is: it is of a state before.
+func with[V any](of map[string]V, name string, value V) map[string]V {
+	next := make(map[string]V, len(of)+1)
+	maps.Copy(next, of)
+	next[name] = value
+	return next
 }

@@ -52,7 +52,6 @@ type mcpServer struct {
 	running   map[string]chan *mcpReply // by id of their lines to the server: calls that are made
 	number    int64                     // the id of the last of them
 	said      map[string]string         // what the server says of its tools: hashes by name
-	changed   map[string]bool           // tools that are other than before
 	listed    map[string]string         // by method and cursor: the digest of what the server said last
 }
 
@@ -69,7 +68,7 @@ func (g *Gateway) newServer(name string) *mcpServer {
 	s := &mcpServer{
 		g: g, name: name, number: firstID + rand.Int64N(1<<52), // nobody guesses them
 		passed: make(map[string]*mcpMessage), calls: make(map[string]*toolCall), running: make(map[string]chan *mcpReply),
-		said: make(map[string]string), changed: make(map[string]bool), listed: make(map[string]string),
+		said: make(map[string]string), listed: make(map[string]string),
 	}
 	s.gone, s.end = context.WithCancelCause(g.life)
 	return s

@@ -39,6 +39,8 @@ type toolCall struct {
 	left    <-chan struct{} // closed when nobody waits for the answer any more; nil: that is when the server has gone
 	unput   func() bool     // once it was handed in: see put
 	asking  *asking
+	hash    string          // of what the server said of the tool when it was called
+	changed bool            // that is other than before
 	offered json.RawMessage // the id of an offer that its client got; nil: it got none
 
 	toClient func(line []byte)
@@ -82,6 +84,7 @@ func (s *mcpServer) newCall(m *mcpMessage) (c *toolCall, refused []byte) {
 	}
 	s.meet(m)
 	c = &toolCall{mcpCall: params, server: s, id: m.id, name: m.key, off: make(chan struct{})}
+	c.hash, c.changed = s.pinned(c.tool)
 	c.cancel = sync.OnceFunc(func() { close(c.off) })
 	if refused = s.take(m, func() { s.calls[m.key] = c }); refused != nil {
 		return nil, refused
@@ -132,10 +135,9 @@ func (c *toolCall) leave() {
 // ask makes an event of the call.
 func (c *toolCall) ask() error {
 	s, g := c.server, c.server.g
-	hash, changed := s.pinned(c.tool)
 	asked := recorder.ToolRequest{
 		Ask: c.asking.tag, Incarnation: g.incarnation, Principal: g.cfg.Principal, Server: s.name, Tool: c.tool, Arguments: c.judged, More: c.more,
-		ToolUseID: c.use, ToolHash: hash, ToolChanged: changed,
+		ToolUseID: c.use, ToolHash: c.hash, ToolChanged: c.changed,
 	}
 	c.put()
 	err := g.submit(context.WithoutCancel(s.gone), recorder.Called, asked)
@@ -267,7 +269,7 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 		return response(c.id, "error", answer.Error)
 	}
 	if e.State == receipt.StateCommitted {
-		c.server.pin(c.tool)
+		c.pin()
 	}
 	return c.result(answer.Result)
 }

@@ -243,30 +243,26 @@ func (s *mcpServer) compare(listed map[string]string) (changed []string) {
 	g.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, hash := range listed { // order cannot show: a map is built from a map
-		s.said[name], s.changed[name] = hash, slices.Contains(changed, name)
-	}
+	maps.Copy(s.said, listed)
 	return changed
 }
 
-// pinned returns the hash of what the server says of a tool, and whether that is other than before.
+// pinned returns the hash of what the server says of a tool, empty if it does not list it, and whether that is other than before.
 func (s *mcpServer) pinned(tool string) (hash string, changed bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.said[tool], s.changed[tool]
-}
-
-// pin pins a tool as it is listed: a call of it was permitted.
-func (s *mcpServer) pin(tool string) {
-	s.mu.Lock()
-	hash := s.said[tool]
-	changed := s.changed[tool]
-	s.changed[tool] = false
+	hash = s.said[tool]
 	s.mu.Unlock()
-	if hash == "" || !changed {
-		return
-	}
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
-	s.g.tools.pins[s.name][tool] = hash
+	return hash, hash != "" && hash != s.g.tools.pins[s.name][tool]
+}
+
+// pin pins the tool of a call that was permitted, as it was listed then.
+func (c *toolCall) pin() {
+	g := c.server.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.hash != "" && !c.asking.served {
+		g.tools.pins[c.server.name][c.tool] = c.hash
+	}
 }

@@ -45,4 +45,12 @@ func TestAToolThatChangedIsSeen(t *testing.T) {
 	list(c)
 	require.Contains(t, c.call(1, "append", `{"n":6}`, `{}`), "done")
 	r.stop()
+	require.NoError(t, os.WriteFile(c.file+".description", []byte("something else"), 0o600))
+	r = s.start(again, func(c *gateway.Config) { c.Session = "d" })
+	next := r.connect("files?hold=100ms")
+	require.NoError(t, os.WriteFile(next.file+".description", []byte("something else"), 0o600))
+	list(next)
+	require.Contains(t, next.call(1, "append", `{"n":6}`, `{}`), "done", "from the record, which permits nothing")
+	require.Contains(t, next.call(2, "append", `{"n":7}`, `{}`), "a person has to approve")
+	r.stop()
 }

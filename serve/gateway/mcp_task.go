@@ -257,7 +257,7 @@ func (c *toolCall) listTasks() []byte {
 
 // stands returns how the call of a task stands, the answer to it once there is one, and what is closed when that may be otherwise.
 func (t *task) stands(c *toolCall) (e receipt.Entry, ended *mcpMessage, news <-chan struct{}) {
-	c.asking, c.tool = t.call.asking, t.call.tool
+	c.asking, c.tool, c.hash = t.call.asking, t.call.tool, t.call.hash
 	e, news, err := c.server.g.standing(c.asking)
 	switch {
 	case err != nil:
