@@ -11,39 +11,32 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// result is what came of a call that failed with err, or did not.
+// result is what came of a call that has a response, or failed with err.
 // asked is what the server asked during it, or nil.
-func (a *adapter) result(ctx context.Context, x *exchange, tool *Tool, asked *receipt.InputRequest, err error) (host.Result, error) {
-	response := x.reply()
+func (a *adapter) result(ctx context.Context, x *exchange, tool *Tool, response *message, asked *receipt.InputRequest, err error) (host.Result, error) {
 	repeatable := a.setup.Effect.Idempotent || a.setup.Effect.Class == "" && tool != nil && tool.Idempotent
 	status := int(x.status.Load())
-	if err == nil && response == nil {
-		err = errors.New("the SDK took an answer that was not seen")
-	}
 	var began *task
-	if response != nil && response.Error == nil && x.rewrite != nil {
-		began = begun(response.Result)
+	if response != nil && response.fault == nil && x.asTask {
+		began = begun(response.result)
 	}
 	switch {
 	case response != nil && asked != nil: // it was cancelled, and what came of the call follows from that
 		return needsInput(receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: *asked}}), nil
 	case began != nil:
 		return began.accepted(time.Now().Add(began.keeps()))
-	case response != nil && response.Error == nil:
-		return answered(response.Result), nil
+	case response != nil && response.fault == nil:
+		return answered(response.result), nil
 	case response != nil:
-		return permanent(false, errorCode(response.Error), response.Error.Error()), nil
+		return permanent(false, response.fault.name(), response.fault.Error()), nil
 	case !x.sent.Load():
 		return unsent(ctx, err), nil
-	case errors.Is(err, mcp.ErrSessionMissing): // it was refused for that before anything else
+	case errors.Is(err, errSessionMissing): // it was refused for that before anything else
 		return retryable(receipt.StatusError, "session_missing", err), nil
 	case status == http.StatusTooManyRequests || status >= 500:
 		r := permanent(false, fmt.Sprintf("http_%d", status), err.Error())
@@ -67,8 +60,7 @@ func (a *adapter) result(ctx context.Context, x *exchange, tool *Tool, asked *re
 	}
 }
 
-// answered is the result of a tool's result, which is read from its bytes
-// because the SDK's form of it has lost the digits of great numbers.
+// answered is the result of a tool's result.
 func answered(result json.RawMessage) host.Result {
 	data, err := canon.FromJSON(result)
 	if err != nil {
@@ -124,21 +116,6 @@ func retryable(status receipt.Status, code string, err error) host.Result {
 
 func permanent(unsent bool, code, reason string) host.Result {
 	return host.Result{Status: receipt.StatusError, Unsent: unsent, Payload: fault(code, reason)}
-}
-
-func errorCode(err error) string {
-	if code := codeOf(err); code != 0 {
-		return fmt.Sprintf("jsonrpc_%d", code)
-	}
-	return "jsonrpc"
-}
-
-// codeOf returns the code of an error of JSON-RPC; 0: it is none.
-func codeOf(err error) int64 {
-	if fault := (*jsonrpc.Error)(nil); errors.As(err, &fault) {
-		return fault.Code
-	}
-	return 0
 }
 
 func fault(code, reason string) canon.Raw {

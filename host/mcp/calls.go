@@ -6,9 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -35,12 +32,12 @@ type calls struct {
 // question is one that waits to be answered.
 type question struct {
 	receipt.InputRequest
-	answer chan *mcp.ElicitResult // nil: nobody's
+	answer chan *elicitResult // nil: nobody's
 }
 
 // errNobodys refuses a question. A server that hears that somebody has cancelled it would
 // go on as if a person had.
-var errNobodys = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the question is of none of the calls that are under way"}
+var errNobodys = &rpcError{Code: codeInternal, Message: "the question is of none of the calls that are under way"}
 
 // beginCall begins a call as soon as it may.
 func (c *calls) beginCall(ctx context.Context, x *exchange) error {
@@ -116,8 +113,8 @@ func (c *calls) endCall(x *exchange, answered bool) (asked, perhaps *receipt.Inp
 
 // elicited answers a question with what a person has said to the same, or has it
 // cancelled and noted, once it is known whose it is.
-func (c *calls) elicited(ctx context.Context, asked receipt.InputRequest, task string) (mcp.Result, error) {
-	q := &question{asked, make(chan *mcp.ElicitResult, 1)}
+func (c *calls) elicited(ctx context.Context, asked receipt.InputRequest, task string) (*elicitResult, error) {
+	q := &question{asked, make(chan *elicitResult, 1)}
 	c.mu.Lock()
 	switch {
 	case task != "":
@@ -180,7 +177,7 @@ func (c *calls) settle() {
 }
 
 // hear returns the answer to what a call asks; nil: there is no such call.
-func (x *exchange) hear(asked receipt.InputRequest) *mcp.ElicitResult {
+func (x *exchange) hear(asked receipt.InputRequest) *elicitResult {
 	if x == nil {
 		return nil
 	}
@@ -196,4 +193,4 @@ func (x *exchange) hear(asked receipt.InputRequest) *mcp.ElicitResult {
 	return cancelled()
 }
 
-func cancelled() *mcp.ElicitResult { return &mcp.ElicitResult{Action: "cancel"} }
+func cancelled() *elicitResult { return &elicitResult{Action: "cancel"} }

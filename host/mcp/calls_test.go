@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
@@ -27,7 +26,7 @@ func elicit(t testing.TB, c *calls, asked receipt.InputRequest) <-chan string {
 			action <- "refused"
 			return
 		}
-		action <- r.(*mcp.ElicitResult).Action
+		action <- r.Action
 	}()
 	return action
 }

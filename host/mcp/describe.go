@@ -51,8 +51,7 @@ func Describe(ctx context.Context, s host.Setup) ([]Tool, error) {
 	return out, nil
 }
 
-// readTool reads what a server says of a tool. It reads the bytes, tool by tool: the SDK
-// takes no list in which a single word is not as it wants it.
+// readTool reads what a server says of a tool, whatever it says of others.
 func readTool(data json.RawMessage) *Tool {
 	tool := &Tool{Class: manifest.ClassDestructive}
 	said, err := canon.FromJSON(data)

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -25,28 +23,23 @@ const (
 	modeForm     = "form" // the mode of what is answered here; it may be left out
 )
 
-// answerElicitations is middleware for what a client receives. The SDK's own way, an
-// ElicitationHandler, would have it call a tool once more where a server answers with
-// the error that a URL has to be visited.
-func (c *calls) answerElicitations(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		p, ok := req.GetParams().(*mcp.ElicitParams)
-		if method != methodElicit || !ok {
-			return next(ctx, method, req)
-		}
-		if p.Mode != "" && p.Mode != modeForm {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("elicitation mode %q is not supported", p.Mode)}
-		}
-		schema, err := json.Marshal(p.RequestedSchema)
-		if err != nil {
-			return nil, err
-		}
-		asked := receipt.InputRequest{Message: p.Message}
-		if asked.Schema, err = canon.FromJSON(schema); err != nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
-		}
-		return c.elicited(ctx, asked, taskOf(p.Meta))
+// elicit answers a question of the server.
+func (c *calls) elicit(ctx context.Context, params json.RawMessage) (*elicitResult, error) {
+	p, err := canon.FromJSON(params)
+	if err != nil {
+		return nil, &rpcError{Code: codeParams, Message: err.Error()}
 	}
+	if mode := textOf(item(p, "mode")); mode != "" && mode != modeForm {
+		return nil, &rpcError{Code: codeParams, Message: fmt.Sprintf("elicitation mode %q is not supported", mode)}
+	}
+	asked := receipt.InputRequest{Message: textOf(item(p, "message")), Schema: item(p, "requestedSchema")}
+	return c.elicited(ctx, asked, taskOf(p))
+}
+
+// elicitResult is the answer to a question.
+type elicitResult struct {
+	Action  string          `json:"action"`
+	Content json.RawMessage `json:"content,omitempty"`
 }
 
 // answers are the questions that attempts before this one have asked, with what a
@@ -54,7 +47,7 @@ func (c *calls) answerElicitations(next mcp.MethodHandler) mcp.MethodHandler {
 type answers []receipt.Input
 
 // to returns the answer to a question; the last, if it was asked several times.
-func (a answers) to(asked receipt.InputRequest) (found *mcp.ElicitResult, ok bool) {
+func (a answers) to(asked receipt.InputRequest) (found *elicitResult, ok bool) {
 	for _, in := range a {
 		q, given, err := in.Read()
 		if err != nil {
@@ -80,7 +73,7 @@ func (a answers) duringCalls() bool {
 }
 
 // addTo adds the answers to what the last result has asked to the call that follows it.
-func (a answers) addTo(p *mcp.CallToolParams) error {
+func (a answers) addTo(params map[string]any) error {
 	if len(a) == 0 {
 		return nil
 	}
@@ -91,27 +84,27 @@ func (a answers) addTo(p *mcp.CallToolParams) error {
 	if _, elicited := q.Requests[methodElicit]; elicited {
 		return nil // the server will ask again
 	}
-	p.RequestState, p.InputResponses = q.State, mcp.InputResponseMap{}
+	responses := make(map[string]*elicitResult)
+	if params["inputResponses"] = responses; q.State != "" {
+		params["requestState"] = q.State
+	}
 	for name, answer := range given {
 		r, err := accepted(answer)
 		if err != nil {
 			return err
 		}
-		p.InputResponses[name] = r
+		responses[name] = r
 	}
 	return nil
 }
 
 // accepted is the answer of a person, as the protocol has it.
-func accepted(answer receipt.Data) (*mcp.ElicitResult, error) {
+func accepted(answer receipt.Data) (*elicitResult, error) {
 	text, err := canon.ToJSON(answer)
-	if err != nil {
-		return nil, err
+	if err == nil && !bytes.HasPrefix(text, []byte("{")) {
+		err = errors.New("the answer is no object")
 	}
-	r := &mcp.ElicitResult{Action: "accept"}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return r, d.Decode(&r.Content)
+	return &elicitResult{Action: "accept", Content: text}, err
 }
 
 // needsInput is the result of a call that asks a person.

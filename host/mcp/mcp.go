@@ -1,7 +1,5 @@
 // Package mcp calls the tools of servers that speak the Model Context Protocol,
 // over the standard streams of a program that it runs or over streamable HTTP.
-// It is a package of its own so that who embeds the kernel without it compiles
-// no SDK.
 //
 // governance.ParseMCP says what config and params are. A program is run without
 // a shell, in the world's directory, in a process group of its own, and knows
@@ -43,8 +41,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
@@ -101,7 +97,10 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.life, cancel)()
-	params := &mcp.CallToolParams{Name: target.Tool, Arguments: json.RawMessage(arguments), Meta: mcp.Meta{metaKey: call.External, "traceparent": call.Permit.Key.TraceParent(call.Permit.Attempt)}}
+	params := map[string]any{
+		"name": target.Tool, "arguments": json.RawMessage(arguments),
+		"_meta": map[string]any{metaKey: call.External, "traceparent": call.Permit.Key.TraceParent(call.Permit.Attempt)},
+	}
 	if err := answers(call.Permit.Inputs).addTo(params); err != nil {
 		return host.Refused(err), nil
 	}
@@ -115,38 +114,40 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 			return permanent(true, "no_such_tool", fmt.Sprintf("the server has no tool %q", target.Tool)), nil
 		}
 		x := &exchange{answers: call.Permit.Inputs}
-		if tool != nil && s.calls.runsAsTask(tool.task, target.Task) {
-			x.rewrite = asTask
-		}
+		var response *message
 		var asked *receipt.InputRequest
 		if err == nil {
-			asked, err = s.call(ctx, x, params)
+			response, asked, err = s.call(ctx, x, tool, params, target.Task)
 		}
 		unsent := err != nil && (!x.sent.Load() || x.missing.Load()) && ctx.Err() == nil
-		if unsent || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) {
+		if unsent || errors.Is(err, errEnded) || errors.Is(err, errSessionMissing) {
 			a.drop(s)
 		}
 		if unsent && again && !host.Short(err) { // the session may have broken before this call
 			continue
 		}
-		r, err := a.result(ctx, x, tool, asked, err)
+		r, err := a.result(ctx, x, tool, response, asked, err)
 		r.Cost.Bytes = uint64(len(arguments) + len(r.Payload))
 		return r, err
 	}
 }
 
-// call makes a call, and returns what the server has asked during it.
-func (s *session) call(ctx context.Context, x *exchange, params *mcp.CallToolParams) (*receipt.InputRequest, error) {
+// call makes a call of a tool, and returns the answer and what the server has asked during it.
+func (s *session) call(ctx context.Context, x *exchange, tool *Tool, params map[string]any, wanted bool) (*message, *receipt.InputRequest, error) {
+	delete(params, "task")
+	if x.asTask = s.calls.runsAsTask(tool.task, wanted); x.asTask {
+		params["task"] = map[string]int64{"ttl": taskTTL.Milliseconds()}
+	}
+	if schema, err := canon.ToJSON(tool.Schema); err == nil {
+		x.headers = headersOf(schema, params["arguments"].(json.RawMessage)) //nolint:forcetypeassert // it is put there above
+	}
 	if err := s.calls.beginCall(ctx, x); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	_, err := s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
-	if x.missing.Load() {
-		err = mcp.ErrSessionMissing
-	}
-	asked, perhaps := s.calls.endCall(x, x.reply() != nil)
+	response, err := s.ask(ctx, x, methodCall, params)
+	asked, perhaps := s.calls.endCall(x, response != nil)
 	if perhaps != nil && err != nil {
 		err = fmt.Errorf("%w; meanwhile the server asked %q, and several calls were under way", err, perhaps.Message)
 	}
-	return asked, err
+	return response, asked, err
 }

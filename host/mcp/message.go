@@ -6,15 +6,42 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// plain returns the messages that a text holds, each in one line as the SDK takes it, and what stands
-// around them: a text without a brace before the first, say, or a log. A response may lack its version,
-// have a text for an id, nothing beside that, or an error that is none of JSON-RPC's: it is one
-// nevertheless, and whose id it has is not in doubt.
-func plain(data []byte) (messages [][]byte, stray []byte) {
+// utf8BOM may begin a text, and is none of it.
+const utf8BOM = "\ufeff"
+
+// The codes of JSON-RPC that are said or heard here.
+const (
+	codeNoMethod = -32601
+	codeParams   = -32602
+	codeInternal = -32603
+)
+
+// message is a message of a server.
+type message struct {
+	id             int64           // of a response
+	from           json.RawMessage // the id of a request; nil: a notification
+	method         string          // empty: it is a response
+	params, result json.RawMessage
+	fault          *rpcError // in the place of a result
+}
+
+// rpcError is an error of JSON-RPC.
+type rpcError struct {
+	Code    int64  `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *rpcError) Error() string { return e.Message }
+
+// name names the error in payloads.
+func (e *rpcError) name() string { return fmt.Sprintf("jsonrpc_%d", e.Code) }
+
+// plain returns the messages that a text holds, and what stands around them: a text without a brace before the first,
+// say, or a log. A response may lack its version, have a text for an id, nothing beside that, or an error that is none of
+// JSON-RPC's: it is one nevertheless, and whose id it has is not in doubt.
+func plain(data []byte) (messages []*message, stray []byte) {
 	for {
 		data = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(data), []byte(utf8BOM)))
 		if len(data) == 0 {
@@ -36,8 +63,8 @@ func plain(data []byte) (messages [][]byte, stray []byte) {
 		}
 		before := len(messages)
 		for _, one := range batch {
-			if line := plainMessage(one, len(stray) > 0); line != nil {
-				messages = append(messages, line)
+			if m := readMessage(one, len(stray) > 0); m != nil {
+				messages = append(messages, m)
 			}
 		}
 		if len(messages) == before {
@@ -47,28 +74,34 @@ func plain(data []byte) (messages [][]byte, stray []byte) {
 	}
 }
 
-// plainMessage returns a message in one line; nil: it is none. What is not alone may be the log of one:
+// readMessage reads a message; nil: it is none. What is not alone may be the log of one:
 // it has to be a response with its version then.
-func plainMessage(data []byte, logged bool) []byte {
+func readMessage(data []byte, logged bool) *message {
 	var said map[string]json.RawMessage
-	if json.Unmarshal(data, &said) != nil || said["id"] == nil && said["method"] == nil {
-		return nil
-	}
-	if logged && (said["method"] != nil || said["jsonrpc"] == nil) {
+	if json.Unmarshal(data, &said) != nil || logged && (said["method"] != nil || said["jsonrpc"] == nil) {
 		return nil
 	}
 	if said["method"] == nil {
-		return plainResponse(said)
+		return readResponse(said)
 	}
-	var line bytes.Buffer
-	if _, err := jsonrpc.DecodeMessage(bytes.Clone(data)); err != nil || json.Compact(&line, data) != nil {
+	m := &message{params: said["params"], from: said["id"]}
+	var id any
+	if string(said["jsonrpc"]) != `"2.0"` || json.Unmarshal(said["method"], &m.method) != nil || m.method == "" {
 		return nil
 	}
-	return line.Bytes()
+	if m.from != nil {
+		_ = json.Unmarshal(m.from, &id) // it is JSON
+		switch id.(type) {
+		case string, float64:
+		default:
+			return nil
+		}
+	}
+	return m
 }
 
-// plainResponse writes a response anew; nil: it is none.
-func plainResponse(said map[string]json.RawMessage) []byte {
+// readResponse reads a response; nil: it is none.
+func readResponse(said map[string]json.RawMessage) *message {
 	known := 0
 	for _, name := range []string{"jsonrpc", "id", "result", "error"} {
 		if said[name] != nil {
@@ -82,38 +115,27 @@ func plainResponse(said map[string]json.RawMessage) []byte {
 	if err != nil || id != math.Trunc(id) || math.Abs(id) > 1<<53 {
 		return nil
 	}
-	var line bytes.Buffer
-	fmt.Fprintf(&line, `{"jsonrpc":"2.0","id":%d,`, int64(id))
-	part, of := "result", said["result"]
+	m := &message{id: int64(id), result: said["result"]}
 	if fault := said["error"]; fault != nil && string(fault) != "null" && string(fault) != "false" {
-		part, of = "error", plainError(fault)
-	} else if of == nil {
-		of = json.RawMessage("null")
+		m.result, m.fault = nil, readFault(fault)
+	} else if m.result == nil {
+		m.result = json.RawMessage("null")
 	}
-	fmt.Fprintf(&line, `"%s":`, part)
-	if json.Compact(&line, of) != nil {
-		return nil
-	}
-	return append(line.Bytes(), '}')
+	return m
 }
 
-// plainError returns an error as JSON-RPC has it.
-func plainError(fault json.RawMessage) json.RawMessage {
+// readFault reads an error in whatever form.
+func readFault(fault json.RawMessage) *rpcError {
 	var said struct {
 		Code, Message json.RawMessage
 	}
 	_ = json.Unmarshal(fault, &said)
-	code := int64(jsonrpc.CodeInternalError)
-	if json.Unmarshal(said.Code, &code) != nil {
-		code = jsonrpc.CodeInternalError
+	e := new(rpcError)
+	if json.Unmarshal(said.Code, &e.Code) != nil {
+		e.Code = codeInternal
 	}
-	message := ""
-	if json.Unmarshal(said.Message, &message) != nil && json.Unmarshal(fault, &message) != nil {
-		message = string(fault)
+	if json.Unmarshal(said.Message, &e.Message) != nil && json.Unmarshal(fault, &e.Message) != nil {
+		e.Message = string(fault)
 	}
-	text, err := json.Marshal(map[string]any{"code": code, "message": message})
-	if err != nil {
-		return fault
-	}
-	return text
+	return e
 }

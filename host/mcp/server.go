@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -31,7 +29,6 @@ var (
 	errTooMany  = fmt.Errorf("the server lists more than %d tools", maxTools)
 	errSilent   = fmt.Errorf("the server has not answered tools/list for %s", pageTimeout)
 	errNoList   = errors.New("the server's answer to tools/list is no list of tools")
-	errKept     = errors.New("the SDK has kept the list, so there is nothing new")
 	errTwice    = errors.New("the server lists two tools of this name, which differ")
 	errTooLarge = fmt.Errorf("the server's answer is larger than %d bytes", maxMessageBytes)
 )
@@ -176,54 +173,42 @@ func (sv *server) connect() (*session, error) {
 	}
 	ctx, cancel := context.WithTimeout(sv.life, startTimeout)
 	defer cancel()
-	client := mcp.NewClient(&mcp.Implementation{Name: "worldkernel", Version: "1"}, &mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{ // it offers the server nothing else
-			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}},
-		},
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would call tools again and again
-	})
-	client.AddSendingMiddleware(bearSilence)
-	under := &calls{asks: &sv.asks}
-	client.AddSendingMiddleware(under.sees)
-	client.AddReceivingMiddleware(under.answerElicitations)
+	c := newClient(&calls{asks: &sv.asks})
 	if sv.target.URL != nil {
-		return open(ctx, client, under, sv.web(), func() {}, func(err error) error { return err })
+		c.link = sv.web(c)
+		return open(ctx, c, func(err error) error { return err })
 	}
 	p, err := sv.start()
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, client, under, p, p.stop, p.explain)
+	c.link = p
+	go p.hear(c)
+	return open(ctx, c, p.explain)
 }
 
 // session is a session with a server. It is safe for concurrent use.
 type session struct {
-	*mcp.ClientSession
+	*client
 	opening *opening
-	calls   *calls
 
 	mu      sync.Mutex
 	tools   map[string]*Tool
 	unnamed []Tool // that nobody can call
 }
 
-func open(ctx context.Context, client *mcp.Client, under *calls, t mcp.Transport, stop func(), explain func(error) error) (*session, error) {
-	cs, err := client.Connect(ctx, t, nil)
-	if err != nil {
-		stop()
-		return nil, explain(err)
+func open(ctx context.Context, c *client, explain func(error) error) (*session, error) {
+	s := &session{client: c}
+	err := c.begin(ctx)
+	if err == nil {
+		err = s.list(ctx)
 	}
-	s := &session{ClientSession: cs, calls: under}
-	if err := s.list(ctx); err != nil {
+	if err != nil {
 		s.endSession()
 		return nil, explain(err)
 	}
 	return s, nil
 }
-
-// endSession ends the session, and the server's program if there is one, once no call
-// waits for an answer.
-func (s *session) endSession() { _ = s.Close() }
 
 // tool returns what the server says of a tool, asking it again where it did not
 // know the tool before; nil: there is none.
@@ -247,9 +232,6 @@ func (s *session) list(ctx context.Context) error {
 	for cursor := ""; !came[cursor]; { // one that came before leads in a circle
 		came[cursor] = true
 		listed, next, err := s.page(ctx, cursor)
-		if errors.Is(err, errKept) {
-			return nil
-		}
 		if err != nil {
 			return err
 		}
@@ -281,24 +263,24 @@ func (s *session) list(ctx context.Context) error {
 func (s *session) page(ctx context.Context, cursor string) (tools []json.RawMessage, next string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pageTimeout, errSilent)
 	defer cancel()
-	x := &exchange{method: methodListTools}
-	_, err = s.ListTools(context.WithValue(ctx, exchangeKey{}, x), &mcp.ListToolsParams{Cursor: cursor})
-	r := x.reply()
+	params := make(map[string]any)
+	if cursor != "" {
+		params["cursor"] = cursor
+	}
+	r, err := s.ask(ctx, new(exchange), methodListTools, params)
 	switch cause := context.Cause(ctx); {
-	case x.missing.Load():
-		return nil, "", mcp.ErrSessionMissing
-	case r == nil && errors.Is(cause, errSilent):
+	case err != nil && errors.Is(cause, errSilent):
 		return nil, "", cause
-	case r == nil && err == nil:
-		return nil, "", errKept
-	case r == nil || r.Error != nil:
+	case err != nil:
 		return nil, "", err
+	case r.fault != nil:
+		return nil, "", r.fault
 	}
 	var said struct {
 		Tools      json.RawMessage `json:"tools"`
 		NextCursor json.RawMessage `json:"nextCursor"`
 	}
-	if err := json.Unmarshal(r.Result, &said); err != nil {
+	if err := json.Unmarshal(r.result, &said); err != nil {
 		return nil, "", fmt.Errorf("%w: %w", errNoList, err)
 	}
 	if err := json.Unmarshal(said.Tools, &tools); err != nil {

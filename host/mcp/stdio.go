@@ -15,9 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/worldkernel/worldkernel/host"
 )
 
@@ -29,7 +26,7 @@ const (
 	maxStderrBytes = 2 << 10
 )
 
-// process is a server's program, and the transport to it.
+// process is a server's program, and the link to it.
 type process struct {
 	cmd    *exec.Cmd
 	input  *os.File // writes to the program
@@ -38,9 +35,7 @@ type process struct {
 	stderr *host.Tail
 	stop   func() // ends the program and all that it started
 
-	turn    chan struct{} // who holds it writes
-	written int           // bytes, guarded by turn
-	calls   sync.Map      // jsonrpc.ID to *exchange
+	turn chan struct{} // who holds it writes
 }
 
 // start runs the program.
@@ -121,53 +116,49 @@ func (p *process) explain(err error) error {
 	return err
 }
 
-// Connect is for mcp.Client.
-func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
-	from := &reader{process: p, lines: bufio.NewReader(p.output)}
-	c, err := (&mcp.IOTransport{Reader: from, Writer: (*writer)(p), MaxLineLength: maxMessageBytes}).Connect(ctx)
-	return &connection{Connection: c, process: p}, err
+// hear has a client hear the messages of the program. What else there is, such as banners and logs, which many
+// programs print beside and before them, is kept with what it complains of.
+func (p *process) hear(c *client) {
+	r := &reader{process: p, lines: bufio.NewReader(p.output)}
+	for {
+		messages, err := r.next()
+		for _, message := range messages {
+			c.hear(message, nil)
+		}
+		if err != nil {
+			c.fail(fmt.Errorf("%w: %w", errEnded, err))
+			return
+		}
+	}
 }
 
-// reader and writer are the two ends of a process.
-type (
-	reader struct {
-		*process
-		lines *bufio.Reader
-		rest  []byte // of a line that is a message
-		begun []byte // a message of which there are lines to come
-		depth int    // of begun
-	}
-	writer process
-)
+// reader reads what a program prints.
+type reader struct {
+	*process
+	lines *bufio.Reader
+	begun []byte // a message of which there are lines to come
+	depth int    // of begun
+}
 
-// Read returns the messages of a program. What else there is, such as banners and logs, which many
-// programs print beside and before them, is kept with what it complains of.
-func (r *reader) Read(b []byte) (int, error) {
-	for len(r.rest) == 0 {
-		line, err := r.line()
-		if err != nil {
-			close(r.eof) // the SDK reads no further
-			return 0, err
-		}
-		if len(line) > maxMessageBytes && begins(line) {
-			r.rest = line // which the SDK refuses
-			continue
-		}
-		messages, stray := r.messages(line)
-		for _, message := range messages {
-			r.rest = append(append(r.rest, message...), '\n')
-		}
-		if stray = bytes.TrimSpace(stray); len(stray) > 0 {
-			fmt.Fprintf(r.stderr, "not a message, on stdout: %.500q\n", stray)
-		}
+// next reads a line, and returns the messages that end with it.
+func (r *reader) next() ([]*message, error) {
+	line, err := r.line()
+	if err != nil {
+		close(r.eof)
+		return nil, err
 	}
-	n := copy(b, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
+	if len(line) > maxMessageBytes && begins(line) {
+		return nil, errTooLarge
+	}
+	messages, stray := r.messages(line)
+	if stray = bytes.TrimSpace(stray); len(stray) > 0 {
+		fmt.Fprintf(r.stderr, "not a message, on stdout: %.500q\n", stray)
+	}
+	return messages, nil
 }
 
 // messages returns the messages that end with a line, and what is none. Some programs write one in several lines.
-func (r *reader) messages(line []byte) (messages [][]byte, stray []byte) {
+func (r *reader) messages(line []byte) (messages []*message, stray []byte) {
 	if len(line) > maxMessageBytes {
 		r.begun = nil
 		return nil, line
@@ -257,73 +248,35 @@ func (r *reader) line() ([]byte, error) {
 	}
 }
 
-func (r *reader) Close() error {
-	r.stop()
-	return nil
-}
+// close is for link.
+func (p *process) close() { p.stop() }
 
-func (w *writer) Write(b []byte) (int, error) {
-	n, err := w.input.Write(b)
-	w.written += n
-	return n, err
-}
-
-func (w *writer) Close() error {
-	w.stop()
-	return nil
-}
-
-// connection watches over calls, and lets no write take longer than its call.
-type connection struct {
-	mcp.Connection
-	*process
-}
-
-// Read is for the SDK.
-func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	msg, err := c.Connection.Read(ctx)
-	if r, ok := msg.(*jsonrpc.Response); ok {
-		if x, ok := c.calls.LoadAndDelete(r.ID); ok {
-			x.(*exchange).response.Store(r)
-		}
-	}
-	return msg, err
-}
-
-// Write is for the SDK.
-func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
+// send is for link. It takes no longer than the call.
+func (p *process) send(ctx context.Context, m *outgoing, x *exchange) error {
 	select {
-	case c.turn <- struct{}{}:
+	case p.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-c.turn }()
-	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	if r, err := x.out(msg); err != nil {
+	defer func() { <-p.turn }()
+	if err := ctx.Err(); err != nil {
 		return err
-	} else if r == nil {
-		x = nil
-	} else {
-		msg = r
-		c.calls.Store(r.ID, x)
-		context.AfterFunc(ctx, func() { c.calls.Delete(r.ID) })
 	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		_ = c.input.SetWriteDeadline(time.Unix(1, 0))
+		_ = p.input.SetWriteDeadline(time.Unix(1, 0))
 	})
-	before := c.written
-	err := c.Connection.Write(ctx, msg)
+	written, err := p.input.Write(append(m.line, '\n'))
 	if !stop() {
 		<-done
-		_ = c.input.SetWriteDeadline(time.Time{})
+		_ = p.input.SetWriteDeadline(time.Time{})
 	}
-	if x != nil && c.written > before {
+	if x != nil && written > 0 {
 		x.sent.Store(true)
 	}
-	if err != nil && c.written > before {
-		go c.stop() // half a message: nobody can go on after it
+	if err != nil && written > 0 {
+		go p.stop() // half a message: nobody can go on after it
 	}
 	return err
 }

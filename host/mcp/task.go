@@ -8,19 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Tasks of the protocol of 2025-11-25: a server can accept a call and end it later. The
-// SDK has none of it, so a call that is to be one gets its field on the way out, and the
-// requests about tasks go out in the place of calls, whose answers are read from their
-// bytes as those of all calls are.
+// Tasks of the protocol of 2025-11-25: a server can accept a call and end it later.
 
 const (
 	methodTaskGet    = "tasks/get"
@@ -113,36 +107,9 @@ func begun(result json.RawMessage) *task {
 	return created.Task
 }
 
-// asTask has a call run as a task.
-func asTask(r *jsonrpc.Request) error {
-	var params map[string]json.RawMessage
-	if err := json.Unmarshal(r.Params, &params); err != nil {
-		return err
-	}
-	params["task"] = fmt.Appendf(nil, `{"ttl":%d}`, taskTTL.Milliseconds())
-	var err error
-	r.Params, err = json.Marshal(params)
-	return err
-}
-
-// taskSupport is what a server says of tasks: see sees.
+// taskSupport is what a server says of tasks.
 type taskSupport struct {
 	calls, cancel bool
-}
-
-// sees is middleware of a client: it reads what the SDK leaves out of the answer to initialize.
-func (c *calls) sees(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if method != methodInitialize {
-			return next(ctx, method, req)
-		}
-		x := &exchange{method: method}
-		result, err := next(context.WithValue(ctx, exchangeKey{}, x), method, req)
-		if r := x.reply(); err == nil && r != nil {
-			c.noteTaskSupport(r.Result)
-		}
-		return result, err
-	}
 }
 
 // noteTaskSupport takes what an answer to initialize says of tasks.
@@ -182,48 +149,28 @@ func (c *calls) cancelsTasks() bool {
 	return c.tasks.cancel
 }
 
-// askAboutTask sends a request about a task, and returns the answer, which may be an error of the
-// server.
-func (s *session) askAboutTask(ctx context.Context, tool, method, id string) (*jsonrpc.Response, error) {
-	params, err := json.Marshal(map[string]string{"taskId": id})
-	if err != nil {
-		return nil, err
-	}
-	x := &exchange{rewrite: func(r *jsonrpc.Request) error {
-		r.Method, r.Params = method, params
-		return nil
-	}}
-	_, err = s.CallTool(context.WithValue(ctx, exchangeKey{}, x), &mcp.CallToolParams{Name: tool})
-	if x.missing.Load() {
-		return nil, mcp.ErrSessionMissing
-	}
-	if r := x.reply(); r != nil {
-		return r, nil
-	}
-	if err == nil {
-		err = errors.New("the SDK took an answer that was not seen")
-	}
-	return nil, err
+// askAboutTask sends a request about a task, and returns the answer, which may be an error of the server.
+func (s *session) askAboutTask(ctx context.Context, method, id string) (*message, error) {
+	return s.ask(ctx, new(exchange), method, map[string]any{"taskId": id})
 }
 
 // errNoTask says that a server does not know a task, or not any more.
 var errNoTask = errors.New("the server does not know the task")
 
 // task asks where a task stands, or takes it back.
-func (s *session) task(ctx context.Context, tool, method, id string) (*task, error) {
-	r, err := s.askAboutTask(ctx, tool, method, id)
+func (s *session) task(ctx context.Context, method, id string) (*task, error) {
+	r, err := s.askAboutTask(ctx, method, id)
 	if err != nil {
 		return nil, err
 	}
-	var fault *jsonrpc.Error
 	switch {
-	case errors.As(r.Error, &fault) && (fault.Code == jsonrpc.CodeInvalidParams || fault.Code == jsonrpc.CodeMethodNotFound):
-		return nil, fmt.Errorf("%w: %w", errNoTask, r.Error)
-	case r.Error != nil:
-		return nil, r.Error
+	case r.fault != nil && (r.fault.Code == codeParams || r.fault.Code == codeNoMethod):
+		return nil, fmt.Errorf("%w: %w", errNoTask, r.fault)
+	case r.fault != nil:
+		return nil, r.fault
 	}
 	t := new(task)
-	if err := json.Unmarshal(r.Result, t); err != nil {
+	if err := json.Unmarshal(r.result, t); err != nil {
 		return nil, err
 	}
 	if t.ID != id {
@@ -234,8 +181,7 @@ func (s *session) task(ctx context.Context, tool, method, id string) (*task, err
 
 // Ask asks what came of a task, until it has ended or ctx does.
 func (a *adapter) Ask(ctx context.Context, call host.Call) (host.Result, error) {
-	target, err := governance.ParseMCP(a.setup.Config, call.Permit.Params)
-	if err != nil {
+	if _, err := governance.ParseMCP(a.setup.Config, call.Permit.Params); err != nil {
 		return host.Result{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -245,12 +191,12 @@ func (a *adapter) Ask(ctx context.Context, call host.Call) (host.Result, error) 
 	if err != nil {
 		return cannotAsk(err), nil
 	}
-	r, err := s.await(ctx, target.Tool, &call.Permit)
+	r, err := s.await(ctx, &call.Permit)
 	if errors.Is(err, errNoTask) {
 		return r, fmt.Errorf("mcp: task %q: %w", call.Permit.Accepted, err)
 	}
 	if err != nil {
-		if errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) {
+		if errors.Is(err, errEnded) || errors.Is(err, errSessionMissing) {
 			a.drop(s)
 		}
 		return cannotAsk(err), nil
@@ -266,13 +212,13 @@ func cannotAsk(err error) host.Result {
 
 // await asks about a task until there is something to say of it. The error is errNoTask,
 // or why the server cannot be asked.
-func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (host.Result, error) {
+func (s *session) await(ctx context.Context, p *receipt.Permit) (host.Result, error) {
 	last := &task{ID: p.Accepted, Status: "working"}
 	if p.Unwanted && s.calls.cancelsTasks() { // what comes of that shows below
-		_, _ = s.askAboutTask(ctx, tool, methodTaskCancel, p.Accepted)
+		_, _ = s.askAboutTask(ctx, methodTaskCancel, p.Accepted)
 	}
 	for {
-		t, err := s.task(ctx, tool, methodTaskGet, p.Accepted)
+		t, err := s.task(ctx, methodTaskGet, p.Accepted)
 		switch {
 		case ctx.Err() != nil:
 			return last.accepted(time.Time{})
@@ -291,7 +237,7 @@ func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (ho
 			}
 			return permanent(false, "task_cancelled", why), nil
 		case taskCompleted, taskFailed, taskInputRequired:
-			r, err := s.collect(ctx, tool, t, p)
+			r, err := s.collect(ctx, t, p)
 			if ctx.Err() != nil && (err != nil || r.Class == receipt.OutcomeAccepted) {
 				return last.accepted(time.Time{})
 			}
@@ -306,58 +252,48 @@ func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (ho
 }
 
 // collect fetches the result of a task that has ended, or that asks a person.
-func (s *session) collect(ctx context.Context, tool string, t *task, p *receipt.Permit) (host.Result, error) {
+func (s *session) collect(ctx context.Context, t *task, p *receipt.Permit) (host.Result, error) {
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := &exchange{answers: p.Inputs, task: t.ID, stop: cancel}
 	if err := s.calls.beginCall(ctx, x); err != nil {
 		return host.Result{}, err
 	}
-	response, err := s.askAboutTask(waits, tool, methodTaskResult, t.ID)
+	response, err := s.askAboutTask(waits, methodTaskResult, t.ID)
 	asked, _ := s.calls.endCall(x, response != nil)
 	if asked != nil { // it was cancelled, and the next attempt begins another task
 		if s.calls.cancelsTasks() {
-			_, _ = s.askAboutTask(ctx, tool, methodTaskCancel, t.ID)
+			_, _ = s.askAboutTask(ctx, methodTaskCancel, t.ID)
 		}
 		return needsInput(receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: *asked}}), nil
 	}
 	switch {
 	case err != nil:
 		return host.Result{}, err
-	case response.Error == nil:
-		if of := resultOf(response.Result); of != "" && of != t.ID {
+	case response.fault == nil:
+		if of := resultOf(response.result); of != "" && of != t.ID {
 			return host.Result{}, fmt.Errorf("the server answers with the result of task %q", of)
 		}
-		return answered(response.Result), nil
+		return answered(response.result), nil
 	case t.Status == taskFailed:
-		return permanent(false, errorCode(response.Error), strings.TrimSpace(t.Message+" "+response.Error.Error())), nil
+		return permanent(false, response.fault.name(), strings.TrimSpace(t.Message+" "+response.fault.Error())), nil
 	case t.Status == taskInputRequired:
 		return t.accepted(time.Time{})
 	default: // it happened, and nobody can tell what came of it
-		return host.Result{}, fmt.Errorf("%w any more, which it had completed: %w", errNoTask, response.Error)
+		return host.Result{}, fmt.Errorf("%w any more, which it had completed: %w", errNoTask, response.fault)
 	}
 }
 
 // resultOf returns the task that a result is of; empty: it does not say.
 func resultOf(result json.RawMessage) string {
-	var said struct {
-		Meta mcp.Meta `json:"_meta"`
-	}
-	if json.Unmarshal(result, &said) != nil {
+	raw, err := canon.FromJSON(result)
+	if err != nil {
 		return ""
 	}
-	return taskOf(said.Meta)
+	return taskOf(raw)
 }
 
-// taskOf returns the task that a request of the server is about; empty: it does not say.
-func taskOf(meta mcp.Meta) string {
-	text, err := json.Marshal(meta[relatedTask])
-	if err != nil {
-		return ""
-	}
-	raw, err := canon.FromJSON(text)
-	if err != nil {
-		return ""
-	}
-	return textOf(item(raw, "taskId"))
+// taskOf returns the task that a result or a request of the server is about; empty: it does not say.
+func taskOf(said canon.Raw) string {
+	return textOf(item(item(item(said, "_meta"), relatedTask), "taskId"))
 }

@@ -1,32 +1,52 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"mime"
 	"net"
 	"net/http"
 	"net/http/httptrace"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
 )
 
-// sessionHeader names the session of a request.
-const sessionHeader = "Mcp-Session-Id"
+const (
+	sessionHeader = "Mcp-Session-Id" // names the session of a request
+	typeJSON      = "application/json"
+	typeEvents    = "text/event-stream"
+	maxResumes    = 5           // of an answer that does not go on
+	maxResumeWait = time.Minute // before the rest of an answer is asked for
+	codeNoSession = -32001      // what servers say that do not know a session
+)
 
-// web returns the transport to a server over HTTP.
-func (sv *server) web() mcp.Transport {
-	return &mcp.StreamableClientTransport{
-		Endpoint: sv.target.URL.String(),
-		HTTPClient: &http.Client{
-			Transport:     &roundTripper{server: sv, next: transport()},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		DisableStandaloneSSE: true,                // nobody here listens to it
-		MaxEventSize:         2 * maxMessageBytes, // never reached: see bounded
-	}
+// errCut says that an answer has ended before its end.
+var errCut = errors.New("the server's answer has no end")
+
+// web is the link to a server over HTTP.
+type web struct {
+	*server
+	c    *client
+	next *http.Client
+
+	session atomic.Value // a text
+}
+
+func (sv *server) web(c *client) *web {
+	return &web{server: sv, c: c, next: &http.Client{
+		Transport:     transport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 }
 
 func transport() *http.Transport {
@@ -38,94 +58,303 @@ func transport() *http.Transport {
 	}
 }
 
-// roundTripper adds the headers that config has and watches over calls.
-type roundTripper struct {
-	*server
-	next http.RoundTripper
+// close is for link.
+func (w *web) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), silence)
+	defer cancel()
+	if w.session.Load() == nil {
+		return
+	}
+	if resp, err := w.do(ctx, http.MethodDelete, new(outgoing), nil, ""); err == nil {
+		_ = resp.Body.Close()
+	}
 }
 
-// RoundTrip is for http.Client.
-func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, _ := req.Context().Value(exchangeKey{}).(*exchange)
-	// The first POST is the call itself; the SDK sends that it was given up in
-	// the same context, and GETs go on with the response of the call.
-	if x != nil && req.Method == http.MethodPost && x.begun.Swap(true) {
-		x = nil
-	}
-	ctx := req.Context()
-	if x != nil && req.Method == http.MethodPost {
+// do makes a request of HTTP. Last is the event after which an answer is to go on.
+func (w *web) do(ctx context.Context, method string, m *outgoing, x *exchange, last string) (*http.Response, error) {
+	if x != nil && method == http.MethodPost {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.sent.Store(true) }})
 	}
-	req = req.Clone(ctx)
-	if x != nil && req.Method == http.MethodPost {
-		if err := x.rewriteBody(req); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.addHeaders(req.Header); err != nil {
-		if req.Body != nil {
-			_ = req.Body.Close()
-		}
-		return nil, err
-	}
-	resp, err := t.next.RoundTrip(req)
-	if err == nil && resp.StatusCode/100 != 2 && x != nil && req.Method == http.MethodGet && x.request.Load() != nil {
-		_ = resp.Body.Close()
-		return x.notResumed(resp.Status), nil
-	}
+	req, err := http.NewRequestWithContext(ctx, method, w.target.URL.String(), bytes.NewReader(m.line))
 	if err != nil {
 		return nil, err
 	}
-	if x != nil && req.Method == http.MethodPost {
-		x.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
+	req.GetBody = nil // it is sent once
+	speaks := w.c.spoken.Load()
+	session, _ := w.session.Load().(string)
+	headers := map[string]string{"Accept": typeEvents, "Last-Event-Id": last, "Mcp-Protocol-Version": speaks.version, sessionHeader: session}
+	if method == http.MethodPost {
+		headers["Content-Type"], headers["Accept"] = typeJSON, typeJSON+", "+typeEvents
 	}
-	if probe, _ := req.Context().Value(probeKey{}).(bool); probe {
-		return probed(resp), nil
+	if speaks.meta != nil {
+		headers["Mcp-Method"], headers["Mcp-Name"] = m.method, headerText(m.tool)
+		if x != nil {
+			for name, value := range x.headers { // order cannot show: a map is built from a map
+				headers["Mcp-Param-"+name] = value
+			}
+		}
 	}
-	if req.Header.Get(sessionHeader) != "" {
-		resp.Header.Del(sessionHeader) // the SDK would end a session whose server calls it something else
+	for name, value := range headers { // order cannot show: names differ
+		if value != "" {
+			req.Header.Set(name, value)
+		}
 	}
-	normalize(resp, x)
-	if x != nil && resp.StatusCode/100 != 2 {
-		x.refused(resp, req.Header.Get(sessionHeader) != "")
+	for name, value := range w.target.Headers {
+		req.Header.Set(name, value)
 	}
-	return resp, nil
-}
-
-// rewriteBody is out for a request over HTTP, and notes what leaves.
-func (x *exchange) rewriteBody(req *http.Request) error {
-	data, err := io.ReadAll(req.Body)
-	if err = errors.Join(err, req.Body.Close()); err != nil {
-		return err
-	}
-	msg, err := jsonrpc.DecodeMessage(data)
-	if err != nil {
-		return err
-	}
-	r, err := x.out(msg)
-	if err != nil {
-		return err
-	}
-	if r == nil {
-		r, _ = msg.(*jsonrpc.Request)
-	} else if data, err = jsonrpc.EncodeMessage(r); err != nil {
-		return err
-	}
-	x.request.Store(r)
-	req.Body, req.ContentLength, req.GetBody = io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
-	return nil
-}
-
-func (t *roundTripper) addHeaders(header http.Header) error {
-	for name, value := range t.target.Headers {
-		header.Set(name, value)
-	}
-	for name, reference := range t.target.SecretHeaders {
-		value, err := t.setup.Secret(reference)
+	for name, reference := range w.target.SecretHeaders {
+		value, err := w.setup.Secret(reference)
 		if err != nil {
-			return fmt.Errorf("secret_headers.%s: %w", name, err)
+			return nil, fmt.Errorf("secret_headers.%s: %w", name, err)
 		}
-		header.Set(name, value)
+		req.Header.Set(name, value)
 	}
-	return nil
+	return w.next.Do(req)
+}
+
+// send is for link.
+func (w *web) send(ctx context.Context, m *outgoing, x *exchange) error {
+	session := w.session.Load() != nil
+	resp, err := w.do(ctx, http.MethodPost, m, x, "")
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		return resp.Body.Close()
+	}
+	x.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
+	if resp.StatusCode/100 != 2 {
+		return w.refused(resp, x, session)
+	}
+	if id := resp.Header.Get(sessionHeader); x.method == methodInitialize && id != "" {
+		w.session.Store(id)
+	}
+	last, wait, err := w.read(resp, x)
+	for tries := 0; last != "" && !x.over() && ctx.Err() == nil && tries <= maxResumes; tries++ {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		resp, failed := w.do(ctx, http.MethodGet, new(outgoing), x, last)
+		switch {
+		case failed != nil:
+			err = failed
+			continue
+		case resp.StatusCode/100 != 2:
+			return errors.Join(fmt.Errorf("the server does not go on with its answer: %s", resp.Status), resp.Body.Close())
+		}
+		var next string
+		if next, wait, err = w.read(resp, x); next != "" && next != last {
+			last, tries = next, -1
+		}
+	}
+	if x.over() {
+		return nil
+	}
+	return err
+}
+
+// refused takes an answer that is no 2xx, and finds out whether it is that of a server that does not know the session any
+// more: 404, as the protocol has it, unless it is an answer to just this request and not one that says so; or 400 with an
+// answer to none that speaks of sessions. Nothing was done then.
+func (w *web) refused(resp *http.Response, x *exchange, ofSession bool) error {
+	data, _ := io.ReadAll(&bounded{ReadCloser: resp.Body, x: x}) // what can be read of it
+	_ = resp.Body.Close()
+	other := w.hearAll(data, x)
+	switch {
+	case ofSession && resp.StatusCode == http.StatusNotFound && (!x.over() || x.reply.fault != nil && x.reply.fault.Code == codeNoSession),
+		ofSession && resp.StatusCode == http.StatusBadRequest && !x.over() && bytes.Contains(bytes.ToLower(data), []byte("session")):
+		x.missing.Store(true)
+		return errSessionMissing
+	case other:
+		return fmt.Errorf("%s: the server has answered another request", resp.Status)
+	default:
+		return fmt.Errorf("%s: %.200q", resp.Status, data)
+	}
+}
+
+// hearAll takes the messages that a body has, and reports whether any answers another request.
+func (w *web) hearAll(data []byte, x *exchange) (other bool) {
+	messages, _ := plain(data)
+	for _, m := range messages {
+		other = other || m.method == "" && m.id != x.id
+		w.c.hear(m, x)
+	}
+	return other
+}
+
+// read reads an answer. Last is the event after which it can go on; empty: it cannot.
+func (w *web) read(resp *http.Response, x *exchange) (last string, wait time.Duration, err error) {
+	body := &bounded{ReadCloser: resp.Body, x: x}
+	defer body.Close() //nolint:errcheck // it was read, or is of no use
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		kind, _, _ = strings.Cut(resp.Header.Get("Content-Type"), ";")
+	}
+	if strings.ToLower(strings.TrimSpace(kind)) == typeEvents {
+		return w.readEvents(body, x)
+	}
+	data, err := io.ReadAll(body)
+	other := w.hearAll(data, x)
+	if m := ofNone(data, x.id); m != nil && !x.over() {
+		w.c.hear(m, x)
+	}
+	switch {
+	case x.over():
+		return "", 0, nil
+	case err != nil:
+		return "", 0, fmt.Errorf("the server's answer broke off: %w", err)
+	case other:
+		return "", 0, errors.New("the server has answered another request")
+	default:
+		return "", 0, fmt.Errorf("the server's answer is no message: %.200q", data)
+	}
+}
+
+// readEvents reads a stream of events up to the answer.
+func (w *web) readEvents(body io.Reader, x *exchange) (last string, wait time.Duration, err error) {
+	e := &events{in: bufio.NewReader(body)}
+	if begin, err := e.in.Peek(len(utf8BOM)); err == nil && string(begin) == utf8BOM {
+		_, _ = e.in.Discard(len(utf8BOM))
+	}
+	wait = time.Second
+	for {
+		data, said, err := e.next()
+		if w.hearAll(data, x); x.over() {
+			return "", 0, nil
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errCut
+			}
+			return last, wait, err
+		}
+		last = cmp.Or(said["id"], last)
+		if d, err := time.ParseDuration(said["retry"] + "ms"); err == nil {
+			wait = min(max(d, 0), maxResumeWait)
+		}
+	}
+}
+
+// events are server-sent events with any line ends, and what is called so.
+type events struct {
+	in   *bufio.Reader
+	skip bool // a line feed, which belongs to the carriage return before
+}
+
+// next returns the data of the next event, if it is a message, and what it says of how to go on. What comes before the end of
+// the body is an event also where its empty line is missing.
+func (e *events) next() (data []byte, said map[string]string, err error) {
+	said = make(map[string]string)
+	for {
+		line, err := e.line()
+		if len(line) == 0 {
+			if cmp.Or(said["event"], "message") != "message" {
+				data = nil
+			}
+			return data, said, err
+		}
+		field, value, _ := strings.Cut(string(line), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case field == "data":
+			data = append(append(data, value...), '\n')
+		case line[0] == '{': // a message that is called an event
+			data = append(append(data, line...), '\n')
+		default:
+			said[field] = value
+		}
+	}
+}
+
+// line returns the next line without its end, which is CR, LF or both.
+func (e *events) line() ([]byte, error) {
+	var line []byte
+	for {
+		c, err := e.in.ReadByte()
+		if err != nil {
+			return line, err
+		}
+		lf := e.skip && c == '\n'
+		e.skip = c == '\r'
+		switch {
+		case lf:
+		case c == '\n' || c == '\r':
+			return line, nil
+		default:
+			line = append(line, c)
+		}
+	}
+}
+
+// bounded is the body of an HTTP response.
+type bounded struct {
+	io.ReadCloser
+	x    *exchange // which hears of the bound
+	size int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.size += n; b.size > maxMessageBytes {
+		b.x.tooLarge.Store(true)
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// ofNone returns a whole body that is a response without an id as that to the one request that it can answer; nil: it is none.
+func ofNone(data []byte, id int64) *message {
+	var said map[string]json.RawMessage
+	if json.Unmarshal(data, &said) != nil || said["method"] != nil || said["jsonrpc"] == nil ||
+		said["id"] != nil && string(said["id"]) != "null" || said["result"] == nil && said["error"] == nil {
+		return nil
+	}
+	said["id"] = fmt.Append(nil, id)
+	return readResponse(said)
+}
+
+// headerValue is what a header can have of an argument that is no text, and headerName how one is called.
+var (
+	headerValue = regexp.MustCompile(`^(-?[0-9]+|true|false)$`)
+	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+)
+
+// headersOf returns the headers that a tool wants of arguments, by the annotation x-mcp-header of their schemas. What no header
+// can have is left out.
+func headersOf(schema, arguments json.RawMessage) map[string]string {
+	out := make(map[string]string)
+	var of struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var given map[string]json.RawMessage
+	if json.Unmarshal(schema, &of) != nil || json.Unmarshal(arguments, &given) != nil {
+		return nil
+	}
+	for name, property := range of.Properties { // order cannot show: a map is built from a map
+		var said struct {
+			Header string `json:"x-mcp-header"`
+		}
+		maps.Copy(out, headersOf(property, given[name]))
+		if json.Unmarshal(property, &said) != nil || !headerName.MatchString(said.Header) {
+			continue
+		}
+		var text string
+		if headerValue.Match(given[name]) {
+			out[said.Header] = string(given[name])
+		} else if json.Unmarshal(given[name], &text) == nil && text != "" {
+			out[said.Header] = headerText(text)
+		}
+	}
+	return out
+}
+
+// headerText returns a text as a header has it: in base64 where it is not plain.
+func headerText(text string) string {
+	odd := strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+	if odd || strings.TrimSpace(text) != text || strings.HasPrefix(text, "=?base64?") {
+		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+	}
+	return text
 }

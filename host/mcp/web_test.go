@@ -469,3 +469,14 @@ func TestToolIsNamedOnceWhereverTheServerReadsIt(t *testing.T) {
 	}
 	require.Len(t, names, 1)
 }
+
+// A tool says which of its arguments stand in headers. What no header can have stands in none, and no header is another's.
+func TestArgumentsThatStandInHeaders(t *testing.T) {
+	const schema = `{"properties":{"a":{"x-mcp-header":"A"},"b":{"x-mcp-header":"B"},"c":{"x-mcp-header":"C"},"d":{"x-mcp-header":"D"},"e":{"x-mcp-header":"E"},` +
+		`"f":{"properties":{"g":{"x-mcp-header":"F-G"}}},"h":{"x-mcp-header":"bad name\r\n"},"i":{"x-mcp-header":7},"j":{"x-mcp-header":"J"},"k":{}}}`
+	const arguments = `{"a":"plain","b":"☃","c":-7,"d":true,"e":1.5,"f":{"g":" x"},"h":"h","i":"i","j":null,"k":"k"}`
+	require.Equal(t, map[string]string{"A": "plain", "B": "=?base64?4piD?=", "C": "-7", "D": "true", "F-G": "=?base64?IHg=?="}, headersOf([]byte(schema), []byte(arguments)))
+	for _, none := range []string{`null`, `7`, `{"properties":[]}`, `{"properties":{"a":null}}`} {
+		require.Empty(t, headersOf([]byte(none), []byte(arguments)))
+	}
+}
