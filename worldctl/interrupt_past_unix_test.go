@@ -46,7 +46,7 @@ func TestASignalEndsWhatLivesAgain(t *testing.T) {
 		"given.yaml": "given: [{event: go}, {run: 1}]", "go.jsonl": `{"event": "go", "data": ` + endless + "}\n", "sweep.jsonl": `{"event": "go"}` + "\n",
 		"sweep.yaml": "experiment: loops\nversion: 1\nworld: world.yaml\nseeds: 1\ninputs: sweep.jsonl\nstop: {ticks: 2}\nmeasures: {n: {cells: loop, count: true}}\nat: [end]\n",
 	})
-	worldctl(t, nil, "-w", made, "send", "go", "1500")
+	worldctl(t, nil, "-w", made, "send", "go", "700")
 	run := exec.Command("worldctl", "-w", made, "run")
 	require.NoError(t, run.Run())
 	past := run.ProcessState.UserTime()
@@ -88,7 +88,7 @@ func TestASignalEndsWhatLivesAgain(t *testing.T) {
 				case <-ended:
 					begun = true
 				case <-time.After(10 * time.Millisecond):
-					begun = usedCPU(t, cmd.Process.Pid) > time.Second
+					begun = usedCPU(t, cmd.Process.Pid) > time.Second/2
 				}
 			}
 			_ = cmd.Process.Signal(by)

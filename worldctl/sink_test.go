@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	faults "github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -230,10 +231,8 @@ func seeded(t *testing.T) *rand.Rand {
 
 // sinkSize is how many cells, effects of each, and kills a test has.
 func sinkSize() (cells, effects, kills int) {
-	if testing.Short() {
-		return 10, 8, 4
-	}
-	return 50, 20, 20
+	few := int(faults.Stride(3))
+	return 50, 20 / few, 20 / few
 }
 
 // killed kills the world at random moments and decides what is in doubt then.
