@@ -142,15 +142,15 @@ type reader struct {
 
 // next reads a line, and returns the messages that end with it.
 func (r *reader) next() ([]*message, error) {
-	line, err := r.line()
-	if err != nil {
+	line, whole, err := ReadLine(r.lines, maxMessageBytes)
+	if err != nil { // what is not ended is no message
 		close(r.eof)
 		return nil, err
 	}
-	if len(line) > maxMessageBytes && begins(line) {
+	if !whole && begins(line) {
 		return nil, errTooLarge
 	}
-	messages, stray := r.messages(line)
+	messages, stray := r.messages(line, whole)
 	if stray = bytes.TrimSpace(stray); len(stray) > 0 {
 		fmt.Fprintf(r.stderr, "not a message, on stdout: %.500q\n", stray)
 	}
@@ -158,11 +158,12 @@ func (r *reader) next() ([]*message, error) {
 }
 
 // messages returns the messages that end with a line, and what is none. Some programs write one in several lines.
-func (r *reader) messages(line []byte) (messages []*message, stray []byte) {
-	if len(line) > maxMessageBytes {
+func (r *reader) messages(line []byte, fits bool) (messages []*message, stray []byte) {
+	if !fits {
 		r.begun = nil
 		return nil, line
 	}
+	line = append(line, '\n')
 	messages, stray = plain(line)
 	deeper, whole := nesting(line)
 	var cut []byte
@@ -228,24 +229,6 @@ func nesting(line []byte) (deeper int, whole bool) {
 		}
 	}
 	return deeper, !text
-}
-
-// line returns the next line, with its end, or so much of it that it is too long; if it begins no message, then
-// up to its end. What a program has not ended with a line feed before it ended is no message.
-func (r *reader) line() ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.lines.ReadSlice('\n')
-		if len(line) <= maxMessageBytes {
-			line = append(line, part...)
-		}
-		if err == nil || len(line) > maxMessageBytes && begins(line) {
-			return line, nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err
-		}
-	}
 }
 
 // close is for link.

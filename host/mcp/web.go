@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -214,76 +213,23 @@ func (w *web) read(resp *http.Response, x *exchange) (last string, wait time.Dur
 
 // readEvents reads a stream of events up to the answer.
 func (w *web) readEvents(body io.Reader, x *exchange) (last string, wait time.Duration, err error) {
-	e := &events{in: bufio.NewReader(body)}
-	if begin, err := e.in.Peek(len(utf8BOM)); err == nil && string(begin) == utf8BOM {
-		_, _ = e.in.Discard(len(utf8BOM))
-	}
-	wait = time.Second
-	for {
-		data, said, err := e.next()
-		if w.hearAll(data, x); x.over() {
-			return "", 0, nil
+	in := NewEvents(body)
+	for wait = time.Second; ; {
+		e, err := ReadEvent(in, maxMessageBytes)
+		if !e.Other {
+			w.hearAll(e.Data, x)
 		}
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = errCut
-			}
+		switch {
+		case x.over():
+			return "", 0, nil
+		case errors.Is(err, io.EOF):
+			return last, wait, errCut
+		case err != nil:
 			return last, wait, err
 		}
-		last = cmp.Or(said["id"], last)
-		if d, err := time.ParseDuration(said["retry"] + "ms"); err == nil {
+		last = cmp.Or(e.ID, last)
+		if d, err := time.ParseDuration(e.Retry + "ms"); err == nil {
 			wait = min(max(d, 0), maxResumeWait)
-		}
-	}
-}
-
-// events are server-sent events with any line ends, and what is called so.
-type events struct {
-	in   *bufio.Reader
-	skip bool // a line feed, which belongs to the carriage return before
-}
-
-// next returns the data of the next event, if it is a message, and what it says of how to go on. What comes before the end of
-// the body is an event also where its empty line is missing.
-func (e *events) next() (data []byte, said map[string]string, err error) {
-	said = make(map[string]string)
-	for {
-		line, err := e.line()
-		if len(line) == 0 {
-			if cmp.Or(said["event"], "message") != "message" {
-				data = nil
-			}
-			return data, said, err
-		}
-		field, value, _ := strings.Cut(string(line), ":")
-		value = strings.TrimPrefix(value, " ")
-		switch {
-		case field == "data":
-			data = append(append(data, value...), '\n')
-		case line[0] == '{': // a message that is called an event
-			data = append(append(data, line...), '\n')
-		default:
-			said[field] = value
-		}
-	}
-}
-
-// line returns the next line without its end, which is CR, LF or both.
-func (e *events) line() ([]byte, error) {
-	var line []byte
-	for {
-		c, err := e.in.ReadByte()
-		if err != nil {
-			return line, err
-		}
-		lf := e.skip && c == '\n'
-		e.skip = c == '\r'
-		switch {
-		case lf:
-		case c == '\n' || c == '\r':
-			return line, nil
-		default:
-			line = append(line, c)
 		}
 	}
 }

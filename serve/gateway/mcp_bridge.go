@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // serverGrace is how long a server has to end after its input has, and again after SIGTERM.
@@ -165,7 +167,7 @@ func (b *Bridge) endServer() {
 func (b *Bridge) lines(from io.Reader, kind, large byte) {
 	r := bufio.NewReaderSize(from, 64<<10)
 	for {
-		line, whole, err := readLine(r, maxLine)
+		line, whole, err := mcp.ReadLine(r, maxLine)
 		switch {
 		case err != nil:
 			return
@@ -173,36 +175,6 @@ func (b *Bridge) lines(from io.Reader, kind, large byte) {
 			b.gateway.frame(large, line)
 		case !b.gateway.frame(kind, line):
 			return
-		}
-	}
-}
-
-// readLine returns the next line, without its end. Of one that is longer than most it returns the ends, with a line feed
-// between them, and that it is not whole. What is not ended is no line.
-func readLine(r *bufio.Reader, most int) (line []byte, whole bool, err error) {
-	var tail []byte
-	for large := false; ; {
-		part, err := r.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, false, err
-		}
-		if !large && len(line)+len(part) <= most+1 {
-			line = append(line, part...)
-		} else {
-			if !large {
-				large, tail = true, line
-				line = bytes.Clone(line[:min(len(line), lineEnds)])
-			}
-			line = append(line, part[:min(len(part), lineEnds-len(line))]...)
-			tail = append(tail, part...)
-			tail = bytes.Clone(tail[max(0, len(tail)-lineEnds):])
-		}
-		switch {
-		case err != nil: // there is more of it
-		case large:
-			return append(append(line, '\n'), bytes.TrimSuffix(tail, []byte("\n"))...), false, nil
-		default:
-			return bytes.TrimSuffix(line, []byte("\n")), true, nil
 		}
 	}
 }

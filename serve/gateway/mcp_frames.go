@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // The gateway and the program in the server's place send each other frames: a kind, a length (4 bytes, big-endian) and
@@ -27,7 +29,6 @@ const (
 const (
 	maxLine     = 16 << 20 // bytes of a message
 	maxQueued   = 64 << 20 // bytes that wait for a reader
-	lineEnds    = 2 << 10  // bytes that are read of each end of a line that is too long
 	maxEnvelope = 64 << 10 // bytes that are written about a message
 )
 
@@ -129,10 +130,10 @@ func (q *queue) write(w io.Writer) error {
 	}
 }
 
-// eachLine reads lines to the end. Of those that are too long there are both ends: see readLine.
+// eachLine reads lines to the end. Of those that are too long there are both ends: see mcp.ReadLine.
 func eachLine(from io.Reader, take, large func(line []byte)) {
 	for r := bufio.NewReaderSize(from, 64<<10); ; {
-		line, whole, err := readLine(r, maxLine+maxEnvelope)
+		line, whole, err := mcp.ReadLine(r, maxLine+maxEnvelope)
 		switch {
 		case err != nil:
 			return

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -10,33 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host/mcp"
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
-
-// FuzzLines reads lines of bounded length: each comes whole or as its two ends, and none is lost.
-func FuzzLines(f *testing.F) {
-	f.Add([]byte("one\ntwo\n\nnot ended"), uint8(2))
-	f.Add([]byte(strings.Repeat("x", 9000)+"\nnext\n"), uint8(40))
-	f.Fuzz(func(t *testing.T, data []byte, most uint8) {
-		r := bufio.NewReaderSize(bytes.NewReader(data), 16)
-		lines := bytes.Split(data, []byte("\n"))
-		for _, want := range lines[:len(lines)-1] {
-			line, whole, err := readLine(r, int(most))
-			require.NoError(t, err)
-			require.Equal(t, len(want) <= int(most), whole)
-			if whole {
-				require.Equal(t, string(want), string(line))
-				continue
-			}
-			head, tail := want[:min(len(want), lineEnds)], want[max(0, len(want)-lineEnds):]
-			require.True(t, bytes.HasPrefix(line, head))
-			require.True(t, bytes.HasSuffix(line, tail[min(1, len(tail)):]))
-			require.LessOrEqual(t, len(line), 2*lineEnds+1)
-		}
-		_, _, err := readLine(r, int(most))
-		require.Error(t, err)
-	})
-}
 
 // FuzzMessages reads what a client may write: what passes is one line, one object with keys that all readers see alike, and a
 // call's params are what they were.
@@ -80,7 +55,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("data: {\"id\":1,\"result\":{}}\n\n:\r\rdata: {\"id\":1,\"result\":{}}\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &mcpServer{}
-		out, _ := io.ReadAll(&events{in: bufio.NewReader(bytes.NewReader(data)), s: s})
+		out, _ := io.ReadAll(&events{in: mcp.NewEvents(bytes.NewReader(data)), s: s})
 		for line := range strings.Lines(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(out))) {
 			field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 			switch value = strings.TrimPrefix(value, " "); field {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // GroupSite serves several servers as one over HTTP, in the protocol with sessions: each session has a Group of its own. Of
@@ -325,7 +327,7 @@ func (s *groupSession) tell(w http.ResponseWriter, r *http.Request) {
 	for _ = out.Flush(); ; _ = out.Flush() {
 		select {
 		case line := <-s.others:
-			if _, err := w.Write(new(event).text(bytes.TrimSpace(line))); err != nil {
+			if _, err := w.Write(new(mcp.Event).Text(bytes.TrimSpace(line))); err != nil {
 				return
 			}
 		case <-s.gone:

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -12,6 +11,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // groupWeb is the client of a server over HTTP in a group.
@@ -129,12 +130,12 @@ func (w *groupWeb) hear(resp *http.Response, of *mcpMessage) (answered bool) {
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, maxLine)) // what is cut is no message
 		return w.say(data, of)
 	}
-	for r := bufio.NewReader(resp.Body); ; {
-		e, err := readEvent(r)
+	for r := mcp.NewEvents(resp.Body); ; {
+		e, err := mcp.ReadEvent(r, maxLine+maxEnvelope)
 		if err != nil {
 			return answered
 		}
-		answered = e.data != nil && w.say(e.data, of) || answered
+		answered = e.Data != nil && w.say(e.Data, of) || answered
 	}
 }
 

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // A server that is reached over HTTP is at /a/TOKEN/mcp/NAME/ADDRESS for its client. What the two
@@ -254,7 +255,7 @@ func (s *webServer) readAnswer(resp *http.Response, key, scope string) error {
 		return fmt.Errorf("%w: in an encoding that nobody has asked for", errAnswer)
 	}
 	if isKind(resp, typeEvents) {
-		resp.Body = &events{Closer: resp.Body, in: bufio.NewReader(resp.Body), s: s.mcpServer, scope: scope}
+		resp.Body = &events{Closer: resp.Body, in: mcp.NewEvents(resp.Body), s: s.mcpServer, scope: scope}
 		return nil
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxLine+1))

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // webCall is the POST of a call of a tool, and its answer.
@@ -38,7 +40,7 @@ func (s *webServer) call(w http.ResponseWriter, r *http.Request, m *mcpMessage) 
 		<-time.After(lookAgain)
 	}
 	x := &webCall{s: s, header: r.Header.Clone(), w: w}
-	c.toClient, c.toServer, c.left = func(line []byte) { _, _ = x.Write(new(event).text(line)) }, x.send, r.Context().Done()
+	c.toClient, c.toServer, c.left = func(line []byte) { _, _ = x.Write(new(mcp.Event).Text(line)) }, x.send, r.Context().Done()
 	if delivered := x.end(c.serve()) && r.Context().Err() == nil; !delivered && c.asking != nil {
 		s.g.leave(c.asking, false, false) // who asks again gets it
 	}
@@ -81,7 +83,7 @@ func (x *webCall) end(answer []byte) bool {
 	case answer == nil: // its client has taken it back
 		w.WriteHeader(http.StatusAccepted)
 	case x.stream:
-		_, err := w.Write(new(event).text(answer))
+		_, err := w.Write(new(mcp.Event).Text(answer))
 		return err == nil
 	case x.refusal != nil:
 		return passOn(w, x.refusal) == nil
@@ -128,7 +130,7 @@ func (x *webCall) exchange(ctx context.Context, key string, line []byte) *mcpRep
 		x.refusal = resp
 		return &mcpReply{err: why, unmade: true}
 	}
-	header, last := x.header.Clone(), new(event)
+	header, last := x.header.Clone(), new(mcp.Event)
 	header.Set("Accept", typeEvents)
 	header.Del("Content-Type")
 	for n := 0; n < maxResumes && x.s.runs(key); n++ {
@@ -136,15 +138,15 @@ func (x *webCall) exchange(ctx context.Context, key string, line []byte) *mcpRep
 			e.last = last
 			_, _ = io.Copy(x, e)
 		}
-		if _ = resp.Body.Close(); last.id == "" || !x.s.runs(key) {
+		if _ = resp.Body.Close(); last.ID == "" || !x.s.runs(key) {
 			break
 		}
-		wait, _ := time.ParseDuration(cmp.Or(last.retry, "1000") + "ms") // no number: soon
+		wait, _ := time.ParseDuration(cmp.Or(last.Retry, "1000") + "ms") // no number: soon
 		select {
 		case <-time.After(max(lookAgain, min(wait, maxRetry))):
 		case <-ctx.Done():
 		}
-		header.Set("Last-Event-Id", last.id)
+		header.Set("Last-Event-Id", last.ID)
 		if resp, err = x.s.do(ctx, http.MethodGet, header, nil); err != nil || x.s.readAnswer(resp, key, "") != nil {
 			break
 		}
