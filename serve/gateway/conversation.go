@@ -266,14 +266,10 @@ func over(e *receipt.Entry) bool {
 func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, err error) {
 	g.mu.Lock()
 	news, err = g.news, g.failed
-	known := a.key != receipt.Key{}
-	if key, ok := g.intents[a.tag]; ok {
-		a.key, known = key, true
-	}
-	key, read := a.key, g.read
+	key, read := g.keyOf(a), g.read
 	e, stands := g.stand[a.tag]
 	g.mu.Unlock()
-	if known && !stands {
+	if !stands && key != (receipt.Key{}) {
 		e = g.entry(key)
 	}
 	if e.Finished > uint64(read) { // another may be asked for in its place

@@ -111,6 +111,7 @@ type Gateway struct {
 	stand    map[string]receipt.Entry // by tag: of intents, those that have not ended, without their params
 	models   calls                    // by lineage: requests
 	ever     map[string]bool          // lineages that were asked before
+	joined   map[string]string        // by the model's id: the tags of calls of earlier incarnations that such calls took over
 	numbered uint64                   // calls of this incarnation
 	instead  recorder.Instead         // the model that is asked
 	tools    tools
@@ -167,6 +168,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 		return nil, err
 	}
 	g.recallTools()
+	g.hooks.begin()
 	if err := errors.Join(g.recall(), g.recallListed()); err != nil {
 		return nil, err
 	}

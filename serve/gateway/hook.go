@@ -25,7 +25,6 @@ const (
 	toolHold = time.Hour // how long a hook waits for a person; worldctl has the agent wait longer
 	maxHooks = 1_000     // that wait at once
 	maxImage = 64 << 20  // bytes of a file whose digest says whether a tool has written it
-	toolTag  = "tool "   // begins the tag of a tool's intent; the call's id follows, and from the second try on its number
 )
 
 // Hooks is where in the path of a gateway the hooks of its agent ask.
@@ -33,9 +32,9 @@ const Hooks = "hook"
 
 // hooks is what a gateway knows of the agent's own tools. Gateway.mu guards it, but for open.
 type hooks struct {
+	calls                        // by digest of name and input
 	open    atomic.Int64         // hooks that wait for an answer
 	using   map[string]*using    // by id of the call: the tools of this incarnation
-	past    map[string]*asking   // likewise: of earlier incarnations, the last try
 	given   map[string]*asking   // likewise: those whose recorded results the model gets
 	blocks  map[string][]byte    // likewise: these results
 	servers map[string]bool      // as in the names of tools: those whose calls come through the gateway
@@ -201,6 +200,7 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	if err != nil {
 		return nil, "", err
 	}
+	before := digestOf(h)
 	g.mu.Lock()
 	if u := g.hooks.using[h.ID]; u != nil {
 		defer g.mu.Unlock()
@@ -211,47 +211,40 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 	}
 	results := make(chan *recorder.ToolAnswer, 1)
 	u = &using{
-		asking: g.hooks.past[h.ID], id: h.ID, tool: h.Name, arguments: arguments, answer: h.answer, held: true,
+		id: h.ID, tool: h.Name, arguments: arguments, answer: h.answer, held: true,
 		nonce: nonce, permit: make(chan struct{}), results: results, result: results,
 	}
-	ask := recorder.ToolRequest{Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: h.ID, Tool: h.Name, Arguments: arguments}
-	if h.answer {
-		ask.ToolUseID = shorten(h.calledAs, maxCallID)
-	}
 	g.summary.ToolRequests++
-	if w := g.hooks.waits[u.input()]; u.asking == nil && !u.answer && len(w) > 0 { // the model was told to call again
-		u.asking, g.hooks.waits[u.input()] = w[0], w[1:]
-	}
-	known := u.asking != nil
-	if !known {
-		u.asking = &asking{tag: toolTag + h.ID}
-	}
 	g.hooks.using[h.ID] = u
+	u.asking, _ = g.find(&g.hooks.calls, u.input(), h.ID, false)
 	g.mu.Unlock()
-	ask.Before = digestOf(h)
-	waits := false
-	if known {
-		if denied, waits, err = g.recalled(h, u, ask.Before); denied != "" || err != nil || u.ran {
-			g.drop(h.ID)
+	if u.asking != nil && u.served {
+		if denied, err = g.recalled(h, u, before); denied != "" || err != nil || u.ran {
+			g.drop(u)
 			return nil, denied, err
 		}
+		u.asking = nil
 	}
 	switch {
-	case g.cfg.Offline && u.answer && waits:
+	case g.cfg.Offline && u.answer && u.asking != nil:
 		return u, "", nil
 	case g.cfg.Offline:
-		g.drop(h.ID)
+		g.drop(u)
 		if u.answer { // the record has no such call where none was judged
 			return nil, "", nil
 		}
 		return nil, g.missedTool(h), nil
 	}
-	ask.Ask = u.tag
-	return u, "", g.submitUse(context.WithoutCancel(ctx), h, u, ask, waits)
+	return u, "", g.submitUse(context.WithoutCancel(ctx), h, u, before)
 }
 
-// input returns a digest of the tool's name and input.
-func (u *using) input() string { return digest(u.tool, string(u.arguments)) }
+// input returns what equal uses have in common. Those that answers ask for have ids that tell them apart also when they wait.
+func (u *using) input() string {
+	if u.answer {
+		return digest(u.tool, string(u.arguments), u.id)
+	}
+	return digest(u.tool, string(u.arguments))
+}
 
 // stands says how a use stands that another hook has asked for.
 func (u *using) stands() string {
@@ -264,16 +257,28 @@ func (u *using) stands() string {
 }
 
 // submitUse has the gate judge a use, or lets it take the place of an intent that waits.
-func (g *Gateway) submitUse(ctx context.Context, h *hookCall, u *using, ask recorder.ToolRequest, waits bool) (err error) {
+func (g *Gateway) submitUse(ctx context.Context, h *hookCall, u *using, before string) (err error) {
+	waits := u.asking != nil
+	if !waits {
+		g.mu.Lock()
+		u.asking = g.add(&g.hooks.calls, u.input(), u.id)
+		g.mu.Unlock()
+	}
 	g.cfg.Tools.Put(u.tag, &outside.Caller{Perform: u.perform})
 	if !waits {
+		ask := recorder.ToolRequest{
+			Ask: u.tag, Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: u.id, Tool: u.tool, Arguments: u.arguments, Before: before,
+		}
+		if u.answer {
+			ask.ToolUseID = shorten(h.calledAs, maxCallID)
+		}
 		err = g.submit(ctx, recorder.Called, ask)
-	} else if _, own := strings.CutPrefix(u.tag, toolTag+h.ID); !own {
-		err = g.submit(ctx, recorder.Joined, recorder.Joining{Ask: u.tag, ID: h.ID})
+	} else if !g.hasID(u.asking, u.id) {
+		err = g.submit(ctx, recorder.Joined, recorder.Joining{Ask: u.tag, ID: u.id})
 	}
 	if err != nil {
 		g.cfg.Tools.Take(u.tag)
-		g.drop(h.ID)
+		g.drop(u)
 	}
 	return err
 }
@@ -291,22 +296,21 @@ func (g *Gateway) judgedElsewhere(name string) bool {
 var serverInTools = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
 // drop forgets a use that was not begun. The agent may ask for it again.
-func (g *Gateway) drop(id string) {
+func (g *Gateway) drop(u *using) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.hooks.using, id)
+	delete(g.hooks.using, u.id)
+	g.mu.Unlock()
+	if u.asking != nil {
+		g.leave(u.asking, false, false)
+	}
 }
 
 // leaveUse lets a use that waits for a person be joined, since its hook goes. False: its permit is on its way.
 func (g *Gateway) leaveUse(u *using) (left bool) {
-	if g.cfg.Tools.Take(u.tag) == nil {
-		return false
+	if left = g.cfg.Tools.Take(u.tag) != nil; left {
+		g.drop(u)
 	}
-	g.drop(u.id)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.hooks.waits[u.input()] = append(g.hooks.waits[u.input()], u.asking)
-	return true
+	return left
 }
 
 // notRun says why a use that is over was not permitted.

@@ -11,11 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/host/relay"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/world"
@@ -114,27 +112,10 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 	return out, failed
 }
 
-// recallUses finds what tools of its own earlier incarnations have asked for.
-func (g *Gateway) recallUses(session *recorder.Session) {
-	x := &g.hooks
-	x.using, x.past, x.given, x.ran = make(map[string]*using), make(map[string]*asking), make(map[string]*asking), make(map[string]*asking)
-	x.waits, x.blocks = make(map[string][]*asking), make(map[string][]byte)
-	x.servers, x.called = make(map[string]bool), make(map[string]string)
-	for _, e := range g.intentsOf(recorder.OwnTool, 0) {
-		a := &asking{tag: e.Intent.Tag, key: e.Intent.Key}
-		id, _, _ := strings.Cut(strings.TrimPrefix(a.tag, toolTag), " ")
-		x.past[id] = a
-		for alias, tag := range session.Joined { // order cannot show: each is another one
-			if tag == a.tag {
-				x.past[alias] = a
-			}
-		}
-		if e.State.AwaitsPerson() {
-			use := paramsOf[recorder.ToolRequest](g, a.key)
-			of := using{tool: use.Tool, arguments: canon.Raw(use.Arguments)}
-			x.waits[of.input()] = append(x.waits[of.input()], a)
-		}
-	}
+// begin makes the maps.
+func (x *hooks) begin() {
+	x.calls, x.using, x.given, x.ran = newCalls(), make(map[string]*using), make(map[string]*asking), make(map[string]*asking)
+	x.blocks, x.servers, x.called = make(map[string][]byte), make(map[string]bool), make(map[string]string)
 }
 
 // intentsOf returns the session's intents of a kind, from a record on, in order.
@@ -154,56 +135,39 @@ const (
 	inDoubt    = "IN DOUBT: this call was permitted before the restart, and nobody can tell whether it ran. Look whether it took effect before you call it again"
 )
 
-// recalled decides about a call that the record knows: whether it is denied, or waits for its permit. Neither:
-// it is asked for anew, since it has certainly not run, or may run again.
-func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string, waits bool, err error) {
+// recalled decides about a call that has ended in an earlier incarnation: it is denied, has run, or may run again.
+func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string, err error) {
 	e := g.entry(u.key)
-	if !over(&e) {
-		return "", true, nil
-	}
 	result, reason, err := answerOf[recorder.ToolAnswer](g, &e)
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 	switch {
-	case u.answer && (result != nil || e.Uncertain || e.State == receipt.StateInDoubt):
+	case e.State == receipt.StateDenied:
+		return "denied: " + reason.String(), nil
+	case u.answer:
 		u.ran = true
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.hooks.ran[h.calledAs] = u.asking
-		return "", false, nil
+		return "", nil
 	case result != nil:
 		g.mu.Lock()
+		defer g.mu.Unlock()
 		g.hooks.given[h.ID] = u.asking
 		g.summary.ToolsServed++
-		g.mu.Unlock()
-		return ranAlready, false, nil
-	case e.State == receipt.StateDenied:
-		return "denied: " + reason.String(), false, nil
-	case !e.Uncertain && e.State != receipt.StateInDoubt, runsAgain(h.Name):
-	default:
-		use := paramsOf[recorder.ToolRequest](g, u.key)
-		switch {
-		case !WritesFile(h.Name) || before == unreadable || g.cfg.Offline:
-		case before != "" && before == written(h.Input):
-			return "this call took effect before the restart: the file has the content that it writes", false, nil
-		case before == use.Before && use.Tool != "":
-			g.again(u)
-			return "", false, nil
-		}
-		return inDoubt, false, nil
+		return ranAlready, nil
+	case runsAgain(h.Name):
+		return "", nil
+	case !WritesFile(h.Name) || before == unreadable || g.cfg.Offline:
+		return inDoubt, nil
+	case before != "" && before == written(h.Input):
+		return "this call took effect before the restart: the file has the content that it writes", nil
 	}
-	g.again(u)
-	return "", false, nil
-}
-
-// again gives a use the tag of the next try.
-func (g *Gateway) again(u *using) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	id, n, _ := strings.Cut(strings.TrimPrefix(u.tag, toolTag), " ")
-	tries, _ := strconv.Atoi(n)
-	u.asking = &asking{tag: fmt.Sprintf("%s%s %d", toolTag, id, max(tries, 1)+1)}
+	if use := paramsOf[recorder.ToolRequest](g, u.key); use.Tool == "" || before != use.Before {
+		return inDoubt, nil
+	}
+	return "", nil
 }
 
 // ranBefore says why a tool is not to run that an answer from the record asks for: it ran before the restart, or may have. Codex's

@@ -111,11 +111,13 @@ func TestAToolThatRanIsNotRunAgain(t *testing.T) {
 // A call that worldctl died with before its cell had handled it is the one that the restarted agent makes: it is no second intent.
 func TestACallThatWasNotHandledIsOneCall(t *testing.T) {
 	s := newStage(t)
+	other := s.start(func(c *gateway.Config) { c.Session = "other" })
+	require.Empty(t, other.hook("PreToolUse", "one", "Bash", list))
+	require.Empty(t, other.hook("PostToolUse", "one", "Bash", list+files))
+	call, err := canon.Marshal(other.uses()[0].ToolRequest)
+	require.NoError(t, err)
+	other.stop()
 	lw, err := local.Open(s.dir, s.options(new(relay.Desk), new(outside.Callers)))
-	require.NoError(t, err)
-	arguments, err := canon.FromJSON([]byte(`{"command":"ls"}`))
-	require.NoError(t, err)
-	call, err := canon.Marshal(recorder.ToolRequest{Ask: "tool one", Incarnation: 1, Principal: "ada", ToolUseID: "one", Tool: "Bash", Arguments: arguments})
 	require.NoError(t, err)
 	_, err = lw.SubmitEvent(t.Context(), world.Submission{Name: recorder.Called, Data: call, To: &reducer.Cell{Reducer: recorder.Name, Key: "a"}})
 	require.NoError(t, err)
@@ -127,7 +129,7 @@ func TestACallThatWasNotHandledIsOneCall(t *testing.T) {
 	})
 	require.Empty(t, r.hook("PreToolUse", "one", "Bash", list))
 	require.Empty(t, r.hook("PostToolUse", "one", "Bash", list+files))
-	require.Len(t, r.uses(), 1)
+	require.Len(t, r.uses(), 2)
 	stop()
 }
 
@@ -207,7 +209,7 @@ func (r *run) decide(how journal.Resolution, id string) {
 	r.t.Helper()
 	j := view.Journal{Local: r.lw}
 	for _, e := range j.Ledger() {
-		if e.Intent.Tag == "tool "+id {
+		if strings.HasSuffix(e.Intent.Tag, " "+id) {
 			_, err := j.Decide(r.t.Context(), &journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada"}, &e)
 			require.NoError(r.t, err)
 			return
@@ -285,6 +287,22 @@ func TestAToolThatNobodyToldOfIsInDoubt(t *testing.T) {
 	r.stop()
 	r = s.start()
 	require.Contains(t, r.hook("PreToolUse", "read", "Read", list), "recorded result")
+}
+
+// A tool whose recorded result was redacted has run, and does not run again.
+func TestARedactedResultIsInDoubt(t *testing.T) {
+	s := newStage(t)
+	r := s.start()
+	require.Empty(t, r.hook("PreToolUse", "one", "Bash", list))
+	require.Empty(t, r.hook("PostToolUse", "one", "Bash", list+strings.Replace(files, `"a`, `"`+strings.Repeat("secret", 10_000), 1)))
+	var ran []receipt.Entry
+	r.lw.View(func(m *world.Moment) { ran = m.Intents() })
+	r.stop()
+	_, err := local.Redact(t.Context(), s.dir, s.options(new(relay.Desk), new(outside.Callers)), local.Payload{Record: journal.Seq(ran[0].Finished)}, "a secret", "ada")
+	require.NoError(t, err)
+	r = s.start()
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list), "IN DOUBT")
+	require.Contains(t, r.hook("PreToolUse", "one", "Bash", list), "IN DOUBT", "its answer was lost")
 }
 
 // What no hook has told, since the agent's own rules did not let the tool run, the next request tells.

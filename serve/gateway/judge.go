@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 )
@@ -96,10 +98,10 @@ func (c *conversation) judgeCalls(ctx context.Context, a *asking, out *reply, ca
 	came := make(chan judged, len(calls))
 	before := false // one was denied before the restart: then none is asked for anew
 	for i := range calls {
-		before = before || c.g.wasDenied(useID(a, i))
+		before = before || c.g.wasDenied(useID(a, i), &calls[i])
 	}
 	for i := range calls {
-		if before && !c.g.wasDenied(useID(a, i)) {
+		if before && !c.g.wasDenied(useID(a, i), &calls[i]) {
 			came <- judged{call: i}
 			continue
 		}
@@ -141,11 +143,17 @@ func (c *conversation) judgeCalls(ctx context.Context, a *asking, out *reply, ca
 }
 
 // wasDenied reports whether a call was denied in an earlier incarnation.
-func (g *Gateway) wasDenied(id string) bool {
+func (g *Gateway) wasDenied(id string, call *relay.Call) bool {
+	arguments, err := canon.FromJSON(orNull(call.Arguments))
+	if err != nil {
+		return false
+	}
+	key := (&using{id: id, tool: call.Name, arguments: arguments, answer: true}).input()
 	g.mu.Lock()
-	of, known := g.hooks.past[id]
-	g.mu.Unlock()
-	return known && g.entry(of.key).State == receipt.StateDenied
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(slices.Concat(g.hooks.past[key], g.hooks.now[key]), func(a *asking) bool {
+		return a.served && g.entry(a.key).State == receipt.StateDenied
+	})
 }
 
 // useID returns the gateway's id of a call in an answer: providers may use one of theirs again.

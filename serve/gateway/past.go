@@ -64,43 +64,47 @@ const (
 )
 
 // find finds a call among equal ones; nil: it is a new one, or beside another. The client may say that it asks again. Those of
-// earlier incarnations are found in order, but in doubt last: something may have come of the same call later. The model's id tells
-// those that have ended apart. It is called with mu held.
+// earlier incarnations are found in order, that with the model's id first, which must be that of what has ended, and what is in doubt
+// last: something may have come of the same call later. It is called with mu held.
 func (g *Gateway) find(c *calls, key, id string, again bool) (a *asking, is match) {
 	for _, a := range c.now[key] {
 		switch {
-		case a.delivered || a.failed:
-		case !a.attended || again:
-			a.attended = true
-			return a, joined
-		default:
+		case a.delivered || a.failed || a.served && !g.hasID(a, id):
+		case a.attended && !again:
 			is = beside
+		default:
+			if e := g.entry(g.keyOf(a)); !g.unmade(&e) {
+				a.attended = true
+				return a, joined
+			}
 		}
 	}
-	var found *asking
-	for _, a := range c.past[key] {
-		e := g.entry(a.key)
-		_, of := keyOfTag(a.tag)
-		if ended := over(&e); ended && (of != id || !a.served && !g.answers(&e)) {
+	least := 0
+	for _, of := range c.past[key] {
+		e, exact, rank := g.entry(of.key), g.hasID(of, id), 0
+		switch ended := over(&e); {
+		case ended && (!exact || !of.served && !g.answers(&e)):
 			continue
-		} else if a.served = ended; found == nil || e.State != receipt.StateInDoubt {
-			found = a
+		case e.Uncertain || e.State == receipt.StateInDoubt:
+			rank = 2
+		case !exact:
+			rank = 1
 		}
-		if e.State != receipt.StateInDoubt {
-			break
+		if of.served = over(&e); a == nil || rank < least {
+			a, least = of, rank
 		}
 	}
-	if found == nil {
+	if a == nil {
 		return nil, is
 	}
-	c.past[key] = slices.DeleteFunc(c.past[key], func(a *asking) bool { return a == found })
-	found.attended = true
-	c.now[key] = append(c.now[key], found)
+	c.past[key] = slices.DeleteFunc(c.past[key], func(of *asking) bool { return of == a })
+	c.now[key] = append(c.now[key], a)
 	g.wake() // less is left
-	if found.served {
-		return found, recorded
+	a.attended = true
+	if a.served {
+		return a, recorded
 	}
-	return found, waiting
+	return a, waiting
 }
 
 // add adds a call that was never made before. It is called with mu held.
@@ -143,10 +147,10 @@ func (g *Gateway) recall() error {
 			}
 		}
 	})
-	g.incarnation, g.instead = session.Incarnation+1, session.Instead
+	g.incarnation, g.instead, g.joined = session.Incarnation+1, session.Instead, session.Joined
 	g.recallCalls(&g.models, recorder.Call)
 	g.recallCalls(&g.tools.calls, recorder.MCPCall)
-	g.recallUses(&session)
+	g.recallCalls(&g.hooks.calls, recorder.OwnTool)
 	return failed
 }
 
@@ -173,20 +177,39 @@ func (g *Gateway) recallCalls(c *calls, kind string) {
 // a model again, after which it asks again, but answers that were cut off: Claude Code goes on from what it had of one. Of a tool it
 // gets whatever something may have come of; where another agent was started, only what the model's id tells.
 func (g *Gateway) answers(e *receipt.Entry) bool {
-	unmade := !e.Uncertain && (e.State == receipt.StateFailed || e.State == receipt.StateCancelled)
 	switch _, id := keyOfTag(e.Intent.Tag); {
-	case !over(e):
-		return !g.cfg.Offline
-	case e.Intent.Kind == recorder.Call && unmade:
+	case !over(e): // offline a tool that waits is seen in the answer that asks for it
+		return !g.cfg.Offline || e.Intent.Kind == recorder.OwnTool
+	case e.Intent.Kind == recorder.Call && e.State == receipt.StateFailed && !e.Uncertain:
 		answer, _, err := answerOf[recorder.Answer](g, e)
 		return err != nil || answer != nil && answer.Cut
 	case e.Intent.Kind == recorder.Call:
 		return e.State == receipt.StateCommitted
 	case id == "" && !g.cfg.Again && !g.cfg.Offline:
 		return false
-	case unmade:
-		answer, reason, err := answerOf[recorder.ToolAnswer](g, e)
-		return err != nil || answer != nil || reason.Error == redacted
 	}
-	return true
+	return !g.unmade(e)
+}
+
+// unmade reports whether the call of a tool was certainly not made.
+func (g *Gateway) unmade(e *receipt.Entry) bool {
+	if e.Intent.Kind == recorder.Call || e.Uncertain || e.State != receipt.StateFailed && e.State != receipt.StateCancelled {
+		return false
+	}
+	answer, reason, err := answerOf[recorder.ToolAnswer](g, e)
+	return err == nil && answer == nil && reason.Error != redacted
+}
+
+// hasID reports whether a call has the model's id, or was taken over by the call that has it.
+func (g *Gateway) hasID(a *asking, id string) bool {
+	_, of := keyOfTag(a.tag)
+	return of == id || g.joined[id] == a.tag
+}
+
+// keyOf returns the key of a call's intent; zero: the journal does not have it yet. It is called with mu held.
+func (g *Gateway) keyOf(a *asking) receipt.Key {
+	if key, ok := g.intents[a.tag]; ok {
+		a.key = key
+	}
+	return a.key
 }
