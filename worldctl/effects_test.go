@@ -82,7 +82,7 @@ func TestKilledWorldNeverOverspends(t *testing.T) {
 	random, kills := seeded(t), 8
 	w := newSinkWorld(t, newSink(t), budgetCells, budgetEffects, 8, "external_key: per_attempt", budgeted)
 	for range kills {
-		cmd, done := w.run()
+		cmd, done := w.starts()
 		if ended, _ := w.sink.await(random.IntN(budgetCalls/kills), done); !ended {
 			require.NoError(t, cmd.Process.Kill())
 			<-done //nolint:errcheck // however it ended
@@ -147,7 +147,7 @@ func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
 func TestCtrlCLeavesNoEffectInDoubt(t *testing.T) {
 	raced(t) // the signal comes while effects are performed
 	w := newSinkWorld(t, newSink(t, "-slow", "1", "-delay", "500ms"), 20, 3, 64, "external_key: per_attempt", "")
-	cmd, done := w.run("--workers", "2")
+	cmd, done := w.starts("--workers", "2")
 	ended, _ := w.sink.await(3, done)
 	require.False(t, ended)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))

@@ -277,6 +277,7 @@ func TestWhatIsOnItsWayCanBeRead(t *testing.T) {
 // TestVerbsOfTheirOwnAreRefusedBesideTheOwner asks an owner for what its callers
 // do not ask for.
 func TestVerbsOfTheirOwnAreRefusedBesideTheOwner(t *testing.T) {
+	testrace.Here(t)
 	dir := newWorld(t)
 	attended(t, dir)
 	for _, verb := range [][]string{{"run"}, {"step"}, {"init", "x"}, {"restore", "x"}, {"import", "journal", "x"}, {"gc"}, {"keys", "rotate"}} {
@@ -317,6 +318,7 @@ func TestPathsAndNamesAreThoseOfWhoeverTypedThem(t *testing.T) {
 // TestAPromptIsAnsweredWhereTheCommandWasTyped proposes with a key that needs a
 // passphrase, which comes over the socket.
 func TestAPromptIsAnsweredWhereTheCommandWasTyped(t *testing.T) {
+	testrace.Here(t)
 	dir := newWorld(t)
 	key := filepath.Join(t.TempDir(), "key")
 	t.Setenv(passphraseEnv, "open sesame")

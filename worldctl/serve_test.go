@@ -240,6 +240,7 @@ func TestServiceEndsWhenNoWorldCanGoOn(t *testing.T) {
 }
 
 func TestServeOpensAllWorldsOrNone(t *testing.T) {
+	testrace.Here(t)
 	good, missing := newCounter(t, "good"), filepath.Join(t.TempDir(), "missing")
 	code, out, said := inProcess(t.Context(), "serve", good, missing)
 	require.Equal(t, exitUsage, code)

@@ -98,8 +98,8 @@ func makeWorld(t *testing.T, dir string, files map[string]string) {
 	worldctl(t, nil, "init", dir)
 }
 
-// run starts worldctl run and returns where it says how it has ended.
-func (w *sinkWorld) run(args ...string) (*exec.Cmd, <-chan error) {
+// starts has worldctl run and returns where it says how it has ended.
+func (w *sinkWorld) starts(args ...string) (*exec.Cmd, <-chan error) {
 	w.t.Helper()
 	cmd := exec.Command("worldctl", append([]string{"-w", w.dir, "run", "-q"}, args...)...)
 	cmd.Stderr = w.t.Output()
@@ -240,7 +240,7 @@ func (w *sinkWorld) killed(random *rand.Rand, kills int) {
 	w.t.Helper()
 	every := w.cells * w.effects / kills
 	for i := range kills {
-		cmd, done := w.run()
+		cmd, done := w.starts()
 		ended, _ := w.sink.await(random.IntN(every), done)
 		if !ended {
 			time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) //nolint:forbidigo // a random moment, not an event
@@ -277,14 +277,14 @@ func TestKilledSinkIsNeverAskedTwice(t *testing.T) {
 	cells, effects, kills := sinkSize()
 	random := seeded(t)
 	w := newSinkWorld(t, newSink(t), cells, effects, 8, "external_key: per_attempt", "")
-	_, done := w.run()
+	_, done := w.starts()
 	for range kills {
 		if ended, err := w.sink.await(random.IntN(cells*effects/kills), done); ended {
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit)
 			require.Equal(t, exitUndecided, exit.ExitCode(), "every cell waits for a decision")
 			w.decide()
-			_, done = w.run()
+			_, done = w.starts()
 		}
 		w.sink.kill()
 		w.sink.start()
