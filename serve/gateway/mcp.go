@@ -185,7 +185,7 @@ func (s *mcpServer) fromClient(line []byte) {
 		s.toClient(fault(nil, codeParse, "worldkernel: "+err.Error()))
 	case callsTool(m.method):
 		s.begin(m)
-	case m.method == methodCancelled && s.cancels(m, ""), answersOffer(m):
+	case s.cancels(m, ""), answersOffer(m):
 	case m.method != "" && m.id != nil:
 		if c, id := s.asksTask(m); c != nil {
 			s.work.Go(func() {
@@ -364,14 +364,9 @@ func (s *mcpServer) runs(key string) bool {
 
 // cancels takes that the client does not want an answer any more, and reports whether it is that to a call.
 func (s *mcpServer) cancels(m *mcpMessage, scope string) bool {
-	var of struct {
-		ID json.RawMessage `json:"requestId"`
-	}
-	if json.Unmarshal(m.params, &of) != nil {
-		return false
-	}
+	key := m.takenBack()
 	s.mu.Lock()
-	call := s.calls[scope+idKey(of.ID)]
+	call := s.calls[scope+key]
 	s.mu.Unlock()
 	if call != nil {
 		call.cancel()

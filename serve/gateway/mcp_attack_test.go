@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -177,4 +178,18 @@ func TestSeveralServersThatAreNotThereAreNamedOverHTTP(t *testing.T) {
 	c := r.group(newSite(t))
 	c.say(`{"jsonrpc":"2.0","id":7,"method":"x","params":{"p":"%s"}}`, strings.Repeat("x", 17<<20))
 	require.Contains(t, c.hear(), `"id":7,"error"`)
+}
+
+// A result of several lines is one line for who gets it in a stream, or over stdio.
+func TestAResultOfSeveralLinesIsOneMessage(t *testing.T) {
+	r, files := newStage(t).start(), newSite(t)
+	at := r.reach(files.URL)
+	files.answersBy(func(w http.ResponseWriter, r *http.Request) {
+		var m struct{ ID json.RawMessage }
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\ndata: \"result\":{\ndata:   \"content\":[]\ndata: }}\n\n", m.ID)
+	})
+	lines := strings.Split(r.callAt(at, 1, "append", `{}`, `{}`), "\n")
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`, lines[len(lines)-1])
 }

@@ -346,14 +346,8 @@ func (c *toolCall) line(id string, judged *recorder.ToolRequest, arguments []byt
 		meta[name] = value
 	}
 	meta[keyMeta] = quoted(key)
-	var err error
-	if params["_meta"], err = json.Marshal(meta); err != nil {
-		return nil, err
-	}
-	params["name"] = quoted(judged.Tool)
-	params["arguments"] = arguments
-	text, err := json.Marshal(params)
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, methodCall, text), err
+	params["_meta"], params["name"], params["arguments"] = encoded(meta), quoted(judged.Tool), arguments
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, methodCall, encoded(params)), nil
 }
 
 // answered is the result of a call that the server has answered.

@@ -256,12 +256,7 @@ func (g *Group) fromClient(line []byte) {
 		q.of.send(response(q.id, part, of))
 	case m.method == "":
 	case m.id == nil:
-		var of struct {
-			ID json.RawMessage `json:"requestId"`
-		}
-		if m.method == methodCancelled && json.Unmarshal(m.params, &of) == nil {
-			delete(g.asked, idKey(of.ID))
-		}
+		delete(g.asked, m.takenBack())
 		for _, to := range g.members { // which know by the id whether it is theirs
 			to.send(m.line)
 		}
@@ -421,12 +416,8 @@ func (g *Group) fromServer(of *member, line []byte) {
 		}
 		return
 	case m.method == methodCancelled:
-		var what struct {
-			ID json.RawMessage `json:"requestId"`
-		}
-		_ = json.Unmarshal(m.params, &what) // of another form: of nothing
-		for id, q := range g.posed {        // order cannot show: there is one
-			if q.of == of && idKey(q.id) == idKey(what.ID) {
+		for id, q := range g.posed { // order cannot show: there is one
+			if q.of == of && idKey(q.id) == m.takenBack() {
 				delete(g.posed, id)
 				m.line = m.with("requestId", json.RawMessage(id[1:]))
 			}

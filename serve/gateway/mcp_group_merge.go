@@ -121,19 +121,14 @@ func (g *Group) merge(a *groupAsk) []byte {
 	if list == "" {
 		set = said.fields(g.Name)
 	} else if delete(merged, "nextCursor"); len(next) > 0 {
-		text, _ := json.Marshal(next) // texts
-		set["nextCursor"] = string(text)
+		set["nextCursor"] = string(encoded(next))
 	}
 	for key, value := range set { // order cannot show: a map is built from a map
 		if _, is := merged[key]; is || key == "nextCursor" || key == "instructions" {
-			merged[key], _ = json.Marshal(value) // of texts and JSON
+			merged[key] = encoded(value)
 		}
 	}
-	text, err := json.Marshal(merged)
-	if err != nil {
-		return fault(a.m.id, codeInternal, "worldkernel: "+err.Error())
-	}
-	return response(a.m.id, "result", text)
+	return response(a.m.id, "result", encoded(merged))
 }
 
 // items returns the items of a server's list as the client sees them.
@@ -155,9 +150,7 @@ func (g *Group) items(of *member, list json.RawMessage) (out []json.RawMessage) 
 		case !template && json.Unmarshal(item["name"], &name) == nil:
 			item["name"] = quoted(g.show(of, name))
 		}
-		if text, err := json.Marshal(item); err == nil {
-			out = append(out, text)
-		}
+		out = append(out, encoded(item))
 	}
 	return out
 }

@@ -231,16 +231,10 @@ func (s *groupSession) hear(line []byte) {
 
 // cancelled takes what is no request. Where it cancels one, that is answered with nothing. It returns what the servers are sent.
 func (s *groupSession) cancelled(m *mcpMessage) []byte {
-	var of struct {
-		ID json.RawMessage `json:"requestId"`
-	}
-	if m.method != methodCancelled || json.Unmarshal(m.params, &of) != nil {
-		return m.line
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, wait := range s.waits { // order cannot show: ids differ
-		if wait.key == idKey(of.ID) && !wait.over() {
+		if wait.key == m.takenBack() && !wait.over() {
 			wait.end(nil)
 			delete(s.waits, key)
 			return m.with("requestId", wait.id)

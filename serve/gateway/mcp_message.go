@@ -47,11 +47,10 @@ func readClient(line []byte) (*mcpMessage, error) {
 	if _, err := canon.FromJSON(line); err != nil { // also finds keys that come twice, at any depth
 		return nil, fmt.Errorf("%w: %w", errMessage, err)
 	}
-	fields, err := keysOf(line, "jsonrpc", "id", "method", "params", "result", "error")
-	if err != nil {
+	if _, err := keysOf(line, "jsonrpc", "id", "method", "params", "result", "error"); err != nil {
 		return nil, err
 	}
-	return newMessage(line, fields)
+	return readServer(line)
 }
 
 // keysOf returns the items of an object. A key that differs from one of the names only by case is refused.
@@ -72,20 +71,15 @@ func keysOf(object []byte, names ...string) (map[string]json.RawMessage, error) 
 
 // readServer reads a message of the server.
 func readServer(line []byte) (*mcpMessage, error) {
+	var short bytes.Buffer
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
+	if bytes.ContainsAny(line, "\r\n") { // its parts are written in lines as they came
+		line = bytes.ReplaceAll(bytes.ReplaceAll(line, []byte("\r"), []byte(" ")), []byte("\n"), []byte(" "))
+	}
+	if json.Compact(&short, line) != nil || json.Unmarshal(line, &fields) != nil || fields == nil {
 		return nil, errMessage
 	}
-	return newMessage(line, fields)
-}
-
-func newMessage(line []byte, fields map[string]json.RawMessage) (*mcpMessage, error) {
-	m := &mcpMessage{params: fields["params"], result: fields["result"], fault: fields["error"]}
-	var short bytes.Buffer
-	if err := json.Compact(&short, line); err != nil {
-		return nil, err
-	}
-	m.line = short.Bytes()
+	m := &mcpMessage{line: short.Bytes(), params: fields["params"], result: fields["result"], fault: fields["error"]}
 	if method, is := fields["method"]; is {
 		if err := json.Unmarshal(method, &m.method); err != nil || m.method == "" {
 			return nil, fmt.Errorf("%w: the method is no text", errMessage)
@@ -220,6 +214,17 @@ func digest(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// takenBack returns the key of the id of the request that a message takes back; empty: it takes back none.
+func (m *mcpMessage) takenBack() string {
+	var of struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if m.method != methodCancelled || json.Unmarshal(m.params, &of) != nil {
+		return ""
+	}
+	return idKey(of.ID)
+}
+
 // The bodies of messages that are written here.
 
 func response(id json.RawMessage, part string, of []byte) []byte {
@@ -252,13 +257,16 @@ func toolError(text string, stateless bool) []byte {
 	return fmt.Appendf(nil, `{%s"content":[{"type":"text","text":%s}],"isError":true}`, kind, quoted(text))
 }
 
-func quoted(text string) []byte {
-	data, err := json.Marshal(text)
+// encoded returns as JSON what is made of texts, numbers and JSON.
+func encoded(v any) json.RawMessage {
+	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of a text
+		panic(err) // of nothing else
 	}
 	return data
 }
+
+func quoted(text string) []byte { return encoded(text) }
 
 // readable returns what people read of a result, and whether the tool says that it failed.
 func readable(result json.RawMessage) (text string, failed bool) {

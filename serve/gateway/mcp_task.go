@@ -50,11 +50,7 @@ func with(object, value json.RawMessage, path ...string) json.RawMessage {
 		value = with(fields[path[0]], value, path[1:]...)
 	}
 	fields[path[0]] = value
-	text, err := json.Marshal(fields)
-	if err != nil {
-		panic(err) // of texts and JSON
-	}
-	return text
+	return encoded(fields)
 }
 
 // addTasks has what a server says of itself say that its calls can be tasks, where the client knows these.
@@ -89,11 +85,7 @@ func (s *mcpServer) addTasks(asked, m *mcpMessage) {
 				tool["execution"] = with(tool["execution"], quoted("optional"), "taskSupport")
 			}
 		}
-		text, err := json.Marshal(said.Tools)
-		if err != nil {
-			return
-		}
-		m.result = with(m.result, text, "tools")
+		m.result = with(m.result, encoded(said.Tools), "tools")
 	default:
 		return
 	}
@@ -163,11 +155,7 @@ func (t *task) object(c *toolCall, status, message string) json.RawMessage {
 	if message != "" {
 		fields["statusMessage"] = message
 	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		panic(err) // of texts and numbers
-	}
-	return text
+	return encoded(fields)
 }
 
 // asksTask reports whether a request is about tasks that are the gateway's: any may be where the server has said that it has none.
@@ -248,11 +236,7 @@ func (c *toolCall) listTasks() []byte {
 	for i := range all {
 		list[i] = all[i].now(c)
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		panic(err) // of JSON
-	}
-	return c.result(with(nil, text, "tasks"))
+	return c.result(with(nil, encoded(list), "tasks"))
 }
 
 // stands returns how the call of a task stands, the answer to it once there is one, and what is closed when that may be otherwise.

@@ -177,7 +177,7 @@ func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
 			return
 		}
 		s.ask(w, r, m, body, scope)
-	case s.g.cfg.Offline || callsTool(m.method) || m.method == methodCancelled && s.cancels(m, scope) || answersOffer(m): // nothing for the server
+	case s.g.cfg.Offline || callsTool(m.method) || s.cancels(m, scope) || answersOffer(m): // nothing for the server
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		s.forward(w, r, body, "", scope)
