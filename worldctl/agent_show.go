@@ -40,23 +40,17 @@ came of it. The number before a line is that of its record: worldctl why NUMBER 
 
 // agentTurn is something that was said or done in a session.
 type agentTurn struct {
-	Record journal.Seq   `json:"record"`
-	Key    receipt.Key   `json:"key"`
-	Who    string        `json:"who"`  // user, the model, or the tool: SERVER/TOOL of a server
-	Says   string        `json:"says"` // the text; of a tool its arguments, as JSON
-	Calls  []agentUse    `json:"calls"`
-	State  receipt.State `json:"state"`
-	Result string        `json:"result"` // of a tool
-	By     []string      `json:"by"`     // the policies and the people who decided
-	Reason string        `json:"reason"`
-	Tokens uint64        `json:"tokens"`
-	Micros uint64        `json:"micros"`
-}
-
-// agentUse is a tool that a model asks for.
-type agentUse struct {
-	Name  string `json:"name"`
-	Input string `json:"input"`
+	Record journal.Seq         `json:"record"`
+	Key    receipt.Key         `json:"key"`
+	Who    string              `json:"who"`  // user, the model, or the tool: SERVER/TOOL of a server
+	Says   string              `json:"says"` // the text; of a tool its arguments, as JSON
+	Calls  []recorder.ToolCall `json:"calls"`
+	State  receipt.State       `json:"state"`
+	Result string              `json:"result"` // of a tool
+	By     []string            `json:"by"`     // the policies and the people who decided
+	Reason string              `json:"reason"`
+	Tokens uint64              `json:"tokens"`
+	Micros uint64              `json:"micros"`
 }
 
 // conversation yields what was said and done in a session's cell. What the user says is in each request, and is told once.
@@ -100,19 +94,17 @@ func turnsOf(j view.Journal, e *receipt.Entry, last *string) (out []agentTurn, e
 	t := newTurn(e, in, asked.Model)
 	if asked.Prompt != *last {
 		*last = asked.Prompt
-		out = append(out, agentTurn{Record: t.Record, Key: t.Key, Who: "user", Says: asked.Prompt, Calls: []agentUse{}, By: []string{}})
+		out = append(out, agentTurn{Record: t.Record, Key: t.Key, Who: "user", Says: asked.Prompt, Calls: []recorder.ToolCall{}, By: []string{}})
 	}
 	t.Says, t.Tokens = answer.Text, answer.Usage.Believable()
-	for _, use := range answer.Calls {
-		t.Calls = append(t.Calls, agentUse{use.Name, use.Input})
-	}
+	t.Calls = append(t.Calls, answer.Calls...)
 	return append(out, t), nil
 }
 
 // newTurn returns what an intent says of itself.
 func newTurn(e *receipt.Entry, in *view.Intent, who string) agentTurn {
 	t := agentTurn{
-		Record: journal.Seq(e.Emitted), Key: in.Key, Who: who, State: in.State, By: in.Rules, Reason: in.Reason, Calls: []agentUse{}, Micros: in.Cost.Micros,
+		Record: journal.Seq(e.Emitted), Key: in.Key, Who: who, State: in.State, By: in.Rules, Reason: in.Reason, Calls: []recorder.ToolCall{}, Micros: in.Cost.Micros,
 	}
 	for _, d := range in.Decisions {
 		t.By = append(t.By, d.How+" by "+d.Actor)

@@ -104,9 +104,9 @@ type Answer struct {
 
 // ToolCall is a tool that a model asks for.
 type ToolCall struct {
-	ID    string `cbor:"id"`
-	Name  string `cbor:"name"`
-	Input string `cbor:"input"` // JSON or text, shortened
+	ID    string `cbor:"id" json:"id"`
+	Name  string `cbor:"name" json:"name"`
+	Input string `cbor:"input" json:"input"` // JSON or text, shortened
 }
 
 // Usage is what a call used, in tokens.

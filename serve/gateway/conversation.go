@@ -106,37 +106,29 @@ func (c *conversation) begin(ctx context.Context, out *reply) (*asking, *refusal
 	return a, nil
 }
 
-// find returns what a request is.
+// find returns what a request is. It waits for a client to go, and where the record has no such request for others to take what is left.
 func (c *conversation) find(ctx context.Context) (*asking, match, *refusal) {
 	g := c.g
-	twin, late := time.NewTimer(twinTime), time.NewTimer(lateTime)
-	defer twin.Stop()
-	defer late.Stop()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for twins, over := false, false; ; {
-		a, is := g.match(c.asked, twins)
+	for begun := time.Now(); ; {
+		waited := time.Since(begun)
+		if ctx.Err() != nil {
+			waited = lateTime
+		}
+		g.mu.Lock()
+		a, is := g.match(c.asked, waited >= twinTime)
+		news := g.news
+		g.mu.Unlock()
 		switch {
 		case a != nil:
 			return a, is, nil
-		case is == missed && (over || g.cfg.Offline):
-			g.mu.Unlock()
-			no := c.diverge()
-			g.mu.Lock()
-			return nil, missed, no
+		case is == missed && (waited >= lateTime || g.cfg.Offline):
+			return nil, missed, c.diverge()
 		}
-		news := g.news
-		g.mu.Unlock()
 		select {
-		case <-news: // the client of its twin may have gone; others may have taken what is left
-		case <-twin.C:
-			twins = true
-		case <-late.C:
-			over = true
+		case <-news:
+		case <-time.After(lookAgain):
 		case <-ctx.Done():
-			twins, over = true, true
 		}
-		g.mu.Lock()
 	}
 }
 
