@@ -94,11 +94,11 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 	results := make(map[string]relay.Result) // by use: the last one counts, since providers may use an id again
 	for b, raw := range relay.Results(body) {
 		g.mu.Lock()
-		of, given := g.hooks.given[b.ID]
+		of := g.hooks.given[b.ID]
 		delete(g.hooks.ran, b.ID)
 		results[cmp.Or(g.hooks.called[b.ID], b.ID)] = b
 		g.mu.Unlock()
-		if given {
+		if of != nil {
 			recorded, err := g.blockOf(b.ID, of)
 			failed = errors.Join(failed, err)
 			if recorded != nil {
@@ -114,8 +114,8 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 
 // begin makes the maps.
 func (x *hooks) begin() {
-	x.calls, x.using, x.given, x.ran = newCalls(), make(map[string]*using), make(map[string]*asking), make(map[string]*asking)
-	x.blocks, x.servers, x.called = make(map[string][]byte), make(map[string]bool), make(map[string]string)
+	x.calls, x.using, x.given, x.ran = newCalls(), make(map[string]*using), make(map[string]*given), make(map[string]*asking)
+	x.servers, x.called = make(map[string]bool), make(map[string]string)
 }
 
 // intentsOf returns the session's intents of a kind, from a record on, in order.
@@ -154,7 +154,7 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 	case result != nil:
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.hooks.given[h.ID] = u.asking
+		g.hooks.given[h.ID] = &given{asking: u.asking}
 		g.summary.ToolsServed++
 		return ranAlready, nil
 	case runsAgain(h.Name):
@@ -191,7 +191,7 @@ func (g *Gateway) ranBefore(id string) (denied string) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hooks.given[id] = of
+	g.hooks.given[id] = &given{asking: of}
 	g.summary.ToolsServed++
 	return ranAlready
 }
@@ -207,9 +207,9 @@ func (g *Gateway) missedTool(h *hookCall) string {
 }
 
 // blockOf returns a recorded result as the model has seen it, or, where it never has, as an agent tells it.
-func (g *Gateway) blockOf(id string, of *asking) ([]byte, error) {
+func (g *Gateway) blockOf(id string, of *given) ([]byte, error) {
 	g.mu.Lock()
-	found := g.hooks.blocks[id]
+	found := of.block
 	g.mu.Unlock()
 	if found != nil {
 		return found, nil
@@ -238,7 +238,7 @@ func (g *Gateway) blockOf(id string, of *asking) ([]byte, error) {
 		}
 	}
 	g.mu.Lock()
-	g.hooks.blocks[id] = found
+	of.block = found
 	g.mu.Unlock()
 	return found, nil
 }

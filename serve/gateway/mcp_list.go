@@ -42,23 +42,34 @@ type tools struct {
 	servers atomic.Int64 // connections
 }
 
-// recallTools finds how tools are pinned in the world.
+// recallTools finds how tools are pinned in the world: what was pinned last counts.
 func (g *Gateway) recallTools() {
 	t := &g.tools
 	t.calls, t.byUse, t.pins = newCalls(), make(map[string]*asking), make(map[string]map[string]string)
 	t.web, t.tasks = make(map[string]*webServer), make(map[string]*task)
-	var pins []recorder.Session
+	type pinned struct {
+		server string
+		recorder.Pins
+	}
+	var all []pinned
 	g.cfg.World.View(func(m *world.Moment) {
 		for _, v := range m.Cells() {
 			if v.Cell.Reducer != recorder.Name {
 				continue
 			}
-			if s, err := reducer.Decode[recorder.Session](v.State); err == nil && len(s.Pins) > 0 {
-				pins = append(pins, s)
+			s, _ := reducer.Decode[recorder.Session](v.State) // of another form it has none
+			for server, p := range s.Pins {                   // order cannot show: sorted below
+				all = append(all, pinned{server, p})
 			}
 		}
 	})
-	g.pinAll(pins)
+	slices.SortStableFunc(all, func(a, b pinned) int { return cmp.Compare(a.Tick, b.Tick) })
+	for _, p := range all {
+		if t.pins[p.server] == nil {
+			t.pins[p.server] = make(map[string]string)
+		}
+		maps.Copy(t.pins[p.server], p.Tools)
+	}
 }
 
 // matchTool finds what a call is. The model's id of it decides, where there is one; else equal calls of an agent that was started
@@ -92,27 +103,6 @@ func (g *Gateway) matchTool(c *toolCall) (*asking, match) {
 		g.tools.byUse[use+c.key] = a
 	}
 	return a, is
-}
-
-// pinAll pins tools as the sessions of the world have them. What was pinned last counts.
-func (g *Gateway) pinAll(sessions []recorder.Session) {
-	type pinned struct {
-		server string
-		recorder.Pins
-	}
-	var all []pinned
-	for _, s := range sessions {
-		for server, p := range s.Pins { // order cannot show: sorted below
-			all = append(all, pinned{server, p})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b pinned) int { return cmp.Compare(a.Tick, b.Tick) })
-	for _, p := range all {
-		if g.tools.pins[p.server] == nil {
-			g.tools.pins[p.server] = make(map[string]string)
-		}
-		maps.Copy(g.tools.pins[p.server], p.Tools)
-	}
 }
 
 // recallListed finds what servers have said of themselves, where only the record answers.
