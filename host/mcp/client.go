@@ -32,6 +32,7 @@ const (
 	withoutSessions = "2026-07-28" // the version of the protocol that has none
 	withSessions    = "2025-11-25" // the last version that has them
 	metaPrefix      = "io.modelcontextprotocol/"
+	maxAsked        = 1000 // requests of a server at once
 
 	// silence is how long a server may take for what it need not answer: a notification, and the request by which it is found out
 	// whether it speaks the protocol without sessions. Servers of before ignore what they do not know, though JSON-RPC asks for an
@@ -136,11 +137,13 @@ func (c *client) begin(ctx context.Context) error {
 	r, err := c.ask(ctx, new(exchange), methodInitialize, map[string]any{
 		"protocolVersion": withSessions, "clientInfo": says["clientInfo"], "capabilities": says["clientCapabilities"],
 	})
-	if err == nil && r.fault != nil {
-		err = r.fault
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case r.fault != nil && c.discover(ctx, says): // it was slow to start, and has begun without a session
+		return nil
+	case r.fault != nil:
+		return r.fault
 	}
 	var said struct {
 		Version string `json:"protocolVersion"`
@@ -180,6 +183,9 @@ func (c *client) ask(ctx context.Context, x *exchange, method string, params map
 		return nil, errEnded
 	}
 	defer c.using.RUnlock()
+	if c.life.Err() != nil { // nothing of it leaves
+		return nil, context.Cause(c.life)
+	}
 	c.mu.Lock()
 	c.last++
 	x.id, x.method, x.done = c.last, method, make(chan struct{})
@@ -265,6 +271,7 @@ func (c *client) hear(m *message, of *exchange) {
 		if x := c.waits[m.id]; x != nil && (of == nil || of == x) {
 			x.answer(m)
 		}
+	case m.from != nil && (c.asked[string(m.from)] != nil || len(c.asked) >= maxAsked): // nobody needs so many answers at once
 	case m.from != nil:
 		ctx, cancel := context.WithCancel(c.life)
 		c.asked[string(m.from)] = cancel
@@ -284,10 +291,8 @@ func (c *client) serve(ctx context.Context, m *message) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if cancel := c.asked[string(m.from)]; cancel != nil {
-			cancel()
-			delete(c.asked, string(m.from))
-		}
+		c.asked[string(m.from)]()
+		delete(c.asked, string(m.from))
 	}()
 	fields := map[string]any{"jsonrpc": "2.0", "id": m.from}
 	var err error

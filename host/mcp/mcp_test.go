@@ -45,6 +45,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	case "deaf": // never reads, and does not end with its input
 		<-time.After(time.Hour) // select {} would end it, as a deadlock
+	case "late":
+		<-time.After(silence + silence/8)
 	case "old":
 		runOld(os.Stdin, os.Stdout)
 		return

@@ -50,6 +50,15 @@ func runOld(in io.Reader, out io.Writer) {
 	}
 }
 
+// A server without sessions that starts slowly finds both beginnings in its input, and answers all the same.
+func TestServerWithoutSessionsMayStartSlowly(t *testing.T) {
+	t.Parallel()
+	a := adapterOf(t, setupOf(t, stdioConfig(t, "late"), manifest.Effect{}))
+	got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+}
+
 func TestServerThatIgnoresWhatItDoesNotKnowAnswers(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	says := func(status int, contentType string) http.HandlerFunc {

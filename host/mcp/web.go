@@ -229,7 +229,7 @@ func (w *web) readEvents(body io.Reader, x *exchange) (last string, wait time.Du
 		}
 		last = cmp.Or(e.ID, last)
 		if d, err := time.ParseDuration(e.Retry + "ms"); err == nil {
-			wait = min(max(d, 0), maxResumeWait)
+			wait = min(max(d, minPoll), maxResumeWait)
 		}
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // serverGrace is how long a server has to end after its input has, and again after SIGTERM.
@@ -165,16 +163,5 @@ func (b *Bridge) endServer() {
 
 // lines sends the gateway the lines of a reader.
 func (b *Bridge) lines(from io.Reader, kind, large byte) {
-	r := bufio.NewReaderSize(from, 64<<10)
-	for {
-		line, whole, err := mcp.ReadLine(r, maxLine)
-		switch {
-		case err != nil:
-			return
-		case !whole:
-			b.gateway.frame(large, line)
-		case !b.gateway.frame(kind, line):
-			return
-		}
-	}
+	eachLine(from, maxLine, func(line []byte) { b.gateway.frame(kind, line) }, func(ends []byte) { b.gateway.frame(large, ends) })
 }

@@ -130,16 +130,16 @@ func (q *queue) write(w io.Writer) error {
 	}
 }
 
-// eachLine reads lines to the end. Of those that are too long there are both ends: see mcp.ReadLine.
-func eachLine(from io.Reader, take, large func(line []byte)) {
+// eachLine reads lines to the end. Large takes those that are longer than most, of which there are both ends: see mcp.ReadLine.
+func eachLine(from io.Reader, most int, take, large func(line []byte)) {
 	for r := bufio.NewReaderSize(from, 64<<10); ; {
-		line, whole, err := mcp.ReadLine(r, maxLine+maxEnvelope)
+		line, whole, err := mcp.ReadLine(r, most)
 		switch {
 		case err != nil:
 			return
-		case !whole:
+		case !whole && large != nil:
 			large(line)
-		case len(bytes.TrimSpace(line)) > 0:
+		case whole && len(bytes.TrimSpace(line)) > 0:
 			take(line)
 		}
 	}

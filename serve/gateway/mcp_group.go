@@ -148,7 +148,7 @@ func (g *Group) Run(ctx context.Context) (err error) {
 	}
 	left := make(chan struct{})
 	go func() {
-		eachLine(g.Client, g.fromClient, func(ends []byte) {
+		eachLine(g.Client, maxLine+maxEnvelope, g.fromClient, func(ends []byte) {
 			g.out.put(fault(lineID(ends), codeRequest, fmt.Sprintf("worldkernel: the message is larger than %d bytes", maxLine)), []byte("\n"))
 		})
 		close(left)
@@ -204,7 +204,7 @@ func (g *Group) runMember(ctx context.Context, m *member, in *io.PipeReader) {
 		}
 		_ = errors.Join(to.Close(), in.Close())
 	}()
-	eachLine(from, func(line []byte) { g.fromServer(m, line) }, func([]byte) {}) // the gateway says nothing that is longer
+	eachLine(from, maxLine+maxEnvelope, func(line []byte) { g.fromServer(m, line) }, nil) // the gateway says nothing that is longer
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m.why = why

@@ -192,7 +192,7 @@ func (x *GroupSite) begin(w http.ResponseWriter) *groupSession {
 	x.sessions[id] = s
 	heard := make(chan struct{})
 	go func() {
-		eachLine(said, s.hear, func([]byte) {}) // the group says nothing that is longer
+		eachLine(said, maxLine+maxEnvelope, s.hear, nil) // the group says nothing that is longer
 		close(heard)
 	}()
 	x.under.Go(func() {

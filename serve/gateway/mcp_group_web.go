@@ -31,7 +31,7 @@ func (w *groupWeb) run(ctx context.Context, in io.ReadCloser) error {
 	defer end()
 	defer context.AfterFunc(ctx, func() { _ = in.Close() })()
 	var under sync.WaitGroup
-	eachLine(in, func(line []byte) {
+	eachLine(in, maxLine+maxEnvelope, func(line []byte) {
 		m, err := readServer(line)
 		switch {
 		case err != nil:
@@ -43,7 +43,7 @@ func (w *groupWeb) run(ctx context.Context, in io.ReadCloser) error {
 		default:
 			under.Go(func() { w.post(ctx, m) })
 		}
-	}, func([]byte) {}) // the group says nothing that is longer
+	}, nil) // the group says nothing that is longer
 	end()
 	under.Wait()
 	if w.session != "" {
