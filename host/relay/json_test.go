@@ -1,9 +1,8 @@
 package relay
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -48,11 +47,28 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// TestKeysAreOfTheJSONAlone holds that keys are those that recorded sessions have: of what Marshal writes.
-func TestKeysAreOfTheJSONAlone(t *testing.T) {
-	of := []any{"<é>", 1, nil, map[string]any{"b": []any{}, "a": "\n"}}
-	text, err := json.Marshal(of)
-	require.NoError(t, err)
-	sum := sha256.Sum256(text)
-	require.Equal(t, hex.EncodeToString(sum[:16]), keyOf(of))
+// FuzzValid holds what Read takes as JSON against what encoding/json does, which decodes it afterwards.
+func FuzzValid(f *testing.F) {
+	for _, text := range []string{`{"a":"\ud800"}`, "{\"a\":\"\x01\"}", `{"a":01}`, `{"a":1,}`, `[1 2]`, `"\u12g4"`, `-`, `1e5`, "\"\xff\"", strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		require.Equal(t, json.Valid(raw), valid(raw), "%q", raw)
+	})
+}
+
+// TestKeysTellValuesApart holds that no two values have one key, whatever lies where in them, and that members have no order.
+func TestKeysTellValuesApart(t *testing.T) {
+	long := strings.Repeat("x", 600)
+	values := []any{
+		nil, "", "null", "a", "1", json.Number("1"), true, "true", []any{}, []any{"a"}, []any{"a", "b"}, []any{"ab"}, []any{[]any{"a"}, "b"}, []any{"a", []any{"b"}}, []any{[]any{"a", "b"}},
+		map[string]any{}, map[string]any{"a": "b"}, map[string]any{"a": nil}, map[string]any{"ab": ""}, []string{"s1:a"}, long, long + "x", long + "y",
+	}
+	known := make(map[string]any)
+	for _, v := range values {
+		key := keyOf([]any{v})
+		require.NotContains(t, known, key, "%v has the key of %v", v, known[key])
+		known[key] = v
+	}
+	require.Equal(t, keyOf([]any{canonical([]byte(`{"a":1,"b":[2]}`))}), keyOf([]any{canonical([]byte(` {"b" : [2], "a":1}`))}))
 }

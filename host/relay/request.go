@@ -2,12 +2,9 @@ package relay
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"slices"
@@ -34,7 +31,7 @@ const (
 )
 
 // maxPrompt is how many bytes of the last text of the user's policies see.
-const maxPrompt = 2_000
+const maxPrompt = 1_000
 
 // Read parses a request of an agent: the fields that policies see, and its lineage in Key. Header is
 // that of the agent, of which nothing is recorded. The error says why the request is none.
@@ -46,7 +43,7 @@ func Read(dialect, method, target string, header http.Header, body []byte) (*Ask
 		return nil, fmt.Errorf("%w: %s %s", ErrUnknown, method, at)
 	}
 	if len(body) > 0 {
-		if !json.Valid(body) {
+		if !valid(body) {
 			return nil, fmt.Errorf("the request is no JSON object: %w", json.Unmarshal(body, new(any)))
 		} else if body[afterSpace(body, 0)] != '{' {
 			return nil, errors.New("the request is no JSON object")
@@ -162,23 +159,6 @@ func (a *Asked) readTools(raw json.RawMessage) {
 			a.ServerTools = append(a.ServerTools, t.Type)
 		}
 	}
-}
-
-// keyOf returns a digest of what is the same in requests of one lineage.
-func keyOf(of []any) string {
-	sum := sha256.New()
-	if err := json.NewEncoder(lineWriter{sum}).Encode(of); err != nil {
-		panic(err) // it is made of what was decoded from JSON
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
-}
-
-// lineWriter writes what an Encoder writes, which is all of a value at once, without the end of the line.
-type lineWriter struct{ io.Writer }
-
-func (w lineWriter) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p[:len(p)-1])
-	return n + 1, err
 }
 
 // canonical returns JSON as a value whose members are in order; nil: it is none.
