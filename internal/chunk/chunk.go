@@ -6,8 +6,11 @@
 // pieces around it and no others. It is FastCDC (Xia et al., USENIX ATC 2016, section
 // 4): a gear hash, h = h<<1 + gear[byte], and a piece ends where the highest bits of h
 // are zero, 11 of them up to 1024 bytes and 9 beyond. Gear[b] is the first 8 bytes,
-// big-endian, of SHA-256 of the byte b. No piece but the last of a content is shorter than
-// 512 bytes, and none is longer than 8192.
+// big-endian, of SHA-256 of the byte b. No piece but the last of a part is shorter than
+// 512 bytes, and none is longer than 8192, or 63 bytes more at the end of a part.
+//
+// [Build] cuts each part of a content by itself: a string of CBOR of more than 8192 bytes begins one. So a request that
+// is data of an event and then params of an intent has the same pieces in both, whatever stands before it.
 //
 // # Lists
 //
@@ -31,6 +34,7 @@ package chunk
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"iter"
 )
 
 // Sum is the SHA-256 of a piece.
@@ -81,3 +85,57 @@ func Cut(data []byte) int {
 	}
 	return n
 }
+
+// parts yields where the parts of a content end, each of at least leastBytes: a string of CBOR (RFC 8949, section 3) begins one if it is
+// longer than the longest piece. So what stands before it does not show in its pieces.
+func parts(content []byte) iter.Seq[int] {
+	return func(yield func(end int) bool) {
+		from := 0
+		for at := range longStrings(content) {
+			if at-from < leastBytes {
+				continue
+			}
+			if !yield(at) {
+				return
+			}
+			from = at
+		}
+		if from < len(content) {
+			yield(len(content))
+		}
+	}
+}
+
+// longStrings yields where strings of CBOR begin, texts and bytes, that are longer than the longest piece, as far as the content is CBOR.
+func longStrings(content []byte) iter.Seq[int] {
+	return func(yield func(at int) bool) {
+		for at := 0; at < len(content); {
+			major, n := content[at]>>5, uint64(content[at]&0x1f)
+			at++
+			if n >= 24 {
+				size := 1 << (n - 24)
+				if n > 27 || len(content)-at < size {
+					return
+				}
+				n = 0
+				for _, b := range content[at : at+size] {
+					n = n<<8 | uint64(b)
+				}
+				at += size
+			}
+			if major != majorBytes && major != majorText {
+				continue // what is in an array or a map, or behind a tag, comes next
+			}
+			if n > uint64(len(content)-at) || n > longest && !yield(at) {
+				return
+			}
+			at += int(n)
+		}
+	}
+}
+
+// Types of CBOR's items.
+const (
+	majorBytes = 2
+	majorText  = 3
+)

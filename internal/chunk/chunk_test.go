@@ -20,7 +20,7 @@ type kept struct {
 	bytes  int
 }
 
-func (k *kept) keep(piece []byte) (uint64, Sum, error) {
+func (k *kept) keep(piece []byte, _ bool) (uint64, Sum, error) {
 	sum := sha256.Sum256(piece)
 	if n, ok := k.number[sum]; ok {
 		return n, sum, nil
@@ -124,6 +124,32 @@ func TestWhatChangesIsKeptAlone(t *testing.T) {
 		require.NoError(r, err)
 		require.True(r, bytes.Equal(edited, got))
 	})
+}
+
+// TestWhatStandsBeforeALongStringIsNotInItsPieces has one string of CBOR, of bytes or text, behind other items: its pieces are those of before.
+func TestWhatStandsBeforeALongStringIsNotInItsPieces(t *testing.T) {
+	body := random(8, 60_000)
+	for _, major := range []byte{0x5a, 0x7a, 0x5b} { // 32 bits of length; of 64, more than there is
+		var k kept
+		content := func(head string) []byte {
+			// [head, {"a": 1.5, "b": h'01', "body": string}]
+			b := append([]byte{0x82, 0x78, byte(len(head))}, head...)
+			b = append(b, "\xa3\x61a\xf9\x3e\x00\x61b\x41\x01\x64body"...)
+			b = append(b, major, 0, 0, byte(len(body)>>8), byte(len(body)&0xff))
+			return append(b, body...)
+		}
+		first, err := Build(content(strings.Repeat("x", 80)), k.keep)
+		require.NoError(t, err)
+		second, err := Build(content(strings.Repeat("yz", 50)), k.keep)
+		require.NoError(t, err)
+		if major == 0x5b {
+			continue // no CBOR: one part, which is whatever it is
+		}
+		require.Len(t, first.Entries, len(second.Entries))
+		for i := range first.Entries {
+			require.Equal(t, i == 0, first.Entries[i] != second.Entries[i], "piece %d", i)
+		}
+	}
 }
 
 // TestEveryPieceIsVisited holds that Each finds what Read needs, and nothing twice

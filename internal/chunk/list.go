@@ -33,20 +33,26 @@ type List struct {
 	Entries []Entry
 }
 
-// Keeper stores chunks and returns a chunk's number and checksum: equal chunks share a number. It
-// must not keep the slice.
-type Keeper func(piece []byte) (number uint64, sum Sum, err error)
+// Keeper stores chunks and returns a chunk's number and checksum: equal chunks share a number, but short ones of
+// a content may have several. It must not keep the slice.
+type Keeper func(piece []byte, list bool) (number uint64, sum Sum, err error)
 
 // Build cuts a content into pieces, and its list if that is long, and has keep keep
 // them: each before a list that names it.
 func Build(content []byte, keep Keeper) (List, error) {
 	b := builder{keep: keep}
-	for rest := content; len(rest) > 0; {
-		n := Cut(rest)
-		if err := b.add(0, rest[:n], uint64(n)); err != nil {
-			return List{}, err
+	from := 0
+	for end := range parts(content) {
+		for from < end {
+			n := Cut(content[from:end])
+			if left := end - from - n; left < leastBytes {
+				n += left // a shorter piece could be the last alone
+			}
+			if err := b.add(0, content[from:from+n], uint64(n)); err != nil {
+				return List{}, err
+			}
+			from += n
 		}
-		rest = rest[n:]
 	}
 	for level := 0; ; level++ {
 		if len(b.level[level].whole) <= inlineEntries {
@@ -68,7 +74,7 @@ type builder struct {
 }
 
 func (b *builder) add(level int, piece []byte, bytes uint64) error {
-	number, sum, err := b.keep(piece)
+	number, sum, err := b.keep(piece, level > 0)
 	if err != nil {
 		return err
 	}

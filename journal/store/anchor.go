@@ -25,7 +25,8 @@ const (
 	slotHeadBytes = len(anchorMagic) + 4 + 8 + 8 + sha256.Size + 8
 	slotMacAt     = slotHeadBytes + 8 + sha256.Size + 4 + 4
 	slotSumAt     = slotMacAt + sha256.Size
-	slotSize      = slotSumAt + sumLen
+	slotSumLen    = 8
+	slotSize      = slotSumAt + slotSumLen
 )
 
 // slot is what an anchor holds.
@@ -184,7 +185,7 @@ func encodeSlot(s slot, key []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, checkCRC(s.Lead))
 	b = append(b, slotMAC(b, key)...)
 	sum := sha256.Sum256(b)
-	return append(b, sum[:sumLen]...)
+	return append(b, sum[:slotSumLen]...)
 }
 
 func slotMAC(b, key []byte) []byte {
@@ -202,7 +203,7 @@ func decodeSlot(file []byte, at int) (slot, error) {
 	}
 	rest := b[len(anchorMagic):]
 	sum := sha256.Sum256(b[:slotSumAt])
-	if string(b[slotSumAt:slotSize]) != string(sum[:sumLen]) {
+	if string(b[slotSumAt:slotSize]) != string(sum[:slotSumLen]) {
 		return slot{}, errSum
 	}
 	if version := binary.BigEndian.Uint32(rest); version != anchorVersion {

@@ -215,7 +215,7 @@ func (s *Store) moved(a Archived) (*pebble.Batch, error) {
 	}
 	body := binary.BigEndian.AppendUint64(nil, uint64(a.First))
 	body = append(append(append(body, a.Last.Root[:]...), a.Sum[:]...), a.File...)
-	newSealer().set(b, numberKey(archivePrefix, a.Last.ID), body)
+	seal(b, numberKey(archivePrefix, a.Last.ID), body)
 	return b, nil
 }
 

@@ -92,7 +92,7 @@ func (s *Store) addPostings(b *pebble.Batch, before *view, after journal.Seq, im
 		}
 	}
 	slices.SortFunc(byCell, func(a, b int) int { return strings.Compare(names[a], names[b]) })
-	w := postingWriter{batch: b, seal: before.seal, at: to}
+	w := postingWriter{batch: b, at: to}
 	var list []byte
 	for _, cell := range byCell {
 		var last journal.Seq

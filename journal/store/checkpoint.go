@@ -147,7 +147,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *imageWriter) (
 		return nil, err
 	}
 	s.written = k.now.after(k.lately)
-	before.seal.set(batch, imageKey(img.Head.ID), imageBody(img.Image))
+	seal(batch, imageKey(img.Head.ID), imageBody(img.Image))
 	return k, nil
 }
 

@@ -17,9 +17,8 @@ import (
 // what it hurts, and for each content in chunks that is not for another reason.
 func (s *Store) chunkDamage(yield func(error) bool) bool {
 	hurt := make(map[uint64]*DamageError)
-	seal := newSealer()
 	more := s.each(chunkPrefix, func(key, value []byte) error {
-		_, err := seal.open(key, value)
+		_, err := unseal(key, value)
 		if damage := (*DamageError)(nil); errors.As(err, &damage) && hasNumber(key) {
 			hurt[uint64(recordID(key))] = damage
 			return nil

@@ -21,6 +21,10 @@ const chunkFrom = 4<<10 + 1
 // maxContentBytes is more than any content has: a list that claims more is damaged.
 const maxContentBytes = 1 << 30
 
+// foundFrom is how many bytes a blob's piece has at least that is found by its hash: a shorter one is an end of its blob, which
+// others seldom have.
+const foundFrom = 512
+
 // inChunks is what a cell version begins with that is in chunks: the list follows. No
 // other does: one that would is kept in chunks, however short.
 const inChunks = 0
@@ -80,13 +84,12 @@ func (c *chunks) forget() { c.now, c.was = nil, nil }
 type chunkWriter struct {
 	store *Store
 	batch *pebble.Batch
-	seal  *sealer
 	owner owner
 	buf   []byte
 }
 
 func (s *Store) chunkWriter(b *pebble.Batch) *chunkWriter {
-	return &chunkWriter{store: s, batch: b, seal: newSealer()}
+	return &chunkWriter{store: s, batch: b}
 }
 
 // list returns the list of a content, and has its chunks kept.
@@ -100,13 +103,14 @@ func (w *chunkWriter) list(content []byte) ([]byte, error) {
 }
 
 // keep is a chunk.Keeper.
-func (w *chunkWriter) keep(piece []byte) (uint64, chunk.Sum, error) {
+func (w *chunkWriter) keep(piece []byte, list bool) (uint64, chunk.Sum, error) {
 	c := &w.store.chunks
 	sum := sha256.Sum256(piece)
 	k, ok := c.known(sum)
-	if !ok {
+	found := list || len(piece) >= foundFrom || w.owner != owner{}
+	if !ok && found {
 		var err error
-		if k, ok, err = w.store.findChunk(w.seal, sum, piece); err != nil {
+		if k, ok, err = w.store.findChunk(sum, piece); err != nil {
 			return 0, sum, err
 		}
 	}
@@ -117,22 +121,24 @@ func (w *chunkWriter) keep(piece []byte) (uint64, chunk.Sum, error) {
 			return 0, sum, err
 		}
 		k = known{n, w.owner}
-		w.seal.set(w.batch, chunkKey(n), piece)
-		w.seal.set(w.batch, findKey(sum), k.append(nil))
+		seal(w.batch, chunkKey(n), piece)
+		if found {
+			seal(w.batch, findKey(sum), k.append(nil))
+		}
 	case k.owner != w.owner && k.owner != owner{}:
 		k.owner = owner{}
-		w.seal.set(w.batch, findKey(sum), k.append(nil))
+		seal(w.batch, findKey(sum), k.append(nil))
 	}
 	c.noteChunk(sum, k)
 	return k.number, sum, nil
 }
 
 // findChunk looks for a chunk that is there. A damaged one is as none: Damage names it.
-func (s *Store) findChunk(seal *sealer, sum chunk.Sum, piece []byte) (k known, ok bool, err error) {
+func (s *Store) findChunk(sum chunk.Sum, piece []byte) (k known, ok bool, err error) {
 	key := findKey(sum)
 	value, err := s.get(key)
 	if err == nil {
-		value, err = seal.open(key, value)
+		value, err = unseal(key, value)
 	}
 	if err == nil {
 		k, err = parseKnown(key, value)
@@ -140,7 +146,7 @@ func (s *Store) findChunk(seal *sealer, sum chunk.Sum, piece []byte) (k known, o
 	if err == nil {
 		key = chunkKey(k.number)
 		if value, err = s.get(key); err == nil {
-			value, err = seal.open(key, value)
+			value, err = unseal(key, value)
 		}
 	}
 	damage := (*DamageError)(nil)
@@ -177,7 +183,7 @@ func chunkKey(n uint64) []byte { return numberKey(chunkPrefix, journal.Seq(n)) }
 // the later is.
 func findKey(sum chunk.Sum) []byte { return append([]byte{findPrefix}, sum[:findLen]...) }
 
-const findLen = 8
+const findLen = 6
 
 func (k known) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, k.number)
@@ -208,9 +214,8 @@ func parseKnown(key, body []byte) (k known, err error) {
 
 // chunkReader reads chunks of a store or a view. It is for one goroutine.
 type chunkReader struct {
-	get  func(key []byte) ([]byte, io.Closer, error)
-	seal *sealer
-	buf  []byte
+	get func(key []byte) ([]byte, io.Closer, error)
+	buf []byte
 }
 
 // piece implements chunk.Pieces: what it returns is valid until it is called again.
@@ -230,7 +235,7 @@ func (r *chunkReader) piece(number uint64) ([]byte, error) {
 	if err := closer.Close(); err != nil {
 		return nil, err
 	}
-	return r.seal.open(key, r.buf)
+	return unseal(key, r.buf)
 }
 
 // content returns what a list stands for.
@@ -264,9 +269,9 @@ func (r *chunkReader) version(key, body []byte) ([]byte, error) {
 	return content, nil
 }
 
-func (s *Store) chunkReader() *chunkReader { return &chunkReader{get: s.value, seal: newSealer()} }
+func (s *Store) chunkReader() *chunkReader { return &chunkReader{get: s.value} }
 
-func (v *view) chunkReader() *chunkReader { return &chunkReader{get: v.snapshot.Get, seal: v.seal} }
+func (v *view) chunkReader() *chunkReader { return &chunkReader{get: v.snapshot.Get} }
 
 // setBlobs puts contents into a batch, the long ones in chunks.
 func (s *Store) setBlobs(b *pebble.Batch, blobs []journal.Blob) error {
@@ -282,7 +287,7 @@ func (s *Store) setBlobs(b *pebble.Batch, blobs []journal.Blob) error {
 		if err != nil {
 			return err
 		}
-		w.seal.set(b, hashKey(listPrefix, blob.Hash), list)
+		seal(b, hashKey(listPrefix, blob.Hash), list)
 	}
 	return nil
 }

@@ -246,7 +246,7 @@ func TestAnotherPayloadInChunksIsNamed(t *testing.T) {
 	require.NoError(t, s.Close())
 	db := raw(t, mem)
 	batch := db.NewBatch()
-	newSealer().set(batch, key, list)
+	seal(batch, key, list)
 	require.NoError(t, batch.Commit(pebble.Sync))
 	require.NoError(t, db.Close())
 	s = reopen(t, mem)

@@ -188,12 +188,12 @@ func (s *Store) inherit(from *Store, to journal.Head) (err error) {
 // leave makes a store in a directory of the copy of a log, with the checkpoints that are signed
 // there of records up to one, and what it says of contents that were redacted there, before that or later.
 func (s *Store) leave(from *Store, end journal.Seq) error {
-	b, seal := s.db.NewBatch(), newSealer()
+	b := s.db.NewBatch()
 	for c, err := range from.signedIn(0, end) {
 		if err != nil {
 			return err
 		}
-		seal.set(b, signedKey(journal.Seq(c.Size)), c.Note)
+		seal(b, signedKey(journal.Seq(c.Size)), c.Note)
 	}
 	for e, err := range from.entries(1) {
 		if err != nil {
@@ -207,7 +207,7 @@ func (s *Store) leave(from *Store, end journal.Seq) error {
 			return err
 		}
 		if _, err := from.blob(h); errors.Is(err, journal.ErrRedacted) { // which only the log knew
-			seal.set(b, hashKey(redactionPrefix, h), redaction{after: journal.Seq(e.ID) - 1, done: true}.body())
+			seal(b, hashKey(redactionPrefix, h), redaction{after: journal.Seq(e.ID) - 1, done: true}.body())
 		}
 	}
 	if err := b.Delete(logKey(), nil); err != nil {

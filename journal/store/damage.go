@@ -177,9 +177,8 @@ func (s *Store) archiveDamage(l *links, a Archived, yield func(error) bool) bool
 // Damage tells.
 func (s *Store) imageHeads() []journal.Head {
 	var heads []journal.Head
-	seal := newSealer()
 	s.each(imagePrefix, func(key, value []byte) error {
-		if body, err := seal.open(key, value); err == nil {
+		if body, err := unseal(key, value); err == nil {
 			if img, err := parseImage(key, body); err == nil {
 				heads = append(heads, img.Head)
 			}
@@ -266,9 +265,8 @@ func (s *Store) blobDamage(yield func(error) bool) bool {
 
 // eachSealed is each for values that carry a sum; check gets their bodies.
 func (s *Store) eachSealed(prefix byte, check func(key, body []byte) error, yield func(error) bool) bool {
-	seal := newSealer()
 	return s.each(prefix, func(key, value []byte) error {
-		body, err := seal.open(key, value)
+		body, err := unseal(key, value)
 		if err != nil {
 			return err
 		}

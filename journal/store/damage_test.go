@@ -123,7 +123,7 @@ func TestDamagedNotesAreNamedAndStopLettingGo(t *testing.T) {
 		"note of image #6 about cell version agent/a at #6":             noteKey(nil, 6, cellVersionKey("agent/a", 6)),
 		"note of image #6 about ledger entry 01" + zeros(31) + " at #6": noteKey(nil, 6, ledgerKey(journal.Hash{1}, 6)),
 	} {
-		for at := range sumLen {
+		for at := range crcLen {
 			files := clone(mem)
 			change(t, files, key, func(v []byte) []byte { v[at] ^= 1; return v })
 			s := reopen(t, files)
@@ -164,7 +164,7 @@ func TestKeysOfNoShapeAreDamage(t *testing.T) {
 		files := clone(mem)
 		db := raw(t, files)
 		batch := db.NewBatch()
-		newSealer().set(batch, key, nil)
+		seal(batch, key, nil)
 		require.NoError(t, batch.Commit(pebble.Sync))
 		require.NoError(t, db.Close())
 		s := reopen(t, files)
@@ -277,7 +277,7 @@ func TestRecordsOfADamagedBlockAreNamedTogether(t *testing.T) {
 	mem := memFS(t)
 	s := create(t, mem)
 	w := &writer{}
-	payloads := make([]string, 3000)
+	payloads := make([]string, 6000)
 	for i := range payloads {
 		payloads[i] = fmt.Sprintf("agent/%d does what others do", i)
 		appendAll(t, s, w.batch(payloads[i]))
@@ -303,8 +303,11 @@ func TestRecordsOfADamagedBlockAreNamedTogether(t *testing.T) {
 	}
 	require.Greater(t, last, first)
 	for id := journal.Seq(1); id <= w.head.ID; id++ {
-		if id == first-1 {
+		switch {
+		case id == first-1:
 			continue // whoever asks for it alone comes from behind, through the block
+		case id > first+3 && id < last-3:
+			continue // Pebble looks for the flipped bit each time, which takes a second
 		}
 		_, err := s.storedEntry(id)
 		require.Equal(t, id >= first && id <= last, err != nil, "#%d: %v", id, err)

@@ -49,8 +49,8 @@ func TestCollectKeepsWhatIsReferredTo(t *testing.T) {
 		if rapid.Bool().Draw(r, "a version in no image") {
 			s.settleImages()
 			batch := s.db.NewBatch()
-			newSealer().set(batch, lost, []byte("old"))
-			newSealer().set(batch, noteKey(nil, 1, cellVersionKey("agent/z", 1)), nil)
+			seal(batch, lost, []byte("old"))
+			seal(batch, noteKey(nil, 1, cellVersionKey("agent/z", 1)), nil)
 			require.NoError(r, batch.Commit(pebble.Sync))
 		} else {
 			lost = nil

@@ -185,7 +185,6 @@ func (s *Store) CountVersions(at journal.Seq) iter.Seq2[journal.CountVersion, er
 // checkpoint may let go of any of it meanwhile. It is for one goroutine.
 type view struct {
 	snapshot *pebble.Snapshot
-	seal     *sealer
 	of       *reading
 }
 
@@ -194,7 +193,7 @@ func (s *Store) openView() (*view, error) {
 	if err := s.reading.beginRead(); err != nil {
 		return nil, err
 	}
-	return &view{snapshot: s.db.NewSnapshot(), seal: newSealer(), of: &s.reading}, nil
+	return &view{snapshot: s.db.NewSnapshot(), of: &s.reading}, nil
 }
 
 // close needs no error: that of a snapshot is always nil.
@@ -298,7 +297,7 @@ func (v *view) image(at journal.Seq) (*journal.Image, error) {
 		}
 		return nil, nil
 	}
-	body, err := openAt(v.seal, it)
+	body, err := openAt(it)
 	if err != nil {
 		return nil, err
 	}

@@ -223,10 +223,10 @@ func requireNothingUnneeded(t require.TestingT, s *Store) {
 			kept = append(kept, recordID(it.Key()))
 		case notePrefix:
 			notes = append(notes, string(it.Key()))
-			alone[string(it.Key()[recordKeyLen:])] = len(it.Value()) > sumLen
+			alone[string(it.Key()[recordKeyLen:])] = len(it.Value()) > crcLen
 		case versionPrefix, countPrefix, ledgerPrefix:
 			keys = append(keys, string(it.Key()))
-			empty[string(it.Key())] = len(it.Value()) == sumLen
+			empty[string(it.Key())] = len(it.Value()) == crcLen
 		}
 	}
 	require.NoError(t, it.Close())

@@ -85,7 +85,7 @@ func (k *keeper) noteVersion(head journal.Seq, version []byte, alone bool) {
 		body = []byte(goesAlone)
 	}
 	k.noted = noteKey(k.noted[:0], head, version)
-	k.old.seal.set(k.batch, k.noted, body)
+	seal(k.batch, k.noted, body)
 }
 
 // unmark has the notes of what is left of a cell, up to a version at a head, say nothing: an empty
@@ -128,7 +128,7 @@ func (k *keeper) letGo(head journal.Seq) error {
 // letGoOf moves the note where it stands to the next image that needs the
 // version, or deletes both.
 func (k *keeper) letGoOf(it *pebble.Iterator, head journal.Seq) error {
-	body, err := openAt(k.old.seal, it)
+	body, err := openAt(it)
 	if err == nil {
 		err = checkShape(it.Key(), body)
 	}
@@ -295,7 +295,7 @@ func (k *keeper) put(name, body []byte, after former) error {
 	if !there { // the same head may have had one
 		return errors.Join(k.batch.Delete(k.key, nil), k.parted())
 	}
-	k.old.seal.set(k.batch, k.key, body)
+	seal(k.batch, k.key, body)
 	return k.parted()
 }
 

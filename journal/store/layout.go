@@ -2,11 +2,10 @@ package store
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
+	"hash/crc32"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -45,7 +44,6 @@ const (
 	frameLen     = 4
 	linkLen      = journal.LinkBytes
 	crcLen       = 4
-	sumLen       = 8
 	countLen     = len(journal.CountKey{}.What)
 	recordKeyLen = 1 + idLen
 )
@@ -224,37 +222,24 @@ func splitNote(key []byte) (version, name []byte, at journal.Seq, ok bool) {
 	return version, name, at, ok && at <= recordID(key)
 }
 
-// sealer writes and checks values that carry a sum. It is for one goroutine.
-type sealer struct {
-	hash    hash.Hash
-	scratch [sha256.Size]byte
-}
-
-func newSealer() *sealer { return &sealer{hash: sha256.New()} }
-
-func (s *sealer) sum(key, body []byte) []byte {
-	s.hash.Reset()
-	s.hash.Write(key)
-	s.hash.Write(body)
-	return s.hash.Sum(s.scratch[:0])[:sumLen]
-}
-
-// set puts body under key. A batch that is not indexed cannot refuse it.
-func (s *sealer) set(b *pebble.Batch, key, body []byte) {
-	op := b.SetDeferred(len(key), len(body)+sumLen)
+// seal puts body under key, with the CRC-32C of both. A batch that is not indexed cannot refuse it.
+func seal(b *pebble.Batch, key, body []byte) {
+	op := b.SetDeferred(len(key), len(body)+crcLen)
 	copy(op.Key, key)
 	copy(op.Value, body)
-	copy(op.Value[len(body):], s.sum(key, body))
+	binary.BigEndian.PutUint32(op.Value[len(body):], sumOf(key, body))
 }
 
-// open returns the body of value, a part of it.
-func (s *sealer) open(key, value []byte) ([]byte, error) {
-	n := len(value) - sumLen
+// unseal returns the body of value, a part of it.
+func unseal(key, value []byte) ([]byte, error) {
+	n := len(value) - crcLen
 	if n < 0 {
 		return nil, damaged(key, errShape)
 	}
-	if !bytes.Equal(value[n:], s.sum(key, value[:n])) {
+	if binary.BigEndian.Uint32(value[n:]) != sumOf(key, value[:n]) {
 		return nil, damaged(key, errSum)
 	}
 	return value[:n], nil
 }
+
+func sumOf(key, body []byte) uint32 { return crc32.Update(checkCRC(key), castagnoli, body) }

@@ -287,7 +287,7 @@ func (s *Store) addRecords(records []journal.Stored) error {
 	if at := records[0].ID; at != s.head.ID+1 {
 		return fmt.Errorf("%w gives record #%d after #%d", errLog, at, s.head.ID)
 	}
-	b, seal := s.db.NewBatch(), newSealer()
+	b := s.db.NewBatch()
 	if err := setRecords(b, records, s.opts.segmentBytes); err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (s *Store) addRecords(records []journal.Stored) error {
 		if err != nil {
 			return err
 		}
-		seal.set(b, hashKey(redactionPrefix, blob), redaction{after: r.ID - 1}.body())
+		seal(b, hashKey(redactionPrefix, blob), redaction{after: r.ID - 1}.body())
 	}
 	s.grown.Add(lengthOf(records, nil))
 	s.head = journal.Head{ID: records[len(records)-1].ID}

@@ -228,7 +228,7 @@ func (v *view) eachUnfinished(visit func(key, body []byte) bool) error {
 		if err != nil {
 			return err
 		}
-		body, err := openAt(v.seal, it)
+		body, err := openAt(it)
 		if err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (v *view) eachKeptVersion(prefix byte, kept *keeper, visit func(key, body [
 		if len(key) == 0 || !needed {
 			return nil
 		}
-		body, err := v.seal.open(key, value)
+		body, err := unseal(key, value)
 		if err == nil && prefix == versionPrefix {
 			body, err = x.chunks.version(key, body)
 		}
@@ -303,7 +303,7 @@ func (v *view) eachKeptVersion(prefix byte, kept *keeper, visit func(key, body [
 // it ends with: the journal goes on behind that.
 func (s *Store) installImage(kept *journal.KeptImage) error {
 	s.head = journal.Head{ID: kept.Head.ID}
-	w := imageInstaller{store: s, batch: s.db.NewBatch(), seal: newSealer()}
+	w := imageInstaller{store: s, batch: s.db.NewBatch()}
 	var rest []byte
 	done := false
 	for part, err := range kept.Parts {
@@ -344,7 +344,6 @@ func (s *Store) installImage(kept *journal.KeptImage) error {
 type imageInstaller struct {
 	store *Store
 	batch *pebble.Batch
-	seal  *sealer
 	size  uint64
 	last  journal.Head // of the last image among them
 }
@@ -391,7 +390,7 @@ func (w *imageInstaller) put(key, body []byte) error {
 			return err
 		}
 	}
-	w.seal.set(w.batch, key, body)
+	seal(w.batch, key, body)
 	if w.batch.Len() < cutBytes {
 		return nil
 	}

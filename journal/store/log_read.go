@@ -173,7 +173,7 @@ func (s *Store) keptSize() (uint64, error) {
 
 func setLogState(b *pebble.Batch, unindexed journal.Seq, imageSize uint64) {
 	body := binary.BigEndian.AppendUint64(nil, uint64(unindexed))
-	newSealer().set(b, logKey(), binary.BigEndian.AppendUint64(body, imageSize))
+	seal(b, logKey(), binary.BigEndian.AppendUint64(body, imageSize))
 }
 
 // indexRecords is how many records are indexed at once, of those before the image that a copy

@@ -54,7 +54,7 @@ func (k *keeper) mark() error {
 		return err
 	}
 	for _, head := range k.marked {
-		k.old.seal.set(k.batch, numberKey(momentPrefix, head), nil)
+		seal(k.batch, numberKey(momentPrefix, head), nil)
 	}
 	return nil
 }

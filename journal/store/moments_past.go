@@ -64,8 +64,8 @@ func (s *Store) writePast(before *view, img *journal.Image) error {
 	if err != nil {
 		return errors.Join(err, batch.Close())
 	}
-	before.seal.set(batch, imageKey(img.Head.ID), imageBody(img))
-	before.seal.set(batch, numberKey(momentPrefix, img.Head.ID), nil)
+	seal(batch, imageKey(img.Head.ID), imageBody(img))
+	seal(batch, numberKey(momentPrefix, img.Head.ID), nil)
 	if err := errors.Join(batch.Commit(pebble.NoSync), batch.Close()); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (k *keeper) insert(name, body []byte) error {
 	if !ok && len(body) == 0 {
 		return nil
 	}
-	k.old.seal.set(k.batch, versionKey(nil, name, k.head), body)
+	seal(k.batch, versionKey(nil, name, k.head), body)
 	k.anew[string(name)] = true
 	if len(body) == 0 {
 		left, err := k.left(name)
@@ -168,7 +168,7 @@ func (k *keeper) takeNotes(before journal.Seq) error {
 		if k.anew[string(name)] || !followed || next <= k.head {
 			continue
 		}
-		body, err := openAt(k.old.seal, it)
+		body, err := openAt(it)
 		if err != nil {
 			return err
 		}

@@ -337,6 +337,6 @@ func setMeta(db *pebble.DB, m meta) error {
 	body := binary.BigEndian.AppendUint32(nil, m.format)
 	body = binary.BigEndian.AppendUint64(body, m.epoch)
 	b := db.NewBatch()
-	newSealer().set(b, []byte{metaPrefix}, body)
+	seal(b, []byte{metaPrefix}, body)
 	return commit(db, b)
 }

@@ -16,7 +16,6 @@ const postingBytes = 8 << 10
 // postingWriter gathers posting lists, which come sorted by cell, into values.
 type postingWriter struct {
 	batch *pebble.Batch
-	seal  *sealer
 	at    journal.Seq // the checkpoint
 	key   []byte
 	value []byte
@@ -37,7 +36,7 @@ func (w *postingWriter) add(cell string, list []byte) {
 
 func (w *postingWriter) flush() {
 	if len(w.value) > 0 {
-		w.seal.set(w.batch, w.key, w.value)
+		seal(w.batch, w.key, w.value)
 		w.value = w.value[:0]
 	}
 }
@@ -63,7 +62,7 @@ func (v *view) yieldPostings(cell string, after journal.Seq, yield func(journal.
 		at := recordID(it.Key())
 		// The last value that begins at the cell or before it may hold the cell.
 		if it.SeekLT(postingKey(nil, at, cell+"\x00")) && recordID(it.Key()) == at {
-			body, err := openAt(v.seal, it)
+			body, err := openAt(it)
 			if err != nil {
 				return false, err
 			}

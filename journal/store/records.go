@@ -236,7 +236,7 @@ func (s *Store) sealed(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSealer().open(key, value)
+	return unseal(key, value)
 }
 
 // arena keeps copies of many small slices in few large ones.

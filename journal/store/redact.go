@@ -74,7 +74,7 @@ func (s *Store) putSealed(key, body []byte) error {
 	}
 	defer s.reading.endRead()
 	b := s.db.NewBatch()
-	newSealer().set(b, key, body)
+	seal(b, key, body)
 	return s.commit(b)
 }
 
@@ -255,10 +255,10 @@ func (s *Store) finishRedactions(found unfinishedRedactions) error {
 	if len(found.bytes)+len(found.void) == 0 {
 		return nil
 	}
-	b, seal := s.db.NewBatch(), newSealer()
+	b := s.db.NewBatch()
 	for _, r := range found.bytes {
 		r.done = true
-		seal.set(b, hashKey(redactionPrefix, r.blob), r.body())
+		seal(b, hashKey(redactionPrefix, r.blob), r.body())
 	}
 	for _, r := range found.void {
 		if err := b.Delete(hashKey(redactionPrefix, r.blob), nil); err != nil {

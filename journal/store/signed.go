@@ -63,9 +63,8 @@ func (s *Store) Checkpoints(from, to journal.Seq) iter.Seq2[Signed, error] {
 			return
 		}
 		defer func() { _ = it.Close() }() // its error is Error's
-		seal := newSealer()
 		for ok := it.First(); ok; ok = it.Next() {
-			if c, err := signedAt(seal, it.Iterator); !yield(c, err) || err != nil {
+			if c, err := signedAt(it.Iterator); !yield(c, err) || err != nil {
 				return
 			}
 		}
@@ -92,7 +91,7 @@ func (s *Store) LastCheckpoint() (*Signed, error) {
 		}
 		return nil, nil
 	}
-	c, err := signedAt(newSealer(), it.Iterator)
+	c, err := signedAt(it.Iterator)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +99,8 @@ func (s *Store) LastCheckpoint() (*Signed, error) {
 }
 
 // signedAt returns the signed checkpoint at an iterator's place.
-func signedAt(seal *sealer, it *pebble.Iterator) (c Signed, err error) {
-	body, err := openAt(seal, it)
+func signedAt(it *pebble.Iterator) (c Signed, err error) {
+	body, err := openAt(it)
 	if err == nil {
 		c, err = parseSigned(it.Key(), body)
 	}

@@ -125,7 +125,7 @@ func (x *Spill) write(img *journal.Image) error {
 	if err != nil {
 		return errors.Join(err, k.batch.Close())
 	}
-	before.seal.set(k.batch, imageKey(img.Head.ID), imageBody(img))
+	seal(k.batch, imageKey(img.Head.ID), imageBody(img))
 	x.heads = append(k.kept, img.Head.ID)
 	return x.commit(k.batch)
 }

@@ -19,7 +19,7 @@
 //	'b' ‖ hash                     blob of at most 4096 bytes
 //	'o' ‖ hash                     list of a longer blob ‖ sum
 //	'k' ‖ number                   chunk ‖ sum
-//	'f' ‖ hash (8 bytes)           uvarint(number of a chunk) ‖ owner ‖ sum
+//	'f' ‖ hash (6 bytes)           uvarint(number of a chunk) ‖ owner ‖ sum
 //	'i' ‖ checkpoint               image: root ‖ core ‖ sum
 //	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum; empty: the cell is gone
 //	'l' ‖ key ‖ checkpoint         ledger entry ‖ sum
@@ -36,8 +36,8 @@
 //
 // record is the stored bytes of a record; link the first 8 bytes of the chain
 // root with it; crc the CRC-32C of all before it, so that a damaged record is
-// found even where the chain before it is lost. sum is the first 8 bytes of
-// SHA-256(key ‖ value). checkpoint is the id of the head that a checkpoint was
+// found even where the chain before it is lost. sum is the CRC-32C of
+// key ‖ value. checkpoint is the id of the head that a checkpoint was
 // taken at.
 //
 // The image at a checkpoint is its root and core and, of every cell and every
@@ -55,8 +55,8 @@
 //
 // Blobs and cell versions of more than 4096 bytes are in chunks, which package chunk
 // cuts and lists; of such a version the value is 00 ‖ list ‖ sum. (No other version
-// begins with 00.) A chunk is kept once: by the first 8 bytes of its SHA-256 it is found
-// again, and the bytes are compared. Owner is the first 8 bytes of the SHA-256 of the
+// begins with 00.) A chunk is kept once: by the first 6 bytes of its SHA-256 it is found
+// again, and the bytes are compared. (Blobs' chunks of less than 512 bytes, but lists, are not found, so they may be kept twice.) Owner is the first 8 bytes of the SHA-256 of the
 // name of the cell whose versions alone were made of it, or is left out; so chunks go
 // with the last version that needs them. Those that a payload may need stay until they
 // are collected. Chunks are written with the first list that names them, or before it.
@@ -92,8 +92,7 @@
 // The slot with the higher sequence counts. It is written while the store syncs, and
 // nothing is acknowledged before both have. So it may lead the store, and then it has
 // a lead of so many bytes with such a crc: the batches of Pebble from the record before
-// to its own, each length (32 bits) ‖ batch. Without a lead the store was synced before.
-// A slot of version 1 has no lead, and nothing between epoch and mac. A store that was closed
+// to its own, each length (32 bits) ‖ batch. Without a lead the store was synced before. A store that was closed
 // has no leads, and no room for them.
 //
 // # Archives

@@ -293,7 +293,7 @@ func TestImageHoldsNothingNewerThanItsHead(t *testing.T) {
 	mem, _ := aWorld(t)
 	db := raw(t, mem)
 	batch := db.NewBatch()
-	newSealer().set(batch, cellVersionKey("agent/a", 8), []byte("newer"))
+	seal(batch, cellVersionKey("agent/a", 8), []byte("newer"))
 	require.NoError(t, batch.Commit(pebble.Sync))
 	require.NoError(t, db.Close())
 	s := reopen(t, mem)

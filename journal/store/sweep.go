@@ -87,7 +87,7 @@ func (s *Store) sweep(found *Garbage) error {
 			return nil
 		}
 		found.Chunks++
-		found.ChunkBytes += uint64(max(0, len(value)-sumLen))
+		found.ChunkBytes += uint64(max(0, len(value)-crcLen))
 		return d.delete(key)
 	}, firstInto(&err))
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Store) unneeded(name []byte, lists [][]byte) (numbers []uint64) {
 	}
 	defer func() { _ = it.Close() }() // its error is Error's
 	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(is.reader.seal, it.Iterator)
+		body, err := openAt(it.Iterator)
 		if err == nil && isInChunks(body) {
 			err = is.add(body[1:])
 		}

@@ -174,8 +174,7 @@ func (s *Store) keepTile(t *treeReader, n, count uint64) error {
 // keeps one tile of each level, and is for one goroutine.
 type treeReader struct {
 	store *Store
-	tips  *tips // where to look first; nil: nowhere
-	seal  *sealer
+	tips  *tips  // where to look first; nil: nowhere
 	size  uint64 // in records
 	last  [tileLevels]heldTile
 	body  []byte
@@ -189,7 +188,7 @@ func (s *Store) tree() *treeReader {
 
 // storedTree is tree for the one who has locked the tips.
 func (s *Store) storedTree() *treeReader {
-	return &treeReader{store: s, seal: newSealer(), size: uint64(s.readable().ID)}
+	return &treeReader{store: s, size: uint64(s.readable().ID)}
 }
 
 // node returns the n-th hash of a level of the tree.
@@ -303,7 +302,7 @@ func tileBytes(b journal.Batch, operation int) (n int) {
 	for level := range tileLevels - 1 { // above the leaves
 		hashes := writeEvery << (tileHeight * (level + 1)) // records for so many of them
 		written := uint64(b.Head.ID)/uint64(hashes) - uint64(b.After.ID)/uint64(hashes)
-		n += int(written) * (operation + tileKeyLen + tileHashes*tlog.HashSize + sumLen)
+		n += int(written) * (operation + tileKeyLen + tileHashes*tlog.HashSize + crcLen)
 	}
 	return n
 }
@@ -326,7 +325,7 @@ func (t *treeReader) put(b *pebble.Batch, level int, n uint64, hashes []tlog.Has
 	for _, h := range hashes {
 		t.body = append(t.body, h[:]...)
 	}
-	t.seal.set(b, tileKey(level, n), t.body)
+	seal(b, tileKey(level, n), t.body)
 }
 
 func tileKey(level int, n uint64) []byte {

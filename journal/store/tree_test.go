@@ -75,7 +75,7 @@ func tiles(t require.TestingT, s *Store) map[string]int {
 	it, err := s.iterate([]byte{tilePrefix}, []byte{tilePrefix + 1})
 	require.NoError(t, err)
 	for ok := it.First(); ok; ok = it.Next() {
-		all[nameOf(it.Key())] = (len(it.Value()) - sumLen) / tlog.HashSize
+		all[nameOf(it.Key())] = (len(it.Value()) - crcLen) / tlog.HashSize
 	}
 	require.NoError(t, it.Close())
 	return all

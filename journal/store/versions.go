@@ -17,7 +17,6 @@ const maxPrev = 8
 // versions of a cell or an intent begin with; see cellName.
 type versions struct {
 	it     *pebble.Iterator
-	seal   *sealer
 	chunks *chunkReader
 	seek   []byte
 }
@@ -28,7 +27,7 @@ func (v *view) versions(from, to byte) (*versions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &versions{it: it, seal: v.seal, chunks: v.chunkReader()}, nil
+	return &versions{it: it, chunks: v.chunkReader()}, nil
 }
 
 // close needs no error: it would be that of the iterator, which is asked for.
@@ -36,7 +35,7 @@ func (x *versions) close() { _ = x.it.Close() }
 
 // body is the version's where the iterator stands, valid until it moves: of one that is
 // in chunks the list.
-func (x *versions) body() ([]byte, error) { return openAt(x.seal, x.it) }
+func (x *versions) body() ([]byte, error) { return openAt(x.it) }
 
 // lastAt moves to the last version of a name at or before a head, if there is one.
 func (x *versions) lastAt(name []byte, head journal.Seq) (at journal.Seq, ok bool, err error) {
@@ -136,10 +135,10 @@ func after(prefix []byte) []byte {
 }
 
 // openAt returns the body at an iterator's place, valid until it moves.
-func openAt(seal *sealer, it *pebble.Iterator) ([]byte, error) {
+func openAt(it *pebble.Iterator) ([]byte, error) {
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return nil, damaged(it.Key(), err)
 	}
-	return seal.open(it.Key(), value)
+	return unseal(it.Key(), value)
 }

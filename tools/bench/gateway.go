@@ -79,6 +79,9 @@ func (b *gatewayBench) round(ctx context.Context, r *run) {
 	b.stored(ctx, r, provider.URL)
 }
 
+// whole is an answer that is no stream.
+const whole = `{"model":"m","choices":[{"message":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`
+
 // newProvider answers a model's calls: at once, or after the time that the path asks for.
 func newProvider() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -94,7 +97,7 @@ func newProvider() *httptest.Server {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"model":"m","choices":[{"message":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
+		_, _ = io.WriteString(w, whole)
 	}))
 }
 
@@ -267,7 +270,7 @@ func (b *gatewayBench) stored(ctx context.Context, r *run, provider string) {
 		return longest
 	}
 	s := r.session(ctx, "long", provider)
-	information := ask(s.url)
+	information := ask(s.url) + b.turns*len(whole) // whoever asks again gets an answer byte for byte
 	s.end()
 	size, err := sizeOf(r.at("long"))
 	r.must(err)
