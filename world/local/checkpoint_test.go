@@ -3,8 +3,8 @@ package local_test
 import (
 	"bytes"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/binary"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -277,8 +277,8 @@ func TestLessThanWhatWasSignedIsNotSigned(t *testing.T) {
 	db, err := pebble.Open(filepath.Join(dir, ".world", "store"), &pebble.Options{ErrorIfNotExists: true})
 	require.NoError(t, err)
 	key := binary.BigEndian.AppendUint64([]byte{'p'}, uint64(head.ID)+1)
-	sum := sha256.Sum256(append(slices.Clone(key), note...))
-	require.NoError(t, db.Set(key, append(note, sum[:8]...), pebble.Sync))
+	sum := crc32.Checksum(append(slices.Clone(key), note...), crc32.MakeTable(crc32.Castagnoli))
+	require.NoError(t, db.Set(key, binary.BigEndian.AppendUint32(note, sum), pebble.Sync))
 	require.NoError(t, db.Close())
 	w := open(t, dir)
 	_, err = w.Checkpoint()
