@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,4 +193,51 @@ func TestAResultOfSeveralLinesIsOneMessage(t *testing.T) {
 	})
 	lines := strings.Split(r.callAt(at, 1, "append", `{}`, `{}`), "\n")
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`, lines[len(lines)-1])
+}
+
+// A server over HTTP of several that starts anew knows no session of before: its client, which cannot know, goes on.
+func TestAServerOfSeveralThatStartsAnewIsReachedAgain(t *testing.T) {
+	r, files := newStage(t).start(), newSite(t)
+	var session, begun atomic.Int64
+	files.answersBy(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(body), `"initialize"`):
+			begun.Add(1)
+			files.serve(w, body)
+			return
+		case r.Header.Get("Mcp-Session-Id") != fmt.Sprint("s", session.Load()):
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		files.serve(w, body)
+	})
+	by := files.by.Load()
+	files.answersBy(func(w http.ResponseWriter, r *http.Request) { (*by)(&named{w, &session}, r) })
+	c := r.piped("", func(in io.Reader, out io.Writer) error {
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Servers: []gateway.GroupServer{{Name: "files", URL: files.URL}}}).Run(context.Background())
+	})
+	c.say(hello, `{}`)
+	require.Contains(t, c.hear(), `"serverInfo"`)
+	require.Contains(t, c.call(1, "files__append", `{"n":1}`, `{}`), "done")
+	session.Add(1)
+	require.Contains(t, c.call(2, "files__append", `{"n":2}`, `{}`), "done")
+	require.Contains(t, c.ask(3, "tools/list", `{}`), "files__append")
+	require.Equal(t, []string{`append {"n":1}`, `append {"n":2}`}, files.calls())
+	require.EqualValues(t, 2, begun.Load())
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-c.ended)
+}
+
+// named has the session of answers be the one that counts.
+type named struct {
+	http.ResponseWriter
+	session *atomic.Int64
+}
+
+func (n *named) Write(p []byte) (int, error) {
+	if n.Header().Get("Mcp-Session-Id") != "" {
+		n.Header().Set("Mcp-Session-Id", fmt.Sprint("s", n.session.Load()))
+	}
+	return n.ResponseWriter.Write(p)
 }

@@ -21,8 +21,12 @@ type groupWeb struct {
 	at  string
 	out io.Writer
 
+	under    sync.WaitGroup
+	renewing sync.Mutex
+
 	mu               sync.Mutex // of what is written, too
 	session, version string
+	hello            []byte // how the client has begun the session
 }
 
 // run sends the server the messages of a reader, until that ends or ctx does.
@@ -30,7 +34,6 @@ func (w *groupWeb) run(ctx context.Context, in io.ReadCloser) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(ctx, func() { _ = in.Close() })()
-	var under sync.WaitGroup
 	eachLine(in, maxLine+maxEnvelope, func(line []byte) {
 		m, err := readServer(line)
 		switch {
@@ -41,11 +44,11 @@ func (w *groupWeb) run(ctx context.Context, in io.ReadCloser) error {
 			m.id = nil
 			fallthrough
 		default:
-			under.Go(func() { w.post(ctx, m) })
+			w.under.Go(func() { w.post(ctx, m) })
 		}
 	}, nil) // the group says nothing that is longer
 	end()
-	under.Wait()
+	w.under.Wait()
 	if w.session != "" {
 		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), serverGrace)
 		defer end()
@@ -85,17 +88,25 @@ func (w *groupWeb) post(ctx context.Context, m *mcpMessage) {
 		} `json:"_meta"`
 	}
 	_ = json.Unmarshal(m.params, &params) // as far as it has this form
-	resp, err := w.do(ctx, http.MethodPost, m.line, map[string]string{
+	header := map[string]string{
 		"Content-Type": typeJSON, "Accept": typeJSON + ", " + typeEvents, "Mcp-Method": m.method, "Mcp-Name": cmp.Or(params.Name, params.URI),
 		"Mcp-Protocol-Version": params.Meta.Version,
-	})
+	}
+	w.mu.Lock()
+	before := w.session
+	w.mu.Unlock()
+	resp, err := w.do(ctx, http.MethodPost, m.line, header)
+	if err == nil && resp.StatusCode == http.StatusNotFound && before != "" && w.renew(ctx, before) { // it was not taken
+		_ = resp.Body.Close()
+		resp, err = w.do(ctx, http.MethodPost, m.line, header)
+	}
 	if err != nil {
 		w.say(fault(m.id, codeInternal, "worldkernel: "+err.Error()), m)
 		return
 	}
 	if m.method == methodInitialize {
 		w.mu.Lock()
-		w.session = resp.Header.Get(sessionHeader)
+		w.session, w.hello = resp.Header.Get(sessionHeader), m.line
 		w.mu.Unlock()
 	}
 	if !w.hear(resp, m) {
@@ -104,6 +115,36 @@ func (w *groupWeb) post(ctx context.Context, m *mcpMessage) {
 	if m.method == "notifications/initialized" {
 		w.listen(ctx)
 	}
+}
+
+// renew begins another session, as the client has begun the first, in the place of one that the server does not know any more. It
+// reports whether there is another one.
+func (w *groupWeb) renew(ctx context.Context, lost string) bool {
+	w.renewing.Lock()
+	defer w.renewing.Unlock()
+	w.mu.Lock()
+	session, hello := w.session, w.hello
+	if session == lost {
+		w.session = ""
+	}
+	w.mu.Unlock()
+	if session != lost { // it was renewed for another request
+		return session != ""
+	}
+	for _, line := range [][]byte{hello, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)} {
+		resp, err := w.do(ctx, http.MethodPost, line, map[string]string{"Content-Type": typeJSON, "Accept": typeJSON + ", " + typeEvents})
+		if err != nil {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxLine)) // the client has heard the first
+		_ = resp.Body.Close()
+		w.mu.Lock()
+		w.session = cmp.Or(resp.Header.Get(sessionHeader), w.session)
+		session = w.session
+		w.mu.Unlock()
+	}
+	w.under.Go(func() { w.listen(ctx) })
+	return session != ""
 }
 
 // listen has the client hear what the server says of itself.
