@@ -128,7 +128,7 @@ func (p *inPieces) joined(t testing.TB, list []byte, size uint64) (blob []byte) 
 // append appends a blob in pieces: those that are not there yet, and its list.
 func (p *inPieces) append(t testing.TB, b, blob []byte) []byte {
 	t.Helper()
-	l, err := chunk.Build(blob, func(piece []byte, _ bool) (uint64, chunk.Sum, error) {
+	l, err := chunk.Build(blob, nil, func(piece []byte, _ bool) (uint64, chunk.Sum, error) {
 		sum := sha256.Sum256(piece)
 		if p.number[sum] == 0 {
 			p.number[sum] = uint64(len(p.number)) + 1

@@ -22,7 +22,7 @@ func keyOf(of []any) string {
 type digest struct {
 	hash.Hash
 
-	buf [512]byte
+	buf [4096]byte
 }
 
 func (d *digest) add(v any) {

@@ -77,7 +77,7 @@ func TestCutsStayWhereTheyAre(t *testing.T) {
 	require.Zero(t, Cut(nil))
 
 	var k kept
-	l, err := Build(random(2, 60_000), k.keep)
+	l, err := Build(random(2, 60_000), nil, k.keep)
 	require.NoError(t, err)
 	require.Equal(t, "012fc9bd0130979702", hex.EncodeToString(l.Append(nil)))
 }
@@ -87,7 +87,7 @@ func TestWhatIsBuiltIsRead(t *testing.T) {
 	var k kept
 	for _, n := range []int{0, 1, 63, 511, 512, 513, 8192, 8193, 100_000, 3_000_000} {
 		content := random(uint64(n), n)
-		l, err := Build(content, k.keep)
+		l, err := Build(content, nil, k.keep)
 		require.NoError(t, err)
 		require.Equal(t, uint64(n), l.Bytes())
 		parsed, err := Parse(l.Append(nil), uint64(n))
@@ -97,7 +97,7 @@ func TestWhatIsBuiltIsRead(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(content, got))
 		before := len(k.pieces)
-		again, err := Build(content, k.keep)
+		again, err := Build(content, nil, k.keep)
 		require.NoError(t, err)
 		require.Equal(t, l, again)
 		require.Len(t, k.pieces, before)
@@ -110,14 +110,14 @@ func TestWhatChangesIsKeptAlone(t *testing.T) {
 	content := random(3, 800_000)
 	rapid.Check(t, func(r *rapid.T) {
 		var k kept
-		_, err := Build(content, k.keep)
+		_, err := Build(content, nil, k.keep)
 		require.NoError(r, err)
 		at := rapid.IntRange(0, len(content)).Draw(r, "at")
 		gone := rapid.IntRange(0, min(5_000, len(content)-at)).Draw(r, "gone")
 		more := random(rapid.Uint64().Draw(r, "seed"), rapid.IntRange(0, 2_000).Draw(r, "new"))
 		edited := append(append(bytes.Clone(content[:at]), more...), content[at+gone:]...)
 		before := k.bytes
-		l, err := Build(edited, k.keep)
+		l, err := Build(edited, nil, k.keep)
 		require.NoError(r, err)
 		require.Less(r, k.bytes-before, len(more)+4*longest)
 		got, err := k.read(l)
@@ -138,9 +138,9 @@ func TestWhatStandsBeforeALongStringIsNotInItsPieces(t *testing.T) {
 			b = append(b, major, 0, 0, byte(len(body)>>8), byte(len(body)&0xff))
 			return append(b, body...)
 		}
-		first, err := Build(content(strings.Repeat("x", 80)), k.keep)
+		first, err := Build(content(strings.Repeat("x", 80)), nil, k.keep)
 		require.NoError(t, err)
-		second, err := Build(content(strings.Repeat("yz", 50)), k.keep)
+		second, err := Build(content(strings.Repeat("yz", 50)), nil, k.keep)
 		require.NoError(t, err)
 		if major == 0x5b {
 			continue // no CBOR: one part, which is whatever it is
@@ -152,11 +152,38 @@ func TestWhatStandsBeforeALongStringIsNotInItsPieces(t *testing.T) {
 	}
 }
 
+// TestALongPartIsKeptOnceForTwoContentsInARow holds that what is remembered of a part is what cutting it gives, and that another part is cut.
+func TestALongPartIsKeptOnceForTwoContentsInARow(t *testing.T) {
+	var k kept
+	var last Part
+	asked := 0
+	keep := func(piece []byte, list bool) (uint64, Sum, error) {
+		asked++
+		return k.keep(piece, list)
+	}
+	content := func(head byte, body []byte) []byte {
+		b := append(bytes.Repeat([]byte{head}, 80), 0x5a, 0, byte(len(body)>>16), byte(len(body)>>8), byte(len(body)))
+		return append(b, body...)
+	}
+	body, other := random(9, 100_000), random(10, 100_000)
+	for i, part := range [][]byte{body, body, body, other, body} {
+		asked = 0
+		c := content(byte(i), part)
+		l, err := Build(c, &last, keep)
+		require.NoError(t, err)
+		remembered := asked
+		want, err := Build(c, nil, keep)
+		require.NoError(t, err)
+		require.Equal(t, want, l)
+		require.Equal(t, i == 1, remembered < 20, "content %d: %d pieces", i, remembered)
+	}
+}
+
 // TestEveryPieceIsVisited holds that Each finds what Read needs, and nothing twice
 // where it is told so.
 func TestEveryPieceIsVisited(t *testing.T) {
 	var k kept
-	l, err := Build(append(random(4, 2_000_000), random(4, 2_000_000)...), k.keep)
+	l, err := Build(append(random(4, 2_000_000), random(4, 2_000_000)...), nil, k.keep)
 	require.NoError(t, err)
 	require.Positive(t, l.Level)
 	needed := map[uint64]bool{}
@@ -202,7 +229,7 @@ func TestHostileListsAreRefused(t *testing.T) {
 // pieces hold.
 func FuzzList(f *testing.F) {
 	var k kept
-	l, err := Build(random(5, 40_000), k.keep)
+	l, err := Build(random(5, 40_000), nil, k.keep)
 	require.NoError(f, err)
 	f.Add(l.Append(nil), []byte("piece"))
 	f.Add([]byte{1, 1, 1}, List{Entries: []Entry{{2, 1}}}.Append(nil))
@@ -229,7 +256,7 @@ func BenchmarkBuild(b *testing.B) {
 	var k kept
 	b.SetBytes(int64(len(content)))
 	for b.Loop() {
-		_, err := Build(content, k.keep)
+		_, err := Build(content, nil, k.keep)
 		require.NoError(b, err)
 	}
 }

@@ -1,9 +1,11 @@
 package chunk
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // How long lists get; see the package comment.
@@ -38,21 +40,15 @@ type List struct {
 type Keeper func(piece []byte, list bool) (number uint64, sum Sum, err error)
 
 // Build cuts a content into pieces, and its list if that is long, and has keep keep
-// them: each before a list that names it.
-func Build(content []byte, keep Keeper) (List, error) {
+// them: each before a list that names it. A part that last has is not cut and kept again; nil: none is remembered.
+func Build(content []byte, last *Part, keep Keeper) (List, error) {
 	b := builder{keep: keep}
 	from := 0
 	for end := range parts(content) {
-		for from < end {
-			n := Cut(content[from:end])
-			if left := end - from - n; left < leastBytes {
-				n += left // a shorter piece could be the last alone
-			}
-			if err := b.add(0, content[from:from+n], uint64(n)); err != nil {
-				return List{}, err
-			}
-			from += n
+		if err := b.part(content[from:end], last); err != nil {
+			return List{}, err
 		}
+		from = end
 	}
 	for level := 0; ; level++ {
 		if len(b.level[level].whole) <= inlineEntries {
@@ -62,6 +58,44 @@ func Build(content []byte, keep Keeper) (List, error) {
 			return List{}, err
 		}
 	}
+}
+
+// Part is the last long part of a content, and its pieces. It is for one Keeper, and as long as that has the pieces.
+type Part struct {
+	bytes []byte
+	whole []Entry
+	ends  []bool
+}
+
+// The lengths of parts that are remembered, in bytes.
+const (
+	shortPart = longest
+	longPart  = 1 << 20
+)
+
+// part cuts a part.
+func (b *builder) part(part []byte, last *Part) error {
+	at := &b.level[0]
+	before := len(at.whole)
+	if last != nil && len(part) > shortPart && bytes.Equal(part, last.bytes) {
+		at.whole, at.ends = append(at.whole, last.whole...), append(at.ends, last.ends...)
+		*last = Part{} // an event and its intent have it, and nobody else soon
+		return nil
+	}
+	for rest := part; len(rest) > 0; {
+		n := Cut(rest)
+		if left := len(rest) - n; left < leastBytes {
+			n += left // a shorter piece could be the last alone
+		}
+		if err := b.add(0, rest[:n], uint64(n)); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	if last != nil && len(part) > shortPart && len(part) <= longPart {
+		*last = Part{bytes.Clone(part), slices.Clone(at.whole[before:]), slices.Clone(at.ends[before:])}
+	}
+	return nil
 }
 
 // builder has the entries of each level; that of one are complete before it is cut.

@@ -31,7 +31,7 @@ type pieceWriter struct {
 
 // inPieces writes a blob in pieces, those alone that are not there yet.
 func (x *Writer) inPieces(content []byte) {
-	l, err := chunk.Build(content, func(piece []byte, _ bool) (uint64, chunk.Sum, error) {
+	l, err := chunk.Build(content, nil, func(piece []byte, _ bool) (uint64, chunk.Sum, error) {
 		sum := sha256.Sum256(piece)
 		n, there := x.pieces.number[sum]
 		if !there {

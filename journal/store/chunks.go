@@ -54,6 +54,7 @@ type chunks struct {
 	mu       sync.Mutex // guards what follows, and that it is what Pebble has
 	next     uint64     // number; 0: not known yet
 	now, was map[chunk.Sum]known
+	last     chunk.Part // of a blob
 }
 
 // knownChunks is how many a generation remembers, about 100 bytes each.
@@ -77,7 +78,7 @@ func (c *chunks) known(sum chunk.Sum) (known, bool) {
 }
 
 // forget forgets all, because chunks are to be deleted.
-func (c *chunks) forget() { c.now, c.was = nil, nil }
+func (c *chunks) forget() { c.now, c.was, c.last = nil, nil, chunk.Part{} }
 
 // chunkWriter puts what is new of contents into a batch. Chunks has been locked, until
 // the batch is committed: what is there for the one is not to be deleted for another.
@@ -94,7 +95,11 @@ func (s *Store) chunkWriter(b *pebble.Batch) *chunkWriter {
 
 // list returns the list of a content, and has its chunks kept.
 func (w *chunkWriter) list(content []byte) ([]byte, error) {
-	l, err := chunk.Build(content, w.keep)
+	var last *chunk.Part
+	if w.owner == (owner{}) {
+		last = &w.store.chunks.last
+	}
+	l, err := chunk.Build(content, last, w.keep)
 	if err != nil {
 		return nil, err
 	}
