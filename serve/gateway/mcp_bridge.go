@@ -28,8 +28,11 @@ type Bridge struct {
 	Client io.Reader     // what the client says
 	Out    io.Writer     // what it is told
 
-	gateway, client, server *queue
-	ended                   chan struct{} // closed when the server has ended, or there is none
+	client, server *queue
+	ended          chan struct{} // closed when the server has ended, or there is none
+
+	mu      sync.Mutex
+	gateway net.Conn // mu is held while a frame is written: the gateway reads all that it is sent
 }
 
 // Run runs the server until it has ended, or the gateway has gone. Once ctx ends it is as if the client had gone.
@@ -41,9 +44,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer conn.Close() //nolint:errcheck // it is over
 	b.ended = make(chan struct{})
 	written := make(chan struct{})
-	b.gateway = newQueue(conn, func(error) { _ = conn.Close() })
+	b.gateway = conn
 	b.client = newQueue(b.Out, func(error) { close(written) })
-	leave := sync.OnceFunc(func() { b.gateway.frame(frameLeft, nil) })
+	leave := sync.OnceFunc(func() { b.send(frameLeft, nil) })
 	defer context.AfterFunc(ctx, leave)()
 	go func() {
 		b.lines(b.Client, frameClient, frameClients)
@@ -140,7 +143,7 @@ func (b *Bridge) start() error {
 			why = err.Error()
 		}
 		close(b.ended)
-		b.gateway.frame(frameEnded, []byte(why))
+		b.send(frameEnded, []byte(why))
 	}()
 	return nil
 }
@@ -163,5 +166,14 @@ func (b *Bridge) endServer() {
 
 // lines sends the gateway the lines of a reader.
 func (b *Bridge) lines(from io.Reader, kind, large byte) {
-	eachLine(from, maxLine, func(line []byte) { b.gateway.frame(kind, line) }, func(ends []byte) { b.gateway.frame(large, ends) })
+	eachLine(from, maxLine, func(line []byte) { b.send(kind, line) }, func(ends []byte) { b.send(large, ends) })
+}
+
+// send sends the gateway a frame. Where it cannot, follow ends, too.
+func (b *Bridge) send(kind byte, data []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := b.gateway.Write(frameOf(kind, data)); err != nil {
+		_ = b.gateway.Close()
+	}
 }

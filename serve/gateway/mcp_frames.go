@@ -55,13 +55,18 @@ func readFrame(r io.Reader) (f frame, err error) {
 	return f, err
 }
 
-// queue holds pieces on their way to a writer that may be slow. It is safe for concurrent use.
+// frameOf returns a frame as it is sent: at once, since a part of one wakes its reader for nothing.
+func frameOf(kind byte, data []byte) []byte {
+	head := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(data))) //nolint:gosec // at most maxLine and a little
+	return append(head, data...)
+}
+
+// queue holds what is on its way to a writer that may be slow. It is safe for concurrent use.
 type queue struct {
-	mu     sync.Mutex
-	some   *sync.Cond
-	pieces [][]byte
-	size   int
-	err    error // why nothing more is written
+	mu   sync.Mutex
+	some *sync.Cond
+	held []byte
+	err  error // why nothing more is written
 }
 
 // newQueue returns the queue of a writer. Done is called when nothing more will be written.
@@ -77,22 +82,19 @@ func (q *queue) put(pieces ...[]byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range pieces {
-		if q.size += len(p); q.size > maxQueued && q.err == nil {
-			q.err = errSlow
+		if q.err == nil {
+			q.held = append(q.held, p...)
 		}
 	}
-	if q.err == nil {
-		q.pieces = append(q.pieces, pieces...)
+	if len(q.held) > maxQueued && q.err == nil {
+		q.err = errSlow
 	}
 	q.some.Signal()
 	return q.err == nil
 }
 
 // frame has a frame written.
-func (q *queue) frame(kind byte, data []byte) bool {
-	head := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(data))) //nolint:gosec // at most maxLine and a little
-	return q.put(head, data)
-}
+func (q *queue) frame(kind byte, data []byte) bool { return q.put(frameOf(kind, data)) }
 
 // close has nothing more written but what waits.
 func (q *queue) close() {
@@ -107,16 +109,13 @@ func (q *queue) close() {
 func (q *queue) write(w io.Writer) error {
 	for {
 		q.mu.Lock()
-		for len(q.pieces) == 0 && q.err == nil {
+		for len(q.held) == 0 && q.err == nil {
 			q.some.Wait()
 		}
-		pieces, err := q.pieces, q.err
-		q.pieces, q.size = nil, 0
+		p, err := q.held, q.err
+		q.held = nil
 		q.mu.Unlock()
-		for _, p := range pieces {
-			if errors.Is(err, errSlow) {
-				break
-			}
+		if len(p) > 0 && !errors.Is(err, errSlow) {
 			if _, failed := w.Write(p); failed != nil {
 				q.mu.Lock()
 				q.err = failed
