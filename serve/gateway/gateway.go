@@ -251,7 +251,11 @@ func (g *Gateway) link(e *receipt.Entry) string {
 func (g *Gateway) submit(ctx context.Context, name string, data any) error {
 	b, err := canon.Marshal(data)
 	if err == nil {
-		_, err = g.cfg.World.SubmitEvent(ctx, world.Submission{Name: name, Data: b, To: &g.cell})
+		submit := g.cfg.World.SubmitEvent
+		if name == recorder.Asked || name == recorder.Called || name == recorder.Served { // what comes of it is told once that is durable
+			submit = g.cfg.World.AcceptEvent
+		}
+		_, err = submit(ctx, world.Submission{Name: name, Data: b, To: &g.cell})
 	}
 	return err
 }

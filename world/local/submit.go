@@ -26,8 +26,24 @@ func (lw *World) Submit(ctx context.Context, name string, data any) (journal.Seq
 // SubmitEvent is Submit with everything that can be said about an event. Those that
 // several callers submit at the same time share a sync.
 func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Sent, error) {
+	sent, driver, err := lw.accept(ctx, s)
+	if err == nil && driver != nil {
+		err = lw.awaitDriver(driver, sent.ID)
+	}
+	return sent, err
+}
+
+// AcceptEvent is SubmitEvent that does not wait where somebody drives the world and stays, who makes the event
+// durable soon, and before anything that comes of it.
+func (lw *World) AcceptEvent(ctx context.Context, s world.Submission) (world.Sent, error) {
+	sent, _, err := lw.accept(ctx, s)
+	return sent, err
+}
+
+// accept has the world take an event, and returns the driver that makes it durable; nil: it is.
+func (lw *World) accept(ctx context.Context, s world.Submission) (sent world.Sent, driver context.Context, err error) {
 	if err := lw.canRun(); err != nil {
-		return world.Sent{}, err
+		return world.Sent{}, nil, err
 	}
 	x := &submission{Submission: s, ctx: ctx, done: make(chan struct{})}
 	over := ctx.Done()
@@ -35,7 +51,7 @@ func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Sen
 	select {
 	case <-over: // while another call has the world, for as long as a step takes
 		if lw.submitted.drop(x) {
-			return world.Sent{}, ctx.Err()
+			return world.Sent{}, nil, ctx.Err()
 		}
 		<-x.done // somebody is about to tell
 	case <-x.done: // by whoever got hold of the world
@@ -45,10 +61,7 @@ func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Sen
 			lw.submitWaiting()
 		}()
 	}
-	if x.err == nil && x.driver != nil {
-		x.err = lw.awaitDriver(x.driver, x.sent.ID)
-	}
-	return x.sent, x.err
+	return x.sent, x.driver, x.err
 }
 
 // awaitDriver waits until a driver has made a record durable, or makes it durable once the driver has ended.

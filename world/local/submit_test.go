@@ -203,3 +203,24 @@ func TestBulkThatIsDurableWasTaken(t *testing.T) {
 	require.EqualValues(t, pieceEvents, a.Count)
 	require.NoError(t, lw.Close())
 }
+
+// An event that is only to be accepted waits for no driver, who makes it durable before anything that comes of it. Where
+// nobody drives the world it is durable.
+func TestAnEventIsAcceptedBeforeTheDriverSyncs(t *testing.T) {
+	lw := quiet(t)
+	over, end := context.WithCancel(t.Context())
+	end()
+	data, err := canon.Marshal(map[string]any{"to": "a"})
+	require.NoError(t, err)
+	said := world.Submission{Name: "said", Data: data}
+	sent, err := lw.AcceptEvent(t.Context(), said)
+	require.NoError(t, err)
+	require.NoError(t, lw.Await(over, sent.ID-1))
+	stop := lw.startDriver() // who does nothing yet
+	sent, err = lw.AcceptEvent(t.Context(), said)
+	require.NoError(t, err)
+	require.ErrorIs(t, lw.Await(over, sent.ID-1), context.Canceled)
+	require.NoError(t, stop())
+	require.NoError(t, lw.Await(over, sent.ID-1))
+	require.NoError(t, lw.Close())
+}
