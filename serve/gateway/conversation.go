@@ -257,17 +257,19 @@ func over(e *receipt.Entry) bool {
 // otherwise.
 func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, err error) {
 	g.mu.Lock()
-	news, err = g.news, g.failed
-	key, read := g.keyOf(a), g.read
-	e, stands := g.stand[a.tag]
+	unknown := g.awaited[a.tag] != a && (!over(&a.stands) || a.stands.State == receipt.StateInDoubt)
+	if unknown {
+		a.news = make(chan struct{})
+		g.awaited[a.tag] = a
+	}
+	key := g.keyOf(a)
 	g.mu.Unlock()
-	if !stands && key != (receipt.Key{}) {
-		e = g.entry(key)
+	if unknown && key != (receipt.Key{}) {
+		g.look([]receipt.Key{key}, 0)
 	}
-	if e.Finished > uint64(read) { // another may be asked for in its place
-		e = receipt.Entry{}
-	}
-	return e, news, err
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return a.stands, a.news, g.failed
 }
 
 // cameTo returns what the provider has answered, where that is on record.

@@ -104,16 +104,18 @@ type Gateway struct {
 	end         context.CancelFunc
 	following   sync.WaitGroup
 
+	looking sync.Mutex // is held, before mu, while the world is asked how intents stand
+
 	mu       sync.Mutex
-	news     chan struct{}            // closed when intents have changed
-	read     journal.Seq              // the last record that intents is of
-	intents  map[string]receipt.Key   // by tag: what the journal says was asked for
-	stand    map[string]receipt.Entry // by tag: of intents, those that have not ended, without their params
-	models   calls                    // by lineage: requests
-	ever     map[string]bool          // lineages that were asked before
-	joined   map[string]string        // by the model's id: the tags of calls of earlier incarnations that such calls took over
-	numbered uint64                   // calls of this incarnation
-	instead  recorder.Instead         // the model that is asked
+	news     chan struct{}          // closed when it is otherwise which calls are made, or less is left of the record
+	read     journal.Seq            // the last record that intents is of
+	intents  map[string]receipt.Key // by tag: what the journal says was asked for
+	awaited  map[string]*asking     // by tag: calls that somebody waits for, and have not ended
+	models   calls                  // by lineage: requests
+	ever     map[string]bool        // lineages that were asked before
+	joined   map[string]string      // by the model's id: the tags of calls of earlier incarnations that such calls took over
+	numbered uint64                 // calls of this incarnation
+	instead  recorder.Instead       // the model that is asked
 	tools    tools
 	hooks    hooks
 	pins     relay.Pins // of requests that were answered from the record
@@ -162,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	_, _ = rand.Read(secret) // it never fails
 	g := &Gateway{
 		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
-		news: make(chan struct{}), intents: make(map[string]receipt.Key), stand: make(map[string]receipt.Entry), models: newCalls(), ever: make(map[string]bool), pins: make(relay.Pins),
+		news: make(chan struct{}), intents: make(map[string]receipt.Key), awaited: make(map[string]*asking), models: newCalls(), ever: make(map[string]bool), pins: make(relay.Pins),
 	}
 	if err := g.settle(ctx); err != nil {
 		return nil, err
@@ -341,8 +343,12 @@ func (g *Gateway) follow(ctx context.Context, after journal.Seq) {
 			return
 		}
 		g.mu.Lock()
-		g.failed, g.read = err, after
-		g.wake()
+		g.failed = err
+		for _, a := range g.awaited { // order cannot show: all of them
+			if err != nil {
+				ring(&a.news)
+			}
+		}
 		g.mu.Unlock()
 		if err != nil {
 			return

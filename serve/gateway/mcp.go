@@ -423,5 +423,5 @@ func (g *Gateway) makes(more int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.tools.running += more
-	g.wake()
+	ring(&g.news)
 }

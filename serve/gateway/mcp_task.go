@@ -317,7 +317,7 @@ func (t *task) end(c *toolCall) []byte {
 	if of := g.tools.tasks[t.id]; of != nil { // else it was forgotten meanwhile
 		of.cancelled = true
 	}
-	g.wake()
+	ring(&c.asking.news)
 	g.mu.Unlock()
 	t.call.cancel()
 	g.cfg.Tools.Take(c.asking.tag) // what is approved all the same is not made

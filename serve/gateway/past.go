@@ -20,6 +20,9 @@ type asking struct {
 	attended  bool        // a client waits for it
 	delivered bool        // a client got all of it
 	counted   bool        // the summary has it
+
+	stands receipt.Entry // how the intent stands, without params; zero: the journal does not have it yet
+	news   chan struct{} // closed when it stands otherwise; nil: nobody has waited for it
 }
 
 // keyOfTag returns what equal calls have in common, and the model's id; empty: the agent does not say it.
@@ -99,7 +102,7 @@ func (g *Gateway) find(c *calls, key, id string, again bool) (a *asking, is matc
 	}
 	c.past[key] = slices.DeleteFunc(c.past[key], func(of *asking) bool { return of == a })
 	c.now[key] = append(c.now[key], a)
-	g.wake() // less is left
+	ring(&g.news) // less is left
 	a.attended = true
 	if a.served {
 		return a, recorded
@@ -120,13 +123,13 @@ func (g *Gateway) leave(a *asking, delivered, failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	a.attended, a.delivered, a.failed = false, delivered, a.failed || failed && !a.served
-	g.wake()
+	ring(&g.news)
 }
 
-// wake tells all that wait that something is other than before. It is called with mu held.
-func (g *Gateway) wake() {
-	close(g.news)
-	g.news = make(chan struct{})
+// ring tells all that wait for news that there are some. It is called with mu held.
+func ring(news *chan struct{}) {
+	close(*news)
+	*news = make(chan struct{})
 }
 
 // recall finds what earlier incarnations of the session have asked.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -113,37 +112,50 @@ func (g *Gateway) tellWaits(e receipt.Entry) {
 	}
 }
 
-// look notes how intents stand that have not ended, as far as a record: so all that wait for one need not ask the world.
+// look notes how intents stand as far as a record, or as far as was read: those that are waited for, and those that are named. So
+// who waits for one need not ask the world.
 func (g *Gateway) look(named []receipt.Key, read journal.Seq) {
+	g.looking.Lock()
+	defer g.looking.Unlock()
 	g.mu.Lock()
-	before := slices.Collect(maps.Values(g.stand)) // order cannot show: each by itself
+	keys := make([]receipt.Key, 0, len(g.awaited)+len(named))
+	for _, a := range g.awaited { // order cannot show: each by itself
+		keys = append(keys, g.keyOf(a))
+	}
 	g.mu.Unlock()
-	now := make([]receipt.Entry, 0, len(before)+len(named))
+	keys = append(keys, named...)
+	now := make([]receipt.Entry, len(keys))
 	g.cfg.World.View(func(m *world.Moment) {
-		for i := range before {
-			e, _ := m.Intent(before[i].Intent.Key)
-			now = append(now, e)
-		}
-		for _, key := range named {
-			if e, ok := m.Intent(key); ok && e.Intent.Cell == g.cell.String() {
-				now = append(now, e)
-			}
+		for i, key := range keys {
+			now[i], _ = m.Intent(key)
 		}
 	})
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := range now {
-		e := &now[i]
-		e.Intent.Params = nil
-		if i >= len(before) {
+	g.read = max(g.read, read)
+	for _, e := range now[len(now)-len(named):] {
+		if e.Intent.Cell == g.cell.String() {
 			g.intents[e.Intent.Tag] = e.Intent.Key
 		}
-		switch {
-		case !over(e):
-			g.stand[e.Intent.Tag] = *e
-		case e.Finished <= uint64(read):
-			delete(g.stand, e.Intent.Tag)
-		}
+	}
+	for i := range now {
+		g.note(&now[i])
+	}
+}
+
+// note notes how an intent stands. It is called with mu held.
+func (g *Gateway) note(e *receipt.Entry) {
+	a := g.awaited[e.Intent.Tag]
+	if a == nil || e.Intent.Key != g.intents[e.Intent.Tag] || e.Finished > uint64(g.read) { // another was or may be asked for in its place
+		return
+	}
+	changed := a.stands.State != e.State
+	a.stands, a.stands.Intent.Params = *e, nil
+	if over(e) {
+		delete(g.awaited, e.Intent.Tag)
+	}
+	if changed {
+		ring(&a.news)
 	}
 }
 
