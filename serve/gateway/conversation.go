@@ -276,37 +276,48 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 func (c *conversation) cameTo(a *asking, e *receipt.Entry) (*recorder.Answer, *refusal) {
 	c.g.cfg.Desk.Take(a.tag) // what was denied never had a permit
 	answer, reason, err := answerOf[recorder.Answer](c.g, e)
-	if err == nil && !a.served && (answer != nil || e.Uncertain || e.State == receipt.StateInDoubt) {
-		c.g.count(func(s *Summary) { s.Calls++ })
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, &refusal{status: http.StatusServiceUnavailable, text: err.Error()}
-	case e.State == receipt.StateDenied:
-		c.g.count(func(s *Summary) { s.Denied++ })
-		return nil, &refusal{status: c.finalStatus(), text: "worldkernel denied it: " + reason.String(), final: true, budget: reason.Code == governance.CodeBudgetExceeded}
-	case answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain):
-		c.g.count(func(s *Summary) { s.InDoubt++ })
-		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: nobody can tell whether the provider has made the call: " + reason.String()}
-	case answer == nil:
-		c.g.count(func(s *Summary) { s.Failed++ })
-		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: the call was not made: " + reason.String()}
 	}
-	if e.State != receipt.StateCommitted {
-		c.g.count(func(s *Summary) { s.Failed++ })
-	}
-	c.g.used(a, answer)
-	return answer, nil
-}
-
-// used adds what an answer used to the summary.
-func (g *Gateway) used(a *asking, answer *recorder.Answer) {
-	g.count(func(s *Summary) {
-		s.Tools += len(answer.Calls)
-		if !a.served {
+	doubt := e.State == receipt.StateInDoubt || e.Uncertain
+	c.g.countOnce(a, func(s *Summary) {
+		if !a.served && (answer != nil || doubt) {
+			s.Calls++
+		}
+		switch {
+		case e.State == receipt.StateDenied:
+			s.Denied++
+		case answer == nil && doubt:
+			s.InDoubt++
+		case answer == nil || e.State != receipt.StateCommitted:
+			s.Failed++
+		}
+		if answer != nil {
+			s.Tools += len(answer.Calls)
+		}
+		if answer != nil && !a.served {
 			s.Tokens += answer.Usage.Believable()
 			s.Micros += answer.Usage.Cost()
 		}
+	})
+	switch {
+	case e.State == receipt.StateDenied:
+		return nil, &refusal{status: c.finalStatus(), text: "worldkernel denied it: " + reason.String(), final: true, budget: reason.Code == governance.CodeBudgetExceeded}
+	case answer == nil && doubt:
+		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: nobody can tell whether the provider has made the call: " + reason.String()}
+	case answer == nil:
+		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: the call was not made: " + reason.String()}
+	}
+	return answer, nil
+}
+
+// countOnce adds what a call came to to the summary, however often it is told.
+func (g *Gateway) countOnce(a *asking, change func(s *Summary)) {
+	g.count(func(s *Summary) {
+		if !a.counted {
+			change(s)
+		}
+		a.counted = true
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -338,6 +339,28 @@ func TestARetryJoinsAndATwinDoesNot(t *testing.T) {
 	require.EqualValues(t, 2, s.paid.Load())
 	require.Equal(t, 2, r.stop().Calls)
 }
+
+// An answer that does not reach the client is given to who asks again, and the summary has it once.
+func TestAnAnswerThatIsGivenTwiceIsCountedOnce(t *testing.T) {
+	s := newStage(t)
+	s.answersBy(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
+	})
+	r := s.start()
+	req := httptest.NewRequest(http.MethodPost, r.url(relay.OpenAI, chatPath), strings.NewReader(ask("x")))
+	r.g.ServeHTTP(lostWriter{httptest.NewRecorder()}, req)
+	status, _ := r.post(relay.OpenAI, chatPath, ask("x"))
+	require.Equal(t, http.StatusOK, status)
+	require.EqualValues(t, 1, s.paid.Load())
+	summary := r.stop()
+	require.Equal(t, 1, summary.Calls)
+	require.EqualValues(t, 7, summary.Tokens)
+}
+
+// lostWriter is a client that has gone when its answer comes.
+type lostWriter struct{ *httptest.ResponseRecorder }
+
+func (lostWriter) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 // What asks for a tool reaches the agent when the whole answer is durable; text flows before.
 func TestAToolIsHeldUntilTheAnswerIsDurable(t *testing.T) {

@@ -240,9 +240,9 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 	if e.State == receipt.StateInDoubt { // nothing has come of it yet
 		reason = "the server has not answered"
 	}
-	g.count(func(s *Summary) {
+	g.countOnce(a, func(s *Summary) {
 		switch {
-		case a.served || a.counted:
+		case a.served:
 		case e.State == receipt.StateDenied:
 			s.Denied++
 		case doubt:
@@ -252,7 +252,6 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 		default:
 			s.ToolCalls++
 		}
-		a.counted = true
 	})
 	g.leave(a, err == nil, answer == nil && !doubt && e.State != receipt.StateDenied)
 	switch {
