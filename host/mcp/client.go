@@ -112,6 +112,7 @@ type client struct {
 	last  int64                         // the id of the last request
 	waits map[int64]*exchange           // by id: requests that were not answered
 	asked map[string]context.CancelFunc // by id: requests of the server that were not answered
+	size  int                           // of those, in bytes
 }
 
 // spoken is the protocol that a server speaks.
@@ -271,9 +272,11 @@ func (c *client) hear(m *message, of *exchange) {
 		if x := c.waits[m.id]; x != nil && (of == nil || of == x) {
 			x.answer(m)
 		}
-	case m.from != nil && (c.asked[string(m.from)] != nil || len(c.asked) >= maxAsked): // nobody needs so many answers at once
+	case m.from != nil && (c.asked[string(m.from)] != nil || len(c.asked) >= maxAsked || c.size+m.size() > maxMessageBytes):
+		// nobody needs so many answers at once
 	case m.from != nil:
 		ctx, cancel := context.WithCancel(c.life)
+		c.size += m.size()
 		c.asked[string(m.from)] = cancel
 		go c.serve(ctx, m)
 	case m.method == methodCancelled:
@@ -293,6 +296,7 @@ func (c *client) serve(ctx context.Context, m *message) {
 		defer c.mu.Unlock()
 		c.asked[string(m.from)]()
 		delete(c.asked, string(m.from))
+		c.size -= m.size()
 	}()
 	fields := map[string]any{"jsonrpc": "2.0", "id": m.from}
 	var err error

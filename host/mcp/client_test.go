@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -52,4 +55,63 @@ func TestNothingLeavesAfterTheConnectionHasEnded(t *testing.T) {
 	require.ErrorIs(t, err, errEnded)
 	require.False(t, x.sent.Load())
 	require.Zero(t, l.sent.Load())
+}
+
+// Requests of a server take no more memory at once than its longest message, however long they are.
+func TestAFloodOfLongRequestsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, l := newClient(newCalls()), new(deafLink)
+		c.link = l
+		params := json.RawMessage(`"` + strings.Repeat("x", maxMessageBytes/8) + `"`)
+		for range 2 {
+			for n := range 30 {
+				c.hear(&message{from: json.RawMessage(fmt.Sprint(n)), method: methodPing, params: params}, nil)
+			}
+			synctest.Wait()
+			require.Len(t, c.asked, 7)
+			time.Sleep(2 * silence) // what nobody takes is given up
+			synctest.Wait()
+			require.Empty(t, c.asked)
+		}
+		require.EqualValues(t, 14, l.sent.Load())
+		c.endSession()
+	})
+}
+
+// listLink is the way to a server whose list of tools has pages without end.
+type listLink struct {
+	deafLink
+	c    *client
+	tool string
+}
+
+func (l *listLink) send(_ context.Context, _ *outgoing, x *exchange) error {
+	n := l.sent.Add(1)
+	l.c.hear(&message{id: x.id, result: fmt.Appendf(nil, `{"tools":[%s],"nextCursor":"%d"}`, l.tool, n)}, x)
+	return nil
+}
+
+// What a server says of its tools is bounded, also where it says much of few.
+func TestListOfToolsIsBounded(t *testing.T) {
+	for tool, most := range map[string]int64{
+		`{"name":"a","description":"` + strings.Repeat("x", maxMessageBytes/2) + `"}`: 2 * maxListBytes / maxMessageBytes,
+		`1` + strings.Repeat(",1", maxTools):                                          1,
+	} {
+		c := newClient(newCalls())
+		l := &listLink{c: c, tool: tool}
+		c.link = l
+		require.ErrorIs(t, (&session{client: c}).list(t.Context()), errTooMany)
+		require.Equal(t, most, l.sent.Load())
+	}
+}
+
+// A message takes no memory for what is none in an array.
+func TestArrayOfWhatIsNoMessageTakesLittleMemory(t *testing.T) {
+	array := []byte("[1" + strings.Repeat(",1", 1<<20) + "]")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	messages, _ := plain(array)
+	runtime.ReadMemStats(&after)
+	require.Empty(t, messages)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20))
 }

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -26,6 +28,9 @@ type message struct {
 	params, result json.RawMessage
 	fault          *rpcError // in the place of a result
 }
+
+// size returns how many bytes of a request are kept.
+func (m *message) size() int { return len(m.from) + len(m.params) }
 
 // rpcError is an error of JSON-RPC.
 type rpcError struct {
@@ -57,15 +62,17 @@ func plain(data []byte) (messages []*message, stray []byte) {
 			stray, data = append(stray, data[:begin]...), data[begin:]
 			continue
 		}
-		batch := []json.RawMessage{value}
-		if value[0] == '[' {
-			_ = json.Unmarshal(value, &batch) // it is one
-		}
 		before := len(messages)
-		for _, one := range batch {
+		take := func(one json.RawMessage) error {
 			if m := readMessage(one, len(stray) > 0); m != nil {
 				messages = append(messages, m)
 			}
+			return nil
+		}
+		if value[0] == '[' {
+			_ = eachOf(value, take) // it is an array
+		} else {
+			_ = take(value)
 		}
 		if len(messages) == before {
 			stray = append(stray, value...)
@@ -74,11 +81,30 @@ func plain(data []byte) (messages []*message, stray []byte) {
 	}
 }
 
+// eachOf calls a function with each element of an array, until it returns an error. A slice of many short elements would be
+// many times as large as the array.
+func eachOf(array json.RawMessage, take func(json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(array))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return cmp.Or(err, errors.New("it is no array"))
+	}
+	for d.More() {
+		var one json.RawMessage
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		if err := take(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // readMessage reads a message; nil: it is none. What is not alone may be the log of one:
 // it has to be a response with its version then.
 func readMessage(data []byte, logged bool) *message {
 	var said map[string]json.RawMessage
-	if json.Unmarshal(data, &said) != nil || logged && (said["method"] != nil || said["jsonrpc"] == nil) {
+	if data[0] != '{' || json.Unmarshal(data, &said) != nil || logged && (said["method"] != nil || said["jsonrpc"] == nil) {
 		return nil
 	}
 	if said["method"] == nil {

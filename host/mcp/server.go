@@ -19,6 +19,7 @@ import (
 const (
 	maxMessageBytes = 16 << 20         // of one message, or one response to a request
 	maxTools        = 10_000           // that a server may list
+	maxListBytes    = 64 << 20         // of what it says of them
 	startTimeout    = 2 * time.Minute  // of the beginning of a session: the program may have to be fetched first
 	pageTimeout     = 10 * time.Second // of a part of the list of tools
 )
@@ -26,7 +27,7 @@ const (
 // Why there is no session.
 var (
 	errClosed   = errors.New("the adapter is closed")
-	errTooMany  = fmt.Errorf("the server lists more than %d tools", maxTools)
+	errTooMany  = fmt.Errorf("the server lists more than %d tools, or says more than %d bytes of them", maxTools, maxListBytes)
 	errSilent   = fmt.Errorf("the server has not answered tools/list for %s", pageTimeout)
 	errNoList   = errors.New("the server's answer to tools/list is no list of tools")
 	errTwice    = errors.New("the server lists two tools of this name, which differ")
@@ -229,23 +230,28 @@ func (s *session) tool(ctx context.Context, name string) (*Tool, error) {
 func (s *session) list(ctx context.Context) error {
 	tools, unnamed := map[string]*Tool{}, []Tool(nil)
 	came := map[string]bool{}
+	size := 0
+	take := func(data json.RawMessage) error {
+		switch tool := readTool(data); {
+		case errors.Is(tool.Fault, errNoName):
+			unnamed = append(unnamed, *tool)
+		case tools[tool.Name] == nil:
+			tools[tool.Name] = tool
+		case !bytes.Equal(tools[tool.Name].Schema, tool.Schema):
+			tools[tool.Name].Fault = errTwice
+		}
+		if size += len(data); size > maxListBytes || len(tools)+len(unnamed) > maxTools {
+			return errTooMany
+		}
+		return nil
+	}
 	for cursor := ""; !came[cursor]; { // one that came before leads in a circle
 		came[cursor] = true
-		listed, next, err := s.page(ctx, cursor)
+		next, err := s.page(ctx, cursor, take)
 		if err != nil {
 			return err
 		}
-		for _, data := range listed {
-			switch tool := readTool(data); {
-			case errors.Is(tool.Fault, errNoName):
-				unnamed = append(unnamed, *tool)
-			case tools[tool.Name] == nil:
-				tools[tool.Name] = tool
-			case !bytes.Equal(tools[tool.Name].Schema, tool.Schema):
-				tools[tool.Name].Fault = errTwice
-			}
-		}
-		if len(tools)+len(unnamed) > maxTools || len(came) > maxTools {
+		if size += len(next); size > maxListBytes || len(came) > maxTools {
 			return errTooMany
 		}
 		if cursor = next; cursor == "" {
@@ -258,9 +264,9 @@ func (s *session) list(ctx context.Context) error {
 	return nil
 }
 
-// page asks for a part of the list of tools, and where the next begins. Who has begun a
+// page asks for a part of the list of tools, each of which it has taken, and where the next begins. Who has begun a
 // session answers it at once. It is read from its bytes: see readTool.
-func (s *session) page(ctx context.Context, cursor string) (tools []json.RawMessage, next string, err error) {
+func (s *session) page(ctx context.Context, cursor string, take func(tool json.RawMessage) error) (next string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pageTimeout, errSilent)
 	defer cancel()
 	params := make(map[string]any)
@@ -270,22 +276,24 @@ func (s *session) page(ctx context.Context, cursor string) (tools []json.RawMess
 	r, err := s.ask(ctx, new(exchange), methodListTools, params)
 	switch cause := context.Cause(ctx); {
 	case err != nil && errors.Is(cause, errSilent):
-		return nil, "", cause
+		return "", cause
 	case err != nil:
-		return nil, "", err
+		return "", err
 	case r.fault != nil:
-		return nil, "", r.fault
+		return "", r.fault
 	}
 	var said struct {
 		Tools      json.RawMessage `json:"tools"`
 		NextCursor json.RawMessage `json:"nextCursor"`
 	}
 	if err := json.Unmarshal(r.result, &said); err != nil {
-		return nil, "", fmt.Errorf("%w: %w", errNoList, err)
+		return "", fmt.Errorf("%w: %w", errNoList, err)
 	}
-	if err := json.Unmarshal(said.Tools, &tools); err != nil {
-		return nil, "", fmt.Errorf("%w: %w", errNoList, err)
+	if err := eachOf(said.Tools, take); errors.Is(err, errTooMany) {
+		return "", err
+	} else if err != nil {
+		return "", fmt.Errorf("%w: %w", errNoList, err)
 	}
 	_ = json.Unmarshal(said.NextCursor, &next) // what is no text leads nowhere
-	return tools, next, nil
+	return next, nil
 }
