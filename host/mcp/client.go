@@ -138,19 +138,20 @@ func (c *client) begin(ctx context.Context) error {
 	r, err := c.ask(ctx, new(exchange), methodInitialize, map[string]any{
 		"protocolVersion": withSessions, "clientInfo": says["clientInfo"], "capabilities": says["clientCapabilities"],
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case r.fault != nil && c.discover(ctx, says): // it was slow to start, and has begun without a session
-		return nil
-	case r.fault != nil:
-		return r.fault
 	}
 	var said struct {
 		Version string `json:"protocolVersion"`
 	}
 	_ = json.Unmarshal(r.result, &said) // of another form: it speaks none
-	if !slices.Contains([]string{withSessions, "2025-06-18", "2025-03-26", "2024-11-05"}, said.Version) {
+	switch begun := slices.Contains([]string{withSessions, "2025-06-18", "2025-03-26", "2024-11-05"}, said.Version); {
+	case begun:
+	case c.discover(ctx, says): // it was slow to start, say, and has begun without a session
+		return nil
+	case r.fault != nil:
+		return r.fault
+	default:
 		return fmt.Errorf("the server speaks no version of the protocol that is spoken here, but %.50q", said.Version)
 	}
 	c.spoken.Store(&spoken{version: said.Version})

@@ -115,3 +115,38 @@ func TestArrayOfWhatIsNoMessageTakesLittleMemory(t *testing.T) {
 	require.Empty(t, messages)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20))
 }
+
+// beginLink is the way to a server that answers requests of each method in turn.
+type beginLink struct {
+	deafLink
+	c       *client
+	answers map[string][]string
+}
+
+func (l *beginLink) send(_ context.Context, _ *outgoing, x *exchange) error {
+	if x == nil {
+		return nil
+	}
+	text := l.answers[x.method][0]
+	l.answers[x.method] = l.answers[x.method][1:]
+	messages, _ := plain(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,%s}`, x.id, text))
+	l.c.hear(messages[0], x)
+	return nil
+}
+
+// A server that begins no session of a version that is spoken here may have begun without one; if it has not, nothing is begun.
+func TestServerThatBeginsNoSessionIsAskedAgain(t *testing.T) {
+	const refuses, speaks = `"error":{"code":-32022,"message":"no"}`, `"result":{"supportedVersions":["` + withoutSessions + `"]}`
+	for _, answer := range []string{`"result":{"protocolVersion":"` + withoutSessions + `"}`, `"result":"nonsense"`, `"error":{"code":-32601,"message":"what?"}`} {
+		for second, version := range map[string]string{speaks: withoutSessions, refuses: ""} {
+			c := newClient(newCalls())
+			c.link = &beginLink{c: c, answers: map[string][]string{methodDiscover: {refuses, second}, methodInitialize: {answer}}}
+			if err := c.begin(t.Context()); version == "" {
+				require.Error(t, err, answer)
+				continue
+			}
+			require.Equal(t, version, c.spoken.Load().version, answer)
+			require.NotNil(t, c.spoken.Load().meta, answer)
+		}
+	}
+}

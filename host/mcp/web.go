@@ -87,15 +87,15 @@ func (w *web) do(ctx context.Context, method string, m *outgoing, x *exchange, l
 	}
 	if speaks.meta != nil {
 		headers["Mcp-Method"], headers["Mcp-Name"] = m.method, headerText(m.tool)
-		if x != nil {
-			for name, value := range x.headers { // order cannot show: a map is built from a map
-				headers["Mcp-Param-"+name] = value
-			}
-		}
 	}
 	for name, value := range headers { // order cannot show: names differ
 		if value != "" {
 			req.Header.Set(name, value)
+		}
+	}
+	if speaks.meta != nil && x != nil {
+		for name, value := range x.headers { // order cannot show: a map is built from a map
+			req.Header.Set("Mcp-Param-"+name, value) // also an empty one
 		}
 	}
 	for name, value := range w.target.Headers {
@@ -286,11 +286,11 @@ func headersOf(schema, arguments json.RawMessage) map[string]string {
 		if json.Unmarshal(property, &said) != nil || !headerName.MatchString(said.Header) {
 			continue
 		}
-		var text string
+		var text *string
 		if headerValue.Match(given[name]) {
 			out[said.Header] = string(given[name])
-		} else if json.Unmarshal(given[name], &text) == nil && text != "" {
-			out[said.Header] = headerText(text)
+		} else if json.Unmarshal(given[name], &text) == nil && text != nil {
+			out[said.Header] = headerText(*text)
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -473,10 +475,31 @@ func TestToolIsNamedOnceWhereverTheServerReadsIt(t *testing.T) {
 // A tool says which of its arguments stand in headers. What no header can have stands in none, and no header is another's.
 func TestArgumentsThatStandInHeaders(t *testing.T) {
 	const schema = `{"properties":{"a":{"x-mcp-header":"A"},"b":{"x-mcp-header":"B"},"c":{"x-mcp-header":"C"},"d":{"x-mcp-header":"D"},"e":{"x-mcp-header":"E"},` +
-		`"f":{"properties":{"g":{"x-mcp-header":"F-G"}}},"h":{"x-mcp-header":"bad name\r\n"},"i":{"x-mcp-header":7},"j":{"x-mcp-header":"J"},"k":{}}}`
-	const arguments = `{"a":"plain","b":"☃","c":-7,"d":true,"e":1.5,"f":{"g":" x"},"h":"h","i":"i","j":null,"k":"k"}`
-	require.Equal(t, map[string]string{"A": "plain", "B": "=?base64?4piD?=", "C": "-7", "D": "true", "F-G": "=?base64?IHg=?="}, headersOf([]byte(schema), []byte(arguments)))
+		`"f":{"properties":{"g":{"x-mcp-header":"F-G"}}},"h":{"x-mcp-header":"bad name\r\n"},"i":{"x-mcp-header":7},"j":{"x-mcp-header":"J"},"k":{},"l":{"x-mcp-header":"L"},"m":{"x-mcp-header":"M"}}}`
+	const arguments = `{"a":"plain","b":"☃","c":-7,"d":true,"e":1.5,"f":{"g":" x"},"h":"h","i":"i","j":null,"k":"k","l":""}`
+	require.Equal(t, map[string]string{"A": "plain", "B": "=?base64?4piD?=", "C": "-7", "D": "true", "F-G": "=?base64?IHg=?=", "L": ""}, headersOf([]byte(schema), []byte(arguments)))
 	for _, none := range []string{`null`, `7`, `{"properties":[]}`, `{"properties":{"a":null}}`} {
 		require.Empty(t, headersOf([]byte(none), []byte(arguments)))
 	}
+}
+
+// A header of an argument that is empty is sent: the server compares the two.
+func TestArgumentThatIsEmptyStandsInItsHeader(t *testing.T) {
+	var got []http.Header
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header)
+		w.Header().Set("Content-Type", typeJSON)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["`+withoutSessions+`"]}}`)
+	}))
+	t.Cleanup(site.Close)
+	sv := newServer(setupOf(t, `{"url":"`+site.URL+`"}`, manifest.Effect{}), &governance.MCPTarget{})
+	var err error
+	sv.target.URL, err = url.Parse(site.URL)
+	require.NoError(t, err)
+	c := newClient(newCalls())
+	c.link = sv.web(c)
+	require.NoError(t, c.begin(t.Context()))
+	_, _ = c.ask(t.Context(), &exchange{headers: map[string]string{"A": ""}}, methodCall, map[string]any{"name": "t"})
+	require.Len(t, got, 2)
+	require.Equal(t, []string{""}, got[1].Values("Mcp-Param-A"))
 }
