@@ -208,8 +208,10 @@ func TestCrashAtEveryWriteLosesNothingAcknowledged(t *testing.T) {
 			})
 			require.NoError(t, st.tell(testOptions(files)))
 			require.Greater(t, len(moments), 100)
+			stride := fault.Stride(7)
+			first := fault.From(t, stride)
 			for i, m := range moments {
-				if int64(i)%fault.Stride(3) != 0 {
+				if int64(i)%stride != first {
 					continue
 				}
 				if !t.Run(fmt.Sprint("write ", i), func(t *testing.T) { st.survives(t, m.files, m.created, m.acked) }) {
@@ -255,8 +257,8 @@ func under(mem vfs.FS, failing errorfs.InjectorFunc, do func(Options) error) err
 func TestEveryFailingOperationIsAnErrorAndLosesNothing(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all after=%v", all), func(t *testing.T) {
-			failed := 0
-			for n := int64(1); ; n += fault.Stride(5) {
+			failed, stride := 0, fault.Stride(7)
+			for n := 1 + fault.From(t, stride); ; n += stride {
 				mem, st := memFS(t), newStory()
 				var count, injected atomic.Int64
 				got := under(mem, func(op errorfs.Op) error {

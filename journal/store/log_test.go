@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
@@ -32,7 +35,9 @@ var (
 // common with those in a directory: with the copies that they leave, and without them.
 func TestSuitesOnALog(t *testing.T) {
 	shared = &logtest.Server{}
-	defer func() { shared, forgotten = nil, false }()
+	checks := flag.Lookup("rapid.checks").Value
+	defer func(many string) { shared, forgotten = nil, false; _ = checks.Set(many) }(checks.String())
+	_ = checks.Set(strconv.Itoa(testrace.Cases(int(100 / fault.Stride(11))))) // as each is tried on a directory as well
 	for name, test := range suites() {
 		forgotten = false
 		t.Run(name, test)

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(fillWorldEnv); dir != "" {
 		fillWorld(dir)
 	}
-	_ = flag.Set("rapid.checks", strconv.Itoa(testrace.Cases(int(100/fault.Stride(3)))))
+	_ = flag.Set("rapid.checks", strconv.Itoa(testrace.Cases(int(100/fault.Stride(5)))))
 	os.Exit(m.Run())
 }
 

@@ -214,8 +214,10 @@ func crashes(t *testing.T, mem *vfs.MemFS, f func(opts Options), at func(t *test
 		})))
 		moments = append(moments, files.CrashClone(vfs.CrashCloneCfg{}))
 		require.Greater(t, len(moments), 20)
+		stride := fault.Stride(11)
+		first := fault.From(t, stride)
 		for i, m := range moments {
-			if int64(i)%fault.Stride(5) != 0 && i != len(moments)-1 {
+			if int64(i)%stride != first && i != len(moments)-1 {
 				continue
 			}
 			if !t.Run(fmt.Sprintf("unsynced=%d%%,seed=%d,write %d", keep, seed, i), func(t *testing.T) { at(t, m) }) {
@@ -318,7 +320,8 @@ func TestFailingDiskLeavesAPayloadOrEndsItsRedaction(t *testing.T) {
 		after bool // and all after that fail
 		full  bool // only what needs room fails
 	}{{syscall.EIO, false, false}, {syscall.EIO, true, false}, {syscall.ENOSPC, true, true}} {
-		for n, injected := int64(1), true; injected; n += fault.Stride(7) {
+		stride := fault.Stride(17)
+		for n, injected := 1+fault.From(t, stride), true; injected; n += stride {
 			files := clone(mem)
 			var count atomic.Int64
 			acked, got := redactsUnder(t, files, blob, func(op errorfs.Op) error {
