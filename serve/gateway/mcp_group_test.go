@@ -246,6 +246,20 @@ func TestASlowServerOfSeveralComesLater(t *testing.T) {
 	require.NoError(t, <-c.ended)
 }
 
+// What a server of several says in the place of an answer, such as that it wants another password, its client reads.
+func TestAServerOfSeveralSaysWhyItDoesNotAnswer(t *testing.T) {
+	r, site := newStage(t).start(), newSite(t)
+	site.answersBy(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) })
+	c := r.piped("", func(in io.Reader, out io.Writer) error {
+		return (&gateway.Group{URL: r.url("mcp", ""), Name: "all", Client: in, Out: out, Servers: []gateway.GroupServer{{Name: "web", URL: site.URL}}}).Run(context.Background())
+	})
+	answer := c.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`)
+	require.Contains(t, answer, `"error"`)
+	require.Contains(t, answer, "the server web has not answered: status 401")
+	require.Contains(t, answer, "who are you?")
+	require.NoError(t, c.in.Close())
+}
+
 // Where all servers are slow, their client waits for the first.
 func TestAGroupWaitsForItsFirstServer(t *testing.T) {
 	r, slow := newStage(t).start(), newSite(t)

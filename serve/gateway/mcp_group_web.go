@@ -109,8 +109,8 @@ func (w *groupWeb) post(ctx context.Context, m *mcpMessage) {
 		w.session, w.hello = resp.Header.Get(sessionHeader), m.line
 		w.mu.Unlock()
 	}
-	if !w.hear(resp, m) {
-		w.say(fault(m.id, codeInternal, fmt.Sprintf("worldkernel: the server %s has not answered: status %d", w.Name, resp.StatusCode)), m)
+	if answered, text := w.hear(resp, m); !answered {
+		w.say(fault(m.id, codeInternal, fmt.Sprintf("worldkernel: the server %s has not answered: status %d: %.200q", w.Name, resp.StatusCode, text)), m)
 	}
 	if m.method == "notifications/initialized" {
 		w.listen(ctx)
@@ -164,17 +164,17 @@ func (w *groupWeb) listen(ctx context.Context) {
 	}
 }
 
-// hear has the client hear an answer, and reports whether it answers a message.
-func (w *groupWeb) hear(resp *http.Response, of *mcpMessage) (answered bool) {
+// hear has the client hear an answer, and reports whether it answers a message. Text is what the answer is, unless it is a stream.
+func (w *groupWeb) hear(resp *http.Response, of *mcpMessage) (answered bool, text []byte) {
 	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
 	if !isKind(resp, typeEvents) {
-		data, _ := io.ReadAll(io.LimitReader(resp.Body, maxLine)) // what is cut is no message
-		return w.say(data, of)
+		text, _ = io.ReadAll(io.LimitReader(resp.Body, maxLine)) // what is cut is no message
+		return w.say(text, of), text
 	}
 	for r := mcp.NewEvents(resp.Body); ; {
 		e, err := mcp.ReadEvent(r, maxLine+maxEnvelope)
 		if err != nil {
-			return answered
+			return answered, nil
 		}
 		answered = e.Data != nil && w.say(e.Data, of) || answered
 	}
