@@ -191,7 +191,7 @@ func TestLinesThatAreNoMessagesAreKept(t *testing.T) {
 	const message = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
 	p := &process{stderr: host.Setup{}.Tail(maxStderrBytes), eof: make(chan struct{})}
 	printed := "ready\n\n" + message + `{"level":30,"msg":"a log"}` + "\n[1\n" + message + `{"jsonrpc":"2.0","id":2,"res`
-	require.Equal(t, message+message, allOf(p, bufio.NewReaderSize(strings.NewReader(printed), 16)), "and not what was cut")
+	require.Equal(t, message+message, allOf(p, bufio.NewReaderSize(strings.NewReader(printed), 16)), "and not what was cut") //nolint:testifylint // lines
 	said := p.stderr.String()
 	for _, stray := range []string{`on stdout: "ready"`, `on stdout: "{\"level\":30`, `on stdout: "[1"`} {
 		require.Contains(t, said, stray)

@@ -61,8 +61,20 @@ func FuzzValid(f *testing.F) {
 func TestKeysTellValuesApart(t *testing.T) {
 	long := strings.Repeat("x", 600)
 	values := []any{
-		nil, "", "null", "a", "1", json.Number("1"), true, "true", []any{}, []any{"a"}, []any{"a", "b"}, []any{"ab"}, []any{[]any{"a"}, "b"}, []any{"a", []any{"b"}}, []any{[]any{"a", "b"}},
-		map[string]any{}, map[string]any{"a": "b"}, map[string]any{"a": nil}, map[string]any{"ab": ""}, []string{"s1:a"}, long, long + "x", long + "y",
+		nil, "", "null", "a", "1", json.Number("1"), true, "true",
+		[]any{},
+		[]any{"a"},
+		[]any{"a", "b"},
+		[]any{"ab"},
+		[]any{[]any{"a"}, "b"},
+		[]any{"a", []any{"b"}},
+		[]any{[]any{"a", "b"}},
+		map[string]any{},
+		map[string]any{"a": "b"},
+		map[string]any{"a": nil},
+		map[string]any{"ab": ""},
+		[]string{"s1:a"},
+		long, long + "x", long + "y",
 	}
 	known := make(map[string]any)
 	for _, v := range values {

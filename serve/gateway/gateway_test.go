@@ -530,7 +530,7 @@ func TestTheGatewayIsForItsAgentAlone(t *testing.T) {
 }
 
 // origins are what pages that browsers have loaded say of themselves, and what they are answered.
-var origins = map[string]int{ //nolint:gochecknoglobals // a table
+var origins = map[string]int{
 	"https://evil.example": http.StatusForbidden, "http://127.0.0.1.evil.example": http.StatusForbidden, "http://evil.example#@127.0.0.1": http.StatusForbidden,
 	"null": http.StatusForbidden, "file://": http.StatusForbidden, "http://localhost:6274": http.StatusOK, "http://[::1]": http.StatusOK,
 }

@@ -32,14 +32,13 @@ const Hooks = "hook"
 
 // hooks is what a gateway knows of the agent's own tools. Gateway.mu guards it, but for open.
 type hooks struct {
-	calls                        // by digest of name and input
-	open    atomic.Int64         // hooks that wait for an answer
-	using   map[string]*using    // by id of the call: the tools of this incarnation
-	given   map[string]*given    // likewise: those whose recorded results the model gets
-	servers map[string]bool      // as in the names of tools: those whose calls come through the gateway
-	called  map[string]string    // by the provider's id: the last call of that in an answer that was judged
-	ran     map[string]*asking   // likewise: of such calls, those that ran in an earlier incarnation, and have no result in a request yet
-	waits   map[string][]*asking // by digest of name and input: those that wait for a person, and whose hooks have gone
+	calls                      // by digest of name and input
+	open    atomic.Int64       // hooks that wait for an answer
+	using   map[string]*using  // by id of the call: the tools of this incarnation
+	given   map[string]*given  // likewise: those whose recorded results the model gets
+	servers map[string]bool    // as in the names of tools: those whose calls come through the gateway
+	called  map[string]string  // by the provider's id: the last call of that in an answer that was judged
+	ran     map[string]*asking // likewise: of such calls, those that ran in an earlier incarnation, and have no result in a request yet
 }
 
 // given is a use whose recorded result the model gets.

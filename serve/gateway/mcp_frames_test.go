@@ -3,6 +3,7 @@ package gateway
 import (
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -33,8 +34,8 @@ func TestAQueueIsBounded(t *testing.T) {
 	all, done := make(writes), make(chan error)
 	q := newQueue(all, func(err error) { done <- err })
 	require.True(t, q.put([]byte("read late")))
-	for large := make([]byte, maxLine); q.put(large); {
-	}
+	large := make([]byte, maxLine)
+	require.Eventually(t, func() bool { return !q.put(large) }, time.Minute, time.Nanosecond)
 	require.Equal(t, "read late", (<-all)[:9])
 	require.ErrorIs(t, <-done, errSlow)
 }

@@ -98,7 +98,7 @@ func (w *groupWeb) post(ctx context.Context, m *mcpMessage) {
 	resp, err := w.do(ctx, http.MethodPost, m.line, header)
 	if err == nil && resp.StatusCode == http.StatusNotFound && before != "" && w.renew(ctx, before) { // it was not taken
 		_ = resp.Body.Close()
-		resp, err = w.do(ctx, http.MethodPost, m.line, header)
+		resp, err = w.do(ctx, http.MethodPost, m.line, header) //nolint:bodyclose // hear does
 	}
 	if err != nil {
 		w.say(fault(m.id, codeInternal, "worldkernel: "+err.Error()), m)
