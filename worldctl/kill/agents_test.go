@@ -150,6 +150,7 @@ type agentSession struct {
 	faults  int            // of the provider
 	refused int            // of them those that cost nothing
 	storm   int            // how many more it refuses
+	told    []byte         // the last request
 	unknown int            // tools of the server, which had not begun: the agent told the model so
 	came    chan struct{}  // a call has come
 }
@@ -239,6 +240,7 @@ func (s *agentSession) answerMessages(w http.ResponseWriter, body []byte) {
 	turn := bytes.Count(body, []byte(`"tool_use_id":`)) // it goes on from an answer without a tool that was cut off
 	s.mu.Lock()
 	s.unknown = max(s.unknown, bytes.Count(body, []byte("No such tool available")))
+	s.told = body
 	s.mu.Unlock()
 	m := s.begin(w, fmt.Sprintf("%d %t", turn, len(asked.Tools) > 0))
 	if m == nil {
@@ -437,9 +439,11 @@ func (s *agentSession) judgeTools(sum *tally) {
 			sum.ranTwice += n - 1
 		}
 	}
+	said := ""
 	for _, kind := range []string{"tool.call", "mcp.call"} {
 		out, err := s.command("intent", "list", "--kind", kind, "-o", "jsonl", "-w", "worldkernel").Output()
 		require.NoError(s.t, err)
+		said += string(out)
 		for line := range strings.Lines(string(out)) {
 			var tool struct{ State, Reason string }
 			require.NoError(s.t, json.Unmarshal([]byte(line), &tool))
@@ -448,5 +452,5 @@ func (s *agentSession) judgeTools(sum *tally) {
 			}
 		}
 	}
-	require.LessOrEqual(s.t, sum.lost, sum.toolDoubts+s.unknown, "a tool that has not run is in doubt")
+	require.LessOrEqual(s.t, sum.lost, sum.toolDoubts+s.unknown, "a tool that has not run is in doubt: %v ran; the world says: %s; the model was told: %s", ran, said, s.told)
 }
