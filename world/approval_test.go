@@ -329,7 +329,7 @@ func TestFailureWithoutCompensationIsToldAtOnce(t *testing.T) {
 // that decisions about many intents bring about: every intent is decided then, or none,
 // and the one that cannot be is kept from nothing.
 func TestManyAreDecidedTogetherOrNotAtAll(t *testing.T) {
-	const many = 100
+	const many = 20
 	for _, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
 		for _, fails := range []string{"", "append", "wait"} {
 			p := live(t, approvals)

@@ -13,7 +13,7 @@ import (
 // TestIntentsThatHaveEndedLeaveMemory: as many stay as there is room for, however many there
 // are, and whoever asks for one of the others is told what became of it.
 func TestIntentsThatHaveEndedLeaveMemory(t *testing.T) {
-	const orders, room = 1000, 100 << 10
+	const orders, room = 400, 40 << 10
 	w := botsWith(t, worldtest.Options{Memory: room, CheckpointRecords: 64})
 	most := 0
 	for range orders {
@@ -21,11 +21,11 @@ func TestIntentsThatHaveEndedLeaveMemory(t *testing.T) {
 		w.Run()
 		most = max(most, w.IntentsInMemory())
 	}
-	require.Less(t, most, 300)
+	require.Less(t, most, 120)
 	require.Equal(t, orders, w.Status().Intents[receipt.StateCommitted])
 	all := w.Intents()
 	require.Len(t, all, orders)
-	require.Less(t, w.IntentsInMemory(), 300, "who lists them leaves them where they are")
+	require.Less(t, w.IntentsInMemory(), 120, "who lists them leaves them where they are")
 	for _, e := range all {
 		one, ok := w.Intent(e.Intent.Key)
 		require.True(t, ok)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -472,7 +473,8 @@ func TestForeseenIsWhatAnApplyStops(t *testing.T) {
 // Whoever applies rules can go at any moment: nothing has changed, or all of it.
 func TestApplyIsJudgedToItsEnd(t *testing.T) {
 	refused, applied := 0, 0
-	for checks := range 60 {
+	stride := int(fault.Stride(3))
+	for checks := int(fault.From(t, int64(stride))); checks < 60; checks += stride {
 		p := live(t, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
 		for i := range 5 {
 			p.Submit("go", order{To: fmt.Sprint("c", i), Do: []act{{Effect: "tool.a", Param: "x"}}})
