@@ -69,7 +69,7 @@ func TestAFloodOfLongRequestsIsBounded(t *testing.T) {
 			}
 			synctest.Wait()
 			require.Len(t, c.asked, 7)
-			time.Sleep(2 * silence) // what nobody takes is given up
+			time.Sleep(2 * silence) //nolint:forbidigo // by the clock of the bubble: what nobody takes is given up
 			synctest.Wait()
 			require.Empty(t, c.asked)
 		}
