@@ -44,7 +44,7 @@ type mcpServer struct {
 
 	mu        sync.Mutex
 	client    string                    // as it calls itself
-	can       capabilities              // of a client with a session
+	can       map[string]capabilities   // of clients, by session; "": of the last that has begun one
 	ownTasks  bool                      // the server has tasks
 	described bool                      // it has said whether it has
 	passed    map[string]*mcpMessage    // by id: requests of the client that the server has not answered
@@ -68,7 +68,7 @@ func (g *Gateway) newServer(name string) *mcpServer {
 	s := &mcpServer{
 		g: g, name: name, number: firstID + rand.Int64N(1<<52), // nobody guesses them
 		passed: make(map[string]*mcpMessage), calls: make(map[string]*toolCall), running: make(map[string]chan *mcpReply),
-		said: make(map[string]string), listed: make(map[string]string),
+		said: make(map[string]string), listed: make(map[string]string), can: make(map[string]capabilities),
 	}
 	s.gone, s.end = context.WithCancelCause(g.life)
 	return s
@@ -251,11 +251,27 @@ func (s *mcpServer) meet(m *mcpMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.method == methodInitialize {
-		s.can = readCapabilities(said.Capabilities)
+		s.can[""] = readCapabilities(said.Capabilities)
+		s.begins(m, m.session)
 	}
 	if name := said.Info.Name + said.Meta.Info.Name; name != "" && (m.method == methodInitialize || s.client == "") {
 		s.client = name
 	}
+}
+
+// begins notes what the client can that has begun a session with a message. It is called with mu held.
+func (s *mcpServer) begins(m *mcpMessage, session string) {
+	if session != "" && len(s.can) < maxListed {
+		s.can[session] = readCapabilities(m.clientSays().Capabilities)
+	}
+}
+
+// canIn returns what the client of a session can. It is called with mu held.
+func (s *mcpServer) canIn(session string) capabilities {
+	if can, is := s.can[session]; is {
+		return can
+	}
+	return s.can[""]
 }
 
 // fromServer takes a line of the server.

@@ -32,6 +32,7 @@ const (
 type toolCall struct {
 	*mcpCall
 	server  *mcpServer
+	session string // over HTTP
 	id      json.RawMessage
 	name    string          // of the id, among the server's calls
 	off     chan struct{}   // closed when the client takes it back
@@ -69,7 +70,7 @@ func (s *mcpServer) begin(m *mcpMessage) {
 
 // newCall reads a call of a tool. It returns the answer to what is none.
 func (s *mcpServer) newCall(m *mcpMessage) (c *toolCall, refused []byte) {
-	params, err := readCall(s.name, m.params, s.givesTasks(nil))
+	params, err := readCall(s.name, m.params, s.givesTasks(nil, m.session))
 	switch {
 	case m.method != methodCall:
 		err = fmt.Errorf("%w: want the method %q, not %.50q", errMessage, methodCall, m.method)
@@ -83,7 +84,7 @@ func (s *mcpServer) newCall(m *mcpMessage) (c *toolCall, refused []byte) {
 		return nil, fault(m.id, codeInternal, fmt.Sprintf("worldkernel: more than %d tasks at once: ask what became of them, or cancel some", maxTasks))
 	}
 	s.meet(m)
-	c = &toolCall{mcpCall: params, server: s, id: m.id, name: m.key, off: make(chan struct{})}
+	c = &toolCall{mcpCall: params, server: s, session: m.session, id: m.id, name: m.key, off: make(chan struct{})}
 	c.hash, c.changed = s.pinned(c.tool)
 	c.cancel = sync.OnceFunc(func() { close(c.off) })
 	if refused = s.take(m, func() { s.calls[m.key] = c }); refused != nil {
@@ -187,7 +188,7 @@ func (c *toolCall) await() []byte {
 			}
 			offered = true
 			continue
-		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient])) && g.hasRoom():
+		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient]), c.session) && g.hasRoom():
 			return c.newTask(&e)
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
 			g.leave(a, false, false)

@@ -32,7 +32,8 @@ type mcpMessage struct {
 	result json.RawMessage // of a response
 	fault  json.RawMessage // likewise: its error
 
-	changed bool // on its way: see addTasks
+	session string // that it is of, over HTTP
+	changed bool   // on its way: see addTasks
 }
 
 // maxID is how many bytes the id of a message may have.

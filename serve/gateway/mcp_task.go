@@ -68,7 +68,7 @@ func (s *mcpServer) addTasks(asked, m *mcpMessage) {
 	if asked.method == methodInitialize || asked.method == methodDiscover {
 		s.described, s.ownTasks = true, readCapabilities(said.Capabilities).tasks
 	} else {
-		knows = s.can.tasks
+		knows = s.canIn(asked.session).tasks
 	}
 	knows = knows && !s.ownTasks
 	s.mu.Unlock()
@@ -94,10 +94,10 @@ func (s *mcpServer) addTasks(asked, m *mcpMessage) {
 
 // givesTasks reports whether calls can be tasks of the gateway's. Can are the capabilities that a call without a session
 // names; nil: those of the session's client count.
-func (s *mcpServer) givesTasks(can json.RawMessage) bool {
+func (s *mcpServer) givesTasks(can json.RawMessage, session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	knows := s.can.tasks
+	knows := s.canIn(session).tasks
 	if can != nil {
 		knows = readCapabilities(can).tasks
 	}
@@ -168,7 +168,7 @@ func (s *mcpServer) asksTask(m *mcpMessage) (c *toolCall, id string) {
 		return nil, ""
 	}
 	_ = json.Unmarshal(m.params, &params) // a list has none, and of another form they name no task
-	gives := s.givesTasks(params.Meta[metaClient])
+	gives := s.givesTasks(params.Meta[metaClient], m.session)
 	s.mu.Lock()
 	gives = gives && s.described
 	s.mu.Unlock()

@@ -1,11 +1,13 @@
 package gateway_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,6 +174,32 @@ func TestACallWithoutASessionBecomesATask(t *testing.T) {
 }
 
 // Likewise over HTTP; and a server that has tasks of its own keeps them.
+// Of two clients of a server over HTTP each is judged by what it has said itself, whichever has begun first.
+func TestEachSessionOverHTTPHasItsOwnClient(t *testing.T) {
+	r, files := newStage(t).start(), newSite(t)
+	at := r.reach(files.URL)
+	files.answersBy(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		if !bytes.Contains(body, []byte("initialize")) {
+			files.serve(w, body)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Mcp-Session-Id", map[bool]string{true: "knows", false: "does not"}[bytes.Contains(body, []byte(knowsTasks))])
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}},"serverInfo":{"name":"t"}}}`)
+	})
+	for _, order := range [][]string{{knowsTasks, "{}"}, {"{}", knowsTasks}} {
+		for _, can := range order {
+			r.sendTo(t.Context(), http.MethodPost, at, fmt.Sprintf(hello, can), "Mcp-Session-Id", "")
+		}
+		for session, knows := range map[string]bool{"knows": true, "does not": false} {
+			_, text := r.sendTo(t.Context(), http.MethodPost, at, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Session-Id", session)
+			require.Contains(t, text, "append")
+			require.Equal(t, knows, strings.Contains(text, `"taskSupport":"optional"`), "%s after %s", session, order)
+		}
+	}
+}
+
 func TestTasksOverHTTP(t *testing.T) {
 	r, files := newStage(t, allowTools, needPerson).start(), newSite(t)
 	at := r.reach(files.URL)

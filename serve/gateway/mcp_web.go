@@ -164,7 +164,7 @@ func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
 	if m == nil {
 		return
 	}
-	m.key = scope + m.key
+	m.key, m.session = scope+m.key, r.Header.Get(sessionHeader)
 	switch {
 	case callsTool(m.method) && m.id != nil:
 		s.call(w, r, m)
@@ -213,6 +213,11 @@ func (s *webServer) forward(w http.ResponseWriter, r *http.Request, body []byte,
 	resp, err := s.do(r.Context(), r.Method, r.Header, body)
 	if err == nil {
 		defer resp.Body.Close() //nolint:errcheck // it was read
+		s.mu.Lock()
+		if asked := s.passed[key]; asked != nil && asked.method == methodInitialize {
+			s.begins(asked, resp.Header.Get(sessionHeader))
+		}
+		s.mu.Unlock()
 		err = s.readAnswer(resp, key, scope)
 	}
 	if err != nil {
