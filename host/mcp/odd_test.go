@@ -361,18 +361,19 @@ func TestMessagesAreFoundAmongOtherText(t *testing.T) {
 		messages []string
 		stray    string
 	}{
-		utf8BOM + one:              {[]string{one}, ""},
-		one + two + asks:           {[]string{one, two, asks}, ""},
-		one + "\n" + utf8BOM + two: {[]string{one, two}, ""},
-		"INFO: " + one:             {[]string{one}, "INFO: "},
-		"[12:00] x " + one + " y":  {[]string{one}, "[12:00] x y"},
-		"5 true " + one:            {[]string{one}, "5true"},
-		"DEBUG " + asks:            {nil, "DEBUG " + asks},
-		`x {"id":1,"result":{}}`:   {nil, `x {"id":1,"result":{}}`},
-		one + two[:20] + one:       {[]string{one}, two[:20] + one},
-		"x " + two[:50]:            {nil, "x " + two[:50]},
-		two[:len(two)-1]:           {nil, two[:len(two)-1]},
-		`{"a":` + one:              {nil, `{"a":` + one},
+		utf8BOM + one:                      {[]string{one}, ""},
+		one + two + asks:                   {[]string{one, two, asks}, ""},
+		one + "\n" + utf8BOM + two:         {[]string{one, two}, ""},
+		"[ " + one + " ,\n7, " + two + "]": {[]string{one, two}, ""},
+		"INFO: " + one:                     {[]string{one}, "INFO: "},
+		"[12:00] x " + one + " y":          {[]string{one}, "[12:00] x y"},
+		"5 true " + one:                    {[]string{one}, "5true"},
+		"DEBUG " + asks:                    {nil, "DEBUG " + asks},
+		`x {"id":1,"result":{}}`:           {nil, `x {"id":1,"result":{}}`},
+		one + two[:20] + one:               {[]string{one}, two[:20] + one},
+		"x " + two[:50]:                    {nil, "x " + two[:50]},
+		two[:len(two)-1]:                   {nil, two[:len(two)-1]},
+		`{"a":` + one:                      {nil, `{"a":` + one},
 	} {
 		messages, stray := plain([]byte(text))
 		var got []string
