@@ -68,7 +68,9 @@ func TestAFloodOfLongRequestsIsBounded(t *testing.T) {
 				c.hear(&message{from: json.RawMessage(fmt.Sprint(n)), method: methodPing, params: params}, nil)
 			}
 			synctest.Wait()
+			c.mu.Lock()
 			require.Len(t, c.asked, 7)
+			c.mu.Unlock()
 			time.Sleep(2 * silence) //nolint:forbidigo // by the clock of the bubble: what nobody takes is given up
 			synctest.Wait()
 			require.Empty(t, c.asked)
