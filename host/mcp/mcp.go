@@ -113,6 +113,11 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		if err == nil && tool == nil {
 			return permanent(true, "no_such_tool", fmt.Sprintf("the server has no tool %q", target.Tool)), nil
 		}
+		if err == nil {
+			if err := s.headersFault(tool); err != nil {
+				return permanent(true, "bad_tool", "the server describes a tool that no client may call: "+err.Error()), nil
+			}
+		}
 		x := &exchange{answers: call.Permit.Inputs}
 		var response *message
 		var asked *receipt.InputRequest
@@ -130,6 +135,18 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		r.Cost.Bytes = uint64(len(arguments) + len(r.Payload))
 		return r, err
 	}
+}
+
+// headersFault says why a tool cannot be called whose arguments are to stand in headers, as they do without sessions; nil: it can.
+func (s *session) headersFault(tool *Tool) error {
+	if _, is := s.link.(*web); !is || s.spoken.Load().meta == nil {
+		return nil
+	}
+	schema, err := canon.ToJSON(tool.Schema)
+	if err != nil {
+		return nil //nolint:nilerr // it has no schema
+	}
+	return headersFault(schema, make(map[string]bool))
 }
 
 // call makes a call of a tool, and returns the answer and what the server has asked during it.

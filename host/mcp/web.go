@@ -296,6 +296,42 @@ func headersOf(schema, arguments json.RawMessage) map[string]string {
 	return out
 }
 
+// headersFault says why the annotations x-mcp-header of a schema cannot be followed, known being the headers of the schemas around it: a
+// client calls no such tool (SEP-2243).
+func headersFault(schema json.RawMessage, known map[string]bool) error {
+	var of struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	_ = json.Unmarshal(schema, &of)             // what has other properties has no annotations
+	for name, property := range of.Properties { // order cannot show but in which of several faults is told
+		var said struct {
+			Type   any             `json:"type"`
+			Header json.RawMessage `json:"x-mcp-header"`
+		}
+		if json.Unmarshal(property, &said) != nil {
+			continue
+		}
+		if said.Header != nil {
+			var header string
+			_ = json.Unmarshal(said.Header, &header)
+			lower := strings.ToLower(header)
+			switch {
+			case !headerName.MatchString(header):
+				return fmt.Errorf("x-mcp-header of %q is no name of a header: %.100q", name, said.Header)
+			case said.Type != "string" && said.Type != "integer" && said.Type != "boolean":
+				return fmt.Errorf("x-mcp-header of %q, which is no text, integer or boolean", name)
+			case known[lower]:
+				return fmt.Errorf("x-mcp-header of %q is that of another argument, too: %q", name, header)
+			}
+			known[lower] = true
+		}
+		if err := headersFault(property, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // headerText returns a text as a header has it: in base64 where it is not plain.
 func headerText(text string) string {
 	odd := strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })

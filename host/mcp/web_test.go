@@ -483,6 +483,45 @@ func TestArgumentsThatStandInHeaders(t *testing.T) {
 	}
 }
 
+// A tool whose annotations no header can follow is not called without sessions; which is told.
+func TestAToolWithWrongHeadersIsNotCalled(t *testing.T) {
+	for schema, why := range map[string]string{
+		`{"properties":{"a":{"type":"string","x-mcp-header":"bad name"}}}`:                                                                    "no name of a header",
+		`{"properties":{"a":{"type":"string","x-mcp-header":""}}}`:                                                                            "no name of a header",
+		`{"properties":{"a":{"type":"string","x-mcp-header":7}}}`:                                                                             "no name of a header",
+		`{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`:                                                                           "no text, integer or boolean",
+		`{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"integer","x-mcp-header":"a"}}}}}`:            "another argument",
+		`{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":["string"]},"c":{"type":"boolean","x-mcp-header":"C"}},"x":"y"}`: "",
+	} {
+		called := false
+		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			var asked struct {
+				ID     json.RawMessage
+				Method string
+			}
+			_ = json.Unmarshal(body, &asked)
+			result := `{"supportedVersions":["` + withoutSessions + `"]}`
+			switch asked.Method {
+			case "tools/list":
+				result = `{"tools":[{"name":"echo","inputSchema":` + schema + `}]}`
+			case methodCall:
+				called, result = true, `{"content":[]}`
+			}
+			w.Header().Set("Content-Type", typeJSON)
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, result)
+		}))
+		got, err := adapterOf(t, setupOf(t, `{"url":"`+site.URL+`"}`, manifest.Effect{})).Perform(t.Context(), callOf(t, "echo", `{}`))
+		require.NoError(t, err)
+		site.Close()
+		require.Equal(t, why == "", called, schema)
+		if why != "" {
+			require.True(t, got.Unsent)
+			require.Contains(t, at(t, got.Payload, "error"), why)
+		}
+	}
+}
+
 // A header of an argument that is empty is sent: the server compares the two.
 func TestArgumentThatIsEmptyStandsInItsHeader(t *testing.T) {
 	var got []http.Header
