@@ -61,6 +61,16 @@ type outgoing struct {
 	method, tool string // empty: it is a response, or calls none
 }
 
+// said is a message as it is sent. Members are in the order that all clients have: there are servers that look for them by it.
+type said struct {
+	JSONRPC string `json:"jsonrpc"`
+	ID      any    `json:"id,omitempty"`
+	Method  string `json:"method,omitempty"`
+	Params  any    `json:"params,omitempty"`
+	Result  any    `json:"result,omitempty"`
+	Error   error  `json:"error,omitempty"`
+}
+
 // exchange is a request, and what is known of it.
 type exchange struct {
 	method string
@@ -234,7 +244,7 @@ func (c *client) request(x *exchange, params map[string]any) (*outgoing, error) 
 		params["_meta"] = meta
 	}
 	var err error
-	m.line, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "id": x.id, "method": x.method, "params": params})
+	m.line, err = json.Marshal(said{JSONRPC: "2.0", ID: x.id, Method: x.method, Params: params})
 	return m, err
 }
 
@@ -247,18 +257,19 @@ func (c *client) endSession() {
 
 // notify sends what nobody answers.
 func (c *client) notify(ctx context.Context, method string, params map[string]any) error {
-	return c.tell(ctx, method, map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+	return c.tell(ctx, said{Method: method, Params: params})
 }
 
 // tell sends a message that nobody answers. A server that is silent has got it.
-func (c *client) tell(ctx context.Context, method string, fields map[string]any) error {
-	line, err := json.Marshal(fields)
+func (c *client) tell(ctx context.Context, m said) error {
+	m.JSONRPC = "2.0"
+	line, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	patient, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	if err = c.send(patient, &outgoing{line: line, method: method}, nil); patient.Err() != nil && ctx.Err() == nil {
+	if err = c.send(patient, &outgoing{line: line, method: m.Method}, nil); patient.Err() != nil && ctx.Err() == nil {
 		return nil
 	}
 	return err
@@ -299,21 +310,20 @@ func (c *client) serve(ctx context.Context, m *message) {
 		delete(c.asked, string(m.from))
 		c.size -= m.size()
 	}()
-	fields := map[string]any{"jsonrpc": "2.0", "id": m.from}
+	says := said{ID: m.from}
 	var err error
 	switch m.method {
 	case methodPing:
-		fields["result"] = struct{}{}
+		says.Result = struct{}{}
 	case methodElicit:
-		fields["result"], err = c.calls.elicit(ctx, m.params)
+		says.Result, err = c.calls.elicit(ctx, m.params)
 	default:
 		err = &rpcError{codeNoMethod, fmt.Sprintf("%.100q is not offered", m.method)}
 	}
 	if err != nil {
-		delete(fields, "result")
-		fields["error"] = err
+		says.Result, says.Error = nil, err
 	}
 	if ctx.Err() == nil {
-		_ = c.tell(c.life, "", fields) // if it cannot be said, the server goes on without
+		_ = c.tell(c.life, says) // if it cannot be said, the server goes on without
 	}
 }

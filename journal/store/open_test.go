@@ -126,6 +126,7 @@ func TestALockedWorldIsNotTouched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), ".world")
 	s, err := Create(dir, testOptions(nil))
 	require.NoError(t, err)
+	s.db.TestOnlyWaitForCleaning() // what creating it has left goes in the background
 	before := snapshotOf(t, dir)
 	_, err = Open(dir, testOptions(nil))
 	require.Error(t, err)
