@@ -102,6 +102,9 @@ type Answer struct {
 	Usage  Usage             `cbor:"usage"`  // what it used
 }
 
+// Given reports whether it is what a provider has answered: a person may say that something else came of a call.
+func (a *Answer) Given() bool { return a.Status >= 100 && a.Status <= 999 }
+
 // ToolCall is a tool that a model asks for.
 type ToolCall struct {
 	ID    string `cbor:"id" json:"id"`
@@ -240,8 +243,11 @@ func received(s Session, data reducer.Data, now uint64) (Session, error) {
 		s.Failed++
 		return s, nil
 	}
-	a, err := reducer.Decode[Answer](r.Payload)
 	s.Answered++
+	a, err := reducer.Decode[Answer](r.Payload)
+	if err != nil {
+		return s, nil //nolint:nilerr // a person has said what came of it
+	}
 	s.Tokens += a.Usage.Believable()
 	s.Micros += a.Usage.Cost()
 	s.Tools += uint64(len(a.Calls))

@@ -46,6 +46,9 @@ type ToolAnswer struct {
 	Late    bool   `cbor:"late"`     // no hook has told it: it is what the agent has told the model
 }
 
+// Given reports whether it is what a server or an agent has answered: a person may say that something else came of a call.
+func (a *ToolAnswer) Given() bool { return len(a.Result)+len(a.Error) > 0 }
+
 // Says returns the answer's text for people, or the server's JSON if it has no text.
 func (a *ToolAnswer) Says() string {
 	if a.Text != "" {

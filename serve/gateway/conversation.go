@@ -243,6 +243,11 @@ func gone() *refusal {
 	return &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", joins: true}
 }
 
+// doubtful reports whether nobody can tell what became of an intent: a person may have told.
+func doubtful(e *receipt.Entry) bool {
+	return e.State == receipt.StateInDoubt || e.Uncertain && e.State != receipt.StateCommitted
+}
+
 // over reports whether nothing more comes of an intent by itself.
 func over(e *receipt.Entry) bool {
 	switch e.State {
@@ -279,9 +284,9 @@ func (c *conversation) cameTo(a *asking, e *receipt.Entry) (*recorder.Answer, *r
 	if err != nil {
 		return nil, &refusal{status: http.StatusServiceUnavailable, text: err.Error()}
 	}
-	doubt := e.State == receipt.StateInDoubt || e.Uncertain
+	doubt := doubtful(e)
 	c.g.countOnce(a, func(s *Summary) {
-		if !a.served && (answer != nil || doubt) {
+		if !a.served && (doubt || answer != nil || e.State == receipt.StateCommitted) {
 			s.Calls++
 		}
 		switch {
@@ -305,6 +310,8 @@ func (c *conversation) cameTo(a *asking, e *receipt.Entry) (*recorder.Answer, *r
 		return nil, &refusal{status: c.finalStatus(), text: "worldkernel denied it: " + reason.String(), final: true, budget: reason.Code == governance.CodeBudgetExceeded}
 	case answer == nil && doubt:
 		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: nobody can tell whether the provider has made the call: " + reason.String()}
+	case answer == nil && e.State == receipt.StateCommitted:
+		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: the call was made, and its answer is not on record: " + reason.String()}
 	case answer == nil:
 		return nil, &refusal{status: http.StatusBadGateway, text: "worldkernel: the call was not made: " + reason.String()}
 	}

@@ -237,7 +237,7 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 	}
 	answer, ended, err := answerOf[recorder.ToolAnswer](g, e)
 	reason := ended.String()
-	doubt := answer == nil && (e.State == receipt.StateInDoubt || e.Uncertain)
+	doubt, made := answer == nil && doubtful(e), answer == nil && e.State == receipt.StateCommitted
 	if e.State == receipt.StateInDoubt { // nothing has come of it yet
 		reason = "the server has not answered"
 	}
@@ -254,7 +254,7 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 			s.ToolCalls++
 		}
 	})
-	g.leave(a, err == nil, answer == nil && !doubt && e.State != receipt.StateDenied)
+	g.leave(a, err == nil, answer == nil && !doubt && !made && e.State != receipt.StateDenied)
 	switch {
 	case err != nil:
 		return c.refused("what came of the call cannot be read: " + err.Error())
@@ -263,6 +263,8 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 	case doubt:
 		return c.refused("nobody can tell whether this call was made: " + reason + ". It is in doubt, and not made again by itself. " +
 			"See what it has left before you call it anew; " + g.typed("intent show", e) + " has all about it")
+	case made:
+		return c.refused("this call was made, and its result is not on record: " + reason)
 	case answer == nil:
 		return c.refused("this call was not made: " + reason)
 	case len(answer.Error) > 0:

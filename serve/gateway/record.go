@@ -182,7 +182,10 @@ func (g *Gateway) entry(key receipt.Key) (e receipt.Entry) {
 }
 
 // answerOf returns what came of an intent that has ended; nil: nothing of that is on record, for a reason.
-func answerOf[A any](g *Gateway, e *receipt.Entry) (answer *A, reason why, err error) {
+func answerOf[A any, P interface {
+	*A
+	Given() bool
+}](g *Gateway, e *receipt.Entry) (answer P, reason why, err error) {
 	j := view.Journal{Local: g.cfg.World}
 	at, err := j.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
 	if err != nil {
@@ -192,7 +195,7 @@ func answerOf[A any](g *Gateway, e *receipt.Entry) (answer *A, reason why, err e
 	if err != nil || found == nil {
 		return nil, why{Error: redacted}, err
 	}
-	if answer = new(A); string(found.Payload) != canon.Null && canon.UnmarshalTrusted(found.Payload, answer) == nil {
+	if answer = new(A); canon.UnmarshalTrusted(found.Payload, answer) == nil && answer.Given() {
 		return answer, reason, nil
 	}
 	if canon.UnmarshalTrusted(found.Payload, &reason) != nil {
