@@ -76,7 +76,8 @@ type using struct {
 	held   bool // the agent has not got the answer
 	ran    bool // in an earlier incarnation; it does again, since the agent gets the recorded answer
 
-	nonce   string // of the hook that asked first: it may ask again, where its answer was lost
+	nonce   string        // of the hook that asked first: it may ask again, where its answer was lost
+	known   chan struct{} // closed when asking is known, or it was dropped
 	permit  chan struct{}
 	results <-chan *recorder.ToolAnswer // closed without one: nobody will tell
 	result  chan<- *recorder.ToolAnswer // the same; nil: it was told
@@ -206,23 +207,15 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 		return nil, "", err
 	}
 	before := digestOf(h)
-	g.mu.Lock()
-	if u := g.hooks.using[h.ID]; u != nil {
-		defer g.mu.Unlock()
-		if !u.answer && (nonce == "" || nonce != u.nonce || u.result == nil) {
-			return nil, "a call of this id " + u.stands(), nil
-		}
-		return u, "", nil
-	}
 	results := make(chan *recorder.ToolAnswer, 1)
 	u = &using{
 		id: h.ID, tool: h.Name, arguments: arguments, answer: h.answer, held: true,
-		nonce: nonce, permit: make(chan struct{}), results: results, result: results,
+		nonce: nonce, known: make(chan struct{}), permit: make(chan struct{}), results: results, result: results,
 	}
-	g.summary.ToolRequests++
-	g.hooks.using[h.ID] = u
-	u.asking, _ = g.find(&g.hooks.calls, u.input(), h.ID, false)
-	g.mu.Unlock()
+	if other, denied := g.use(ctx, u); other != u {
+		return other, denied, nil
+	}
+	defer close(u.known)
 	if u.asking != nil && u.served {
 		if denied, err = g.recalled(h, u, before); denied != "" || err != nil || u.ran {
 			g.drop(u)
@@ -241,6 +234,38 @@ func (g *Gateway) useOf(ctx context.Context, h *hookCall, nonce string) (u *usin
 		return nil, g.missedTool(h), nil
 	}
 	return u, "", g.submitUse(context.WithoutCancel(ctx), h, u, before)
+}
+
+// use notes a use and finds its call, and returns the use. Where a hook has asked for that of this id before it returns the use of that
+// hook, once its call is known; nil: it is another hook's.
+func (g *Gateway) use(ctx context.Context, u *using) (of *using, denied string) {
+	for {
+		g.mu.Lock()
+		other := g.hooks.using[u.id]
+		if other == nil {
+			g.summary.ToolRequests++
+			g.hooks.using[u.id] = u
+			u.asking, _ = g.find(&g.hooks.calls, u.input(), u.id, false)
+			g.mu.Unlock()
+			return u, ""
+		}
+		again := other.answer || u.nonce != "" && u.nonce == other.nonce && other.result != nil
+		g.mu.Unlock()
+		if !again {
+			return nil, "a call of this id " + other.stands()
+		}
+		select {
+		case <-other.known:
+		case <-ctx.Done():
+			return nil, "the hook ended"
+		}
+		g.mu.Lock()
+		there := g.hooks.using[u.id] == other
+		g.mu.Unlock()
+		if there {
+			return other, ""
+		}
+	}
 }
 
 // input returns what equal uses have in common. Those that answers ask for have ids that tell them apart also when they wait.
@@ -303,7 +328,9 @@ var serverInTools = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 // drop forgets a use that was not begun. The agent may ask for it again.
 func (g *Gateway) drop(u *using) {
 	g.mu.Lock()
-	delete(g.hooks.using, u.id)
+	if g.hooks.using[u.id] == u {
+		delete(g.hooks.using, u.id)
+	}
 	g.mu.Unlock()
 	if u.asking != nil {
 		g.leave(u.asking, false, false)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -332,4 +333,20 @@ func TestOfflineNoToolRuns(t *testing.T) {
 	summary := r.stop()
 	require.Equal(t, 1, summary.ToolsServed)
 	require.Equal(t, "Bash", summary.Divergence.Tool)
+}
+
+// A hook that asks again while the first answer is on its way gets the same answer.
+func TestAHookMayAskTwiceAtOnce(t *testing.T) {
+	s := newStage(t)
+	r := s.start()
+	for n := range 40 {
+		id := "call" + strings.Repeat("x", n)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { require.Empty(t, r.hook("PreToolUse", id, "Bash", list, "nonce")) })
+		}
+		both.Wait()
+		require.Empty(t, r.hook("PostToolUse", id, "Bash", list+files))
+	}
+	require.Equal(t, 40, r.stop().ToolCalls)
 }
