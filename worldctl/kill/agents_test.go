@@ -151,7 +151,7 @@ type agentSession struct {
 	refused int            // of them those that cost nothing
 	storm   int            // how many more it refuses
 	told    []byte         // the last request
-	unknown int            // tools of the server, which had not begun: the agent told the model so
+	absent  int            // calls of the server that never came in, since it had not begun or had ended: the agent told the model so
 	came    chan struct{}  // a call has come
 }
 
@@ -239,7 +239,7 @@ func (s *agentSession) answerMessages(w http.ResponseWriter, body []byte) {
 	}
 	turn := bytes.Count(body, []byte(`"tool_use_id":`)) // it goes on from an answer without a tool that was cut off
 	s.mu.Lock()
-	s.unknown = max(s.unknown, bytes.Count(body, []byte("No such tool available")))
+	s.absent = max(s.absent, bytes.Count(body, []byte("No such tool available"))+bytes.Count(body, []byte("Connection closed")))
 	s.told = body
 	s.mu.Unlock()
 	m := s.begin(w, fmt.Sprintf("%d %t", turn, len(asked.Tools) > 0))
@@ -452,5 +452,5 @@ func (s *agentSession) judgeTools(sum *tally) {
 			}
 		}
 	}
-	require.LessOrEqual(s.t, sum.lost, sum.toolDoubts+s.unknown, "a tool that has not run is in doubt: %v ran; the world says: %s; the model was told: %s", ran, said, s.told)
+	require.LessOrEqual(s.t, sum.lost, sum.toolDoubts+s.absent, "a tool that has not run is in doubt: %v ran; the world says: %s; the model was told: %s", ran, said, s.told)
 }
