@@ -91,13 +91,15 @@ func TestLongOrChunkedBatchIsInTheLogFirst(t *testing.T) {
 	w := &writer{}
 	long := w.batch(strings.Repeat("x", leadBytes+1))
 	short := w.batch("a/1")
-	chunked := w.batch("a/1")
-	content := bytes.Repeat([]byte("content "), chunkFrom)
-	chunked.Blobs = append(chunked.Blobs, journal.Blob{Hash: sha256.Sum256(content), Bytes: content})
+	with := func(bytesOfContent int) journal.Batch {
+		b, content := w.batch("a/1"), bytes.Repeat([]byte("x"), bytesOfContent)
+		b.Blobs = append(b.Blobs, journal.Blob{Hash: sha256.Sum256(content), Bytes: content})
+		return b
+	}
 	for _, c := range []struct {
 		batch journal.Batch
 		leads bool
-	}{{long, false}, {short, true}, {chunked, false}} {
+	}{{long, false}, {short, true}, {with(8 * chunkFrom), false}, {with(chunkFrom - 1), true}, {with(chunkFrom), false}} {
 		appendAll(t, s, c.batch)
 		anchored, err := readAnchor(mem, anchorPath)
 		require.NoError(t, err)

@@ -238,7 +238,7 @@ func (s *Store) leadOf(group []*pending) []byte {
 
 // inChunks reports whether a content of the batch is in pieces.
 func (p *pending) inChunks() bool {
-	return slices.ContainsFunc(p.Blobs, func(b journal.Blob) bool { return len(b.Bytes) > chunkFrom })
+	return slices.ContainsFunc(p.Blobs, func(b journal.Blob) bool { return len(b.Bytes) >= chunkFrom })
 }
 
 // syncAll waits until a group is durable in the store, or in its log.
