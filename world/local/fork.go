@@ -220,6 +220,9 @@ type boundary struct {
 // boundary finds the last moment that is not after a record (0: the head) at
 // which no tick is open.
 func (lw *World) boundary(at journal.Seq) (boundary, error) {
+	if err := lw.w.Sync(); err != nil { // else the store may get a record meanwhile
+		return boundary{}, err
+	}
 	end := lw.store.Head().ID
 	at = cmp.Or(at, end)
 	if at > end {
@@ -230,7 +233,6 @@ func (lw *World) boundary(at journal.Seq) (boundary, error) {
 		if err := lw.w.Checkpoint(); err != nil { // so that the fork need not read what led here again
 			return boundary{}, err
 		}
-		at = lw.store.Head().ID
 	} else {
 		next, err := lw.kindOf(at + 1)
 		switch {
