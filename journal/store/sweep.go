@@ -59,10 +59,10 @@ func (s *Store) eachList(visit func(key, list []byte) error) (err error) {
 	return err
 }
 
-// errUnswept says that nothing was swept.
+// errUnswept says that not all was swept.
 var errUnswept = errors.New("what cannot be read might need any chunk")
 
-// sweep deletes the chunks that no content needs, and counts them. All lists must be
+// sweep deletes the chunks that no content needs, and counts them. All lists and numbers of chunks must be
 // readable, else it is errUnswept.
 func (s *Store) sweep(found *Garbage) error {
 	s.chunks.mu.Lock()
@@ -79,20 +79,7 @@ func (s *Store) sweep(found *Garbage) error {
 		return fmt.Errorf("%w: %w", errUnswept, err)
 	}
 	d := deleter{db: s.db, batch: s.db.NewBatch()}
-	s.each(chunkPrefix, func(key, value []byte) error {
-		if !hasNumber(key) {
-			return damaged(key, errShape)
-		}
-		if needed.has(uint64(recordID(key))) {
-			return nil
-		}
-		found.Chunks++
-		found.ChunkBytes += uint64(max(0, len(value)-crcLen))
-		return d.delete(key)
-	}, firstInto(&err))
-	if err != nil {
-		return errors.Join(err, d.batch.Close())
-	}
+	// First what leads to them, which a crash may leave without them.
 	s.eachSealed(findPrefix, func(key, body []byte) error {
 		k, err := parseKnown(key, body)
 		if err != nil || needed.has(k.number) {
@@ -100,8 +87,21 @@ func (s *Store) sweep(found *Garbage) error {
 		}
 		return d.delete(key)
 	}, firstInto(&err))
+	if err == nil {
+		s.each(chunkPrefix, func(key, value []byte) error {
+			if !hasNumber(key) {
+				return damaged(key, errShape)
+			}
+			if needed.has(uint64(recordID(key))) {
+				return nil
+			}
+			found.Chunks++
+			found.ChunkBytes += uint64(max(0, len(value)-crcLen))
+			return d.delete(key)
+		}, firstInto(&err))
+	}
 	if err != nil {
-		return errors.Join(err, d.batch.Close())
+		return errors.Join(fmt.Errorf("%w: %w", errUnswept, err), d.batch.Close())
 	}
 	return s.commit(d.batch)
 }
