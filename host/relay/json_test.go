@@ -49,7 +49,11 @@ func FuzzMembers(f *testing.F) {
 
 // FuzzValid holds what Read takes as JSON against what encoding/json does, which decodes it afterwards.
 func FuzzValid(f *testing.F) {
-	for _, text := range []string{`{"a":"\ud800"}`, "{\"a\":\"\x01\"}", `{"a":01}`, `{"a":1,}`, `[1 2]`, `"\u12g4"`, `-`, `1e5`, "\"\xff\"", strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)} {
+	nested := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+	for _, text := range []string{
+		`{"a":"\ud800"}`, "{\"a\":\"\x01\"}", `{"a":01}`, `{"a":1,}`, `[1 2]`, `"\u12g4"`, `-`, `1e5`, "\"\xff\"", nested(maxDepth), nested(maxDepth + 1), `]]` + nested(maxDepth),
+		`{"` + nested(maxDepth) + `\"":` + nested(maxDepth-1) + `}`, "", " ", "\xef\xbb\xbf{}", "{} {}", "{}\x00", "\v{}", `{,}`, `"\`, "\"\x7f\u2028\"", `{"a":1,"a":"\u0000"}`, `[1e+,1.,.5,+1]`, `-0.0E-9`, `nulll`, "\"long and then\ta tab\"",
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
