@@ -76,7 +76,15 @@ func TestImagesThatAreKeptForLooksBackGoWithARedaction(t *testing.T) {
 	require.Equal(t, marker, string(old.Cells[0].Bytes))
 	require.NotEmpty(t, holding(t, mem, "w", marker))
 	redactIn(t, s, w, blob)
+	note := keysOf(t, s, notePrefix)[0]
 	require.NoError(t, s.Close())
+	flip := func(v []byte) []byte { v[0] ^= 1; return v }
+	change(t, mem, note, flip)
+	s, err = Open(testDir, options)
+	require.NoError(t, err, "what cannot be let go of goes later")
+	require.NotEmpty(t, damageOf(s))
+	require.NoError(t, s.Close())
+	change(t, mem, note, flip)
 	s, err = Open(testDir, options)
 	require.NoError(t, err)
 	left, err := s.ImageHeads()

@@ -169,7 +169,7 @@ func (s *Store) own() error {
 	}
 	if len(found.bytes) > 0 {
 		err := s.purge(found.bytes)
-		if errors.Is(err, errUnswept) { // the next Open tries again
+		if damage := (*DamageError)(nil); errors.As(err, &damage) { // the next Open tries again
 			s.opts.Logf("store: %s: the bytes of %d redacted blobs are still there: %v", s.dir, len(found.bytes), err)
 			found.bytes = nil
 		} else if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -59,11 +58,8 @@ func (s *Store) eachList(visit func(key, list []byte) error) (err error) {
 	return err
 }
 
-// errUnswept says that not all was swept.
-var errUnswept = errors.New("what cannot be read might need any chunk")
-
 // sweep deletes the chunks that no content needs, and counts them. All lists and numbers of chunks must be
-// readable, else it is errUnswept.
+// readable, since what cannot be read might need any chunk, else the error is a *DamageError.
 func (s *Store) sweep(found *Garbage) error {
 	s.chunks.mu.Lock()
 	defer s.chunks.mu.Unlock()
@@ -71,12 +67,12 @@ func (s *Store) sweep(found *Garbage) error {
 	needed := s.chunkReader().marks()
 	err := s.eachList(func(key, list []byte) error {
 		if err := needed.add(list); err != nil {
-			return fmt.Errorf("%s: %w", nameOf(key), err)
+			return damaged(key, err)
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUnswept, err)
+		return err
 	}
 	d := deleter{db: s.db, batch: s.db.NewBatch()}
 	// First what leads to them, which a crash may leave without them.
@@ -101,7 +97,7 @@ func (s *Store) sweep(found *Garbage) error {
 		}, firstInto(&err))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", errUnswept, err), d.batch.Close())
+		return errors.Join(err, d.batch.Close())
 	}
 	return s.commit(d.batch)
 }
