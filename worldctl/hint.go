@@ -296,7 +296,7 @@ func hintsOfSnapshots() []hint {
 
 func hintsOfStore() []hint {
 	return []hint{
-		{[]error{local.ErrBytesLeft}, "check the disk and the room on it; then worldctl status opens the world, and so ends the redaction"},
+		{[]error{local.ErrBytesLeft}, "check the disk and the room on it, and worldctl verify whether anything is damaged; then worldctl status opens the world, and so ends the redaction"},
 		{[]error{store.ErrNothingToArchive}, "worldctl snapshot list shows later snapshots; worldctl snapshot create makes one"},
 		{[]error{store.ErrNeededToOpen}, "worldctl snapshot create makes a later one"},
 		{[]error{local.ErrOfManifest, local.ErrInline}, "payloads of records are redacted, nothing else"},

@@ -310,6 +310,7 @@ func TestRedactionWaitsForWhatCannotBeRead(t *testing.T) {
 		var right []byte
 		change(t, mem, key, func(v []byte) []byte { right = bytes.Clone(v); v[0] ^= 1; return v })
 		s = reopen(t, mem)
+		require.ErrorContains(t, s.BytesLeft(), nameOf(key))
 		_, err := s.Blob(b.Blobs[0].Hash)
 		require.ErrorIs(t, err, journal.ErrRedacted)
 		require.NotEmpty(t, damageOf(s))
@@ -319,6 +320,7 @@ func TestRedactionWaitsForWhatCannotBeRead(t *testing.T) {
 		require.NoError(t, s.Close())
 		change(t, mem, key, func([]byte) []byte { return right })
 		s = reopen(t, mem)
+		require.NoError(t, s.BytesLeft())
 		require.Less(t, len(keysOf(t, s, chunkPrefix)), chunks)
 		require.Empty(t, damageOf(s))
 		require.NoError(t, s.Close())

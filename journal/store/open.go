@@ -170,8 +170,7 @@ func (s *Store) own() error {
 	if len(found.bytes) > 0 {
 		err := s.purge(found.bytes)
 		if damage := (*DamageError)(nil); errors.As(err, &damage) { // the next Open tries again
-			s.opts.Logf("store: %s: the bytes of %d redacted blobs are still there: %v", s.dir, len(found.bytes), err)
-			found.bytes = nil
+			s.bytesLeft, found.bytes = err, nil
 		} else if err != nil {
 			return err
 		}

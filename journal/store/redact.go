@@ -176,6 +176,10 @@ func redactionOf(e entry, blobs journal.Blobs) (journal.Hash, error) {
 	return b.Blob, nil
 }
 
+// BytesLeft returns the damage by which this opening could not destroy the bytes of redacted blobs; nil: none are left. The
+// next opening tries again.
+func (s *Store) BytesLeft() error { return s.bytesLeft }
+
 // purge destroys the bytes of redacted blobs, while the store is being opened and
 // nobody else reads or writes it: then no log is in use that holds them. Pebble
 // writes over logs only of the session that began them, and removes those of the

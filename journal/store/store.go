@@ -244,7 +244,8 @@ type Store struct {
 	closing  atomic.Bool   // nobody waits long for a descriptor any more
 	severed  atomic.Bool   // nothing that Pebble writes reaches the disk; see guardFS
 
-	recordless bool // it has images alone; see Spill
+	recordless bool  // it has images alone; see Spill
+	bytesLeft  error // see BytesLeft
 
 	led  atomic.Bool // the anchor has a lead
 	lead []byte      // the last; memory that acknowledge uses again

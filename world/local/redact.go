@@ -44,7 +44,7 @@ type Payload struct {
 // Redact destroys a payload in the world of a directory. The record of it is
 // durable before the bytes go; when Redact returns they are in no file of the
 // store. A crash between is made up for by the next Open, and so is an error
-// (ErrBytesLeft).
+// (ErrBytesLeft), unless damage of the store is in the way: verify names it.
 func Redact(ctx context.Context, dir string, opts Options, p Payload, reason, actor string) (Redaction, error) {
 	lw, err := Open(dir, opts)
 	if err != nil {
@@ -63,6 +63,9 @@ func Redact(ctx context.Context, dir string, opts Options, p Payload, reason, ac
 	lw, err = own(dir, opts) // which destroys the bytes
 	if err != nil {
 		return Redaction{}, left(err)
+	}
+	if damage := lw.store.BytesLeft(); damage != nil {
+		return Redaction{}, left(errors.Join(damage, lw.abandon()))
 	}
 	return r, lw.abandon()
 }

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
@@ -64,6 +66,21 @@ func TestDerivedPayloadThatWasRedactedIsComputedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 	require.Equal(t, uint64(1), r.Redacted)
+}
+
+// A redaction that comes upon damage says that the bytes are left.
+func TestBytesThatDamageKeepsAreToldOf(t *testing.T) {
+	dir := told(t)
+	record := largeOf(t, dir, journal.KindSubmitted)
+	db, err := pebble.Open(filepath.Join(dir, ".world", "store"), &pebble.Options{ErrorIfNotExists: true})
+	require.NoError(t, err)
+	require.NoError(t, db.Set(append([]byte{'o'}, make([]byte, 32)...), []byte("a list that is none"), pebble.Sync))
+	require.NoError(t, db.Close())
+	_, err = local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
+	if !testlog.On() { // who has the bytes then
+		require.ErrorIs(t, err, local.ErrBytesLeft)
+		require.ErrorContains(t, err, "blob 0000")
+	}
 }
 
 // redactedInput returns the directory of a world whose large event was redacted, and the
