@@ -328,7 +328,7 @@ func TestRedactionWaitsForWhatCannotBeRead(t *testing.T) {
 }
 
 // TestCrashLosesNoChunkThatIsNeeded crashes at every write of payloads, images and a
-// collection that share chunks.
+// collection, which share chunks; the collection has something to delete.
 func TestCrashLosesNoChunkThatIsNeeded(t *testing.T) {
 	content := prose(1, 40_000)
 	mem := memFS(t)
@@ -340,13 +340,16 @@ func TestCrashLosesNoChunkThatIsNeeded(t *testing.T) {
 		require.NoError(t, err)
 		w := resume(s)
 		for i := range 2 {
-			appendAll(t, s, w.batch(fmt.Sprint(i, " ", content, i)))
+			b := w.batch(fmt.Sprint(i, " ", content, i))
+			b.Blobs = append(b.Blobs, journal.Blob{Hash: canon.Sum([]byte("nobody's")), Bytes: []byte("nobody's")})
+			appendAll(t, s, b)
 			require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Cells: []journal.CellVersion{
 				{Cell: "agent/a", Bytes: []byte(fmt.Sprint("state ", i, content, prose(uint64(i), 9000)))},
 			}}))
 		}
-		_, err = s.Collect()
+		found, err := s.Collect()
 		require.NoError(t, err)
+		require.EqualValues(t, 1, found.Blobs)
 		require.NoError(t, s.Close())
 	}, func(t *testing.T, files *vfs.MemFS) {
 		s := reopen(t, files)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -97,26 +96,4 @@ func TestCollectReadsArchivesOrDeletesNothing(t *testing.T) {
 	require.NoError(t, mem.Rename("/b", "/a"))
 	require.Empty(t, damageOf(s))
 	require.NoError(t, s.Close())
-}
-
-func TestCrashInCollectLosesNothing(t *testing.T) {
-	mem := memFS(t)
-	_, all := aPast(t, mem, 300)
-	crashes(t, mem, func(opts Options) {
-		s, err := Open(testDir, opts)
-		require.NoError(t, err)
-		w := resume(s)
-		b := w.batch("agent/a")
-		b.Blobs = []journal.Blob{{Hash: canon.Sum([]byte("nobody's")), Bytes: []byte("nobody's")}}
-		appendAll(t, s, b)
-		found, err := s.Collect()
-		require.NoError(t, err)
-		require.Equal(t, uint64(1), found.Blobs)
-		require.NoError(t, s.Close())
-	}, func(t *testing.T, files *vfs.MemFS) {
-		s := reopen(t, files)
-		require.Equal(t, all, scanAll(t, s, 0)[:len(all)])
-		require.Empty(t, damageOf(s))
-		require.NoError(t, s.Close())
-	})
 }
