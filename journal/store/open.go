@@ -169,7 +169,7 @@ func (s *Store) own() error {
 	}
 	if len(found.bytes) > 0 {
 		err := s.purge(found.bytes)
-		if damage := (*DamageError)(nil); errors.As(err, &damage) { // the next Open tries again
+		if damage := (*DamageError)(nil); errors.As(err, &damage) && s.opts.Log == nil { // the next Open tries again; a copy is made anew
 			s.bytesLeft, found.bytes = err, nil
 		} else if err != nil {
 			return err
@@ -188,9 +188,6 @@ func (s *Store) own() error {
 	if err := setMeta(s.db, m); err != nil {
 		return err
 	}
-	if err := cmp.Or(s.finishRedactions(found), s.loadArchives()); err != nil {
-		return err
-	}
 	s.epoch = m.epoch
 	if err := s.failed(); err != nil { // the anchor would lead where the store has not come
 		return err
@@ -198,9 +195,29 @@ func (s *Store) own() error {
 	if err := s.anchor.write(s.head, s.epoch); err != nil {
 		return err
 	}
+	if len(found.bytes) > 0 {
+		if err := s.forgetLeads(); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(s.finishRedactions(found), s.loadArchives()); err != nil {
+		return err
+	}
 	s.opened.Store(true)
 	scheduler.allow()
 	return nil
+}
+
+// forgetLeads has the anchor in a file without leads: those of before may hold what was redacted.
+func (s *Store) forgetLeads() (err error) {
+	if err := s.anchor.pack(s.opts.FS, s.path(anchorName)); err != nil {
+		return err
+	}
+	if err := errors.Join(syncDir(s.opts.FS, s.dir), s.anchor.file.Close()); err != nil {
+		return err
+	}
+	s.anchor, err = openAnchor(s.opts.FS, s.path(anchorName), s.opts.AnchorKey)
+	return err
 }
 
 // inspect finds the head and compares it with the anchor, without writing:

@@ -135,6 +135,24 @@ func TestRedactedBytesAreInNoFile(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestRedactedBytesAreInNoLead ends the session in which a short payload was appended and redacted by a crash: the anchor has it.
+func TestRedactedBytesAreInNoLead(t *testing.T) {
+	mem := memFS(t)
+	s, w := create(t, mem), &writer{}
+	b := w.batch("agent/a @" + marker + prose(1, 2_000))
+	appendAll(t, s, b, w.batch("agent/b"))
+	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head}))
+	redactIn(t, s, w, b.Blobs[0].Hash)
+	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
+	require.NoError(t, s.Close())
+	require.Contains(t, holding(t, crashed, "w", marker), anchorPath)
+	s = reopen(t, crashed)
+	require.Empty(t, holding(t, crashed, "w", marker))
+	appendAll(t, s, w.batch("agent/c"))
+	require.NoError(t, s.Close())
+	require.NoError(t, reopen(t, crashed).Close())
+}
+
 // TestCopyInATableOfTheLastLevelGoes leaves there what a checkpoint, which reads at
 // one moment, keeps Pebble from dropping.
 func TestCopyInATableOfTheLastLevelGoes(t *testing.T) {
