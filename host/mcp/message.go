@@ -104,7 +104,13 @@ func eachOf(array json.RawMessage, take func(json.RawMessage) error) error {
 // it has to be a response with its version then.
 func readMessage(data []byte, logged bool) *message {
 	var said map[string]json.RawMessage
-	if data[0] != '{' || json.Unmarshal(data, &said) != nil || logged && (said["method"] != nil || said["jsonrpc"] == nil) {
+	if data[0] != '{' || json.Unmarshal(data, &said) != nil {
+		return nil
+	}
+	if string(said["method"]) == "null" { // some write all members that any message has
+		delete(said, "method")
+	}
+	if logged && (said["method"] != nil || said["jsonrpc"] == nil) {
 		return nil
 	}
 	if said["method"] == nil {

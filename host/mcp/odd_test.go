@@ -306,12 +306,13 @@ func TestAnnotationsThatCannotBeMeantAreDropped(t *testing.T) {
 func TestResponsesAreReadInWhateverForm(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":"7","result":{"n":12345678901234567890.50}}`: `{"jsonrpc":"2.0","id":7,"result":{"n":12345678901234567890.50}}`,
-		`{"jsonrpc":"2.0","id":7}`:                                               `{"jsonrpc":"2.0","id":7,"result":null}`,
-		`{"id":7,"error":"no"}`:                                                  `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no"}}`,
-		`{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":[1]}}`:            `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"{\"code\":1.5,\"message\":[1]}"}}`,
-		`{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"m"},"result":{}}`: `{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"m"}}`,
-		`{"jsonrpc":"2.0","id":7,"error":false,"result":{}}`:                     `{"jsonrpc":"2.0","id":7,"result":{}}`,
-		`{"level":30,"id":7,"error":"a log"}`:                                    "", `{"id":7}`: "", `{"jsonrpc":"2.0","id":null,"error":{}}`: "", `{"jsonrpc":"2.0","id":7.5,"result":{}}`: "", `7`: "",
+		`{"jsonrpc":"2.0","id":7}`:                                                      `{"jsonrpc":"2.0","id":7,"result":null}`,
+		`{"id":7,"error":"no"}`:                                                         `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no"}}`,
+		`{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":[1]}}`:                   `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"{\"code\":1.5,\"message\":[1]}"}}`,
+		`{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"m"},"result":{}}`:        `{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"m"}}`,
+		`{"jsonrpc":"2.0","id":7,"error":false,"result":{}}`:                            `{"jsonrpc":"2.0","id":7,"result":{}}`,
+		`{"jsonrpc":"2.0","id":7,"method":null,"params":null,"result":{},"error":null}`: `{"jsonrpc":"2.0","id":7,"result":{}}`,
+		`{"level":30,"id":7,"error":"a log"}`:                                           "", `{"id":7}`: "", `{"jsonrpc":"2.0","id":null,"error":{}}`: "", `{"jsonrpc":"2.0","id":7.5,"result":{}}`: "", `7`: "",
 	} {
 		got, _ := plain([]byte(text))
 		if want == "" {

@@ -373,6 +373,15 @@ func TestTaskThatAsksGetsTheAnswerAsAnotherTask(t *testing.T) {
 	require.Equal(t, `{"yes":true}`, at(t, got.Payload, "structured", "answer", "content"))
 }
 
+// A task is at work whatever form the server gives to how long that may take.
+func TestATaskIsReadInWhateverForm(t *testing.T) {
+	began := begun([]byte(`{"task":{"taskId":"t","status":"working","statusMessage":5,"pollInterval":"5s","ttl":1e999}}`))
+	require.NotNil(t, began)
+	require.Equal(t, "t working", began.ID+" "+began.Status)
+	require.Nil(t, begun([]byte(`{"task":null}`)))
+	require.Nil(t, begun([]byte(`[]`)))
+}
+
 func TestWhatAServerSaysOfATaskIsBounded(t *testing.T) {
 	long := strings.Repeat("x", receipt.MaxAcceptedID+1)
 	_, err := (&task{ID: long}).accepted(time.Time{})
