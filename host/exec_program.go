@@ -144,18 +144,23 @@ func (p *program) environment(external string, of attempt) ([]string, error) {
 		"WORLDKERNEL_IDEMPOTENCY_KEY=" + external, "WORLDKERNEL_ATTEMPT=" + strconv.FormatUint(of.number, 10),
 		"TRACEPARENT=" + of.key.TraceParent(of.number),
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-		value := p.Env[name]
-		if strings.HasPrefix(value, secretScheme) {
-			var err error
-			if value, err = p.setup.Secret(value); err != nil {
+	own, err := p.setup.Variables(p.Env)
+	return append(env, own...), err // of two the last counts
+}
+
+// Variables returns the variables that config gives a program, with secrets in the place of references.
+func (s *Setup) Variables(env map[string]string) (out []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		value := env[name]
+		if reference := value; strings.HasPrefix(reference, secretScheme) {
+			if value, err = s.Secret(reference); err == nil && strings.ContainsRune(value, 0) {
+				err = &SecretError{reference, ErrBadSecret}
+			}
+			if err != nil {
 				return nil, fmt.Errorf("env.%s: %w", name, err)
 			}
-			if strings.ContainsRune(value, 0) {
-				return nil, fmt.Errorf("env.%s: %w", name, ErrBadSecret)
-			}
 		}
-		env = append(env, name+"="+value) // of two the last counts
+		out = append(out, name+"="+value)
 	}
-	return env, nil
+	return out, nil
 }

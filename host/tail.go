@@ -23,6 +23,19 @@ type Tail struct {
 // secret is not found any more.
 func (s Setup) Tail(size int) *Tail { return &Tail{secrets: s.secrets, size: size} }
 
+// Head returns the beginning of what came from outside, size bytes at most. It ends before a secret that would be cut.
+func (s Setup) Head(text []byte, size int) string {
+	end := min(len(text), size)
+	if s.secrets != nil {
+		for _, m := range s.secrets.find(string(text[:min(len(text), size+maxFormBytes)])) {
+			if m.from < end && end < m.to {
+				end = m.from
+			}
+		}
+	}
+	return strings.ToValidUTF8(string(text[:end]), "")
+}
+
 // Write keeps enough before the end that a secret is there as a whole.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()

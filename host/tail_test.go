@@ -36,6 +36,17 @@ func TestCutLeavesNoPartOfASecret(t *testing.T) {
 		}
 	}
 
+	for _, written := range []string{value, strings.ReplaceAll(value, "/", `\/`), strings.ReplaceAll(value, "c", `\\u0063`)} {
+		for before := range 70 {
+			head := Setup{secrets: s}.Head([]byte(strings.Repeat("y", before)+written+strings.Repeat("z", 100)), 64)
+			require.LessOrEqual(t, len(head), 64)
+			if !strings.Contains(head, written) { // as a whole it is found later
+				require.Equal(t, strings.Repeat("y", min(before, 64)), head)
+			}
+		}
+	}
+	require.Equal(t, "é", Setup{}.Head([]byte("éé"), 3))
+
 	tail := Setup{secrets: s}.Tail(64)
 	for range 3 * maxFormBytes / maxSecretBytes { // more than is kept, so that it begins within one
 		fmt.Fprint(tail, "-"+strings.Repeat("Z", maxSecretBytes-7))

@@ -130,6 +130,9 @@ func setupOf(t testing.TB, config string, effect manifest.Effect) host.Setup {
 	return host.Setup{
 		Kind: "tool.call", Effect: effect, Config: fromJSON(t, config), Dir: t.TempDir(),
 		Secret: func(reference string) (string, error) {
+			if reference == "secret://NUL" {
+				return secretToken + "\x00", nil
+			}
 			if reference != "secret://TOKEN" {
 				return "", &host.SecretError{Reference: reference, Err: host.ErrNoSecret}
 			}
@@ -370,6 +373,7 @@ func TestServerDoesNotStart(t *testing.T) {
 		{"no such file", `{"command":"./server"}`, "", true},
 		{"crash", stdioConfig(t, "crash"), "no such database", false},
 		{"no such secret", `{"command":"/bin/true","env":{"A":"secret://OTHER"}}`, "no such secret", true},
+		{"secret with a NUL", `{"command":"/bin/true","env":{"A":"secret://NUL"}}`, "secret://NUL", true},
 		{"another language", `{"command":["/bin/echo","hello"]}`, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

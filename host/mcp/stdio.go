@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +27,7 @@ const (
 
 // process is a server's program, and the link to it.
 type process struct {
+	setup  host.Setup
 	cmd    *exec.Cmd
 	input  *os.File // writes to the program
 	output *os.File // reads from it
@@ -44,21 +44,17 @@ func (sv *server) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.setup.Tail(maxStderrBytes)}
+	p := &process{setup: sv.setup, cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.setup.Tail(maxStderrBytes)}
 	p.stop = sync.OnceFunc(p.endProcess)
 	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, p.stderr, grace
 	if err := host.Enclose(); err != nil {
 		return nil, err
 	}
-	p.cmd.Env = []string{"PATH=" + host.ProgramPath, "LANG=C.UTF-8"}
-	for name, value := range sv.target.Env { // order does not matter: a map has no name twice
-		if strings.HasPrefix(value, "secret://") {
-			if value, err = sv.setup.Secret(value); err != nil {
-				return nil, fmt.Errorf("env.%s: %w", name, err)
-			}
-		}
-		p.cmd.Env = append(p.cmd.Env, name+"="+value) // of two PATHs the last counts
+	env, err := sv.setup.Variables(sv.target.Env)
+	if err != nil {
+		return nil, err
 	}
+	p.cmd.Env = append([]string{"PATH=" + host.ProgramPath, "LANG=C.UTF-8"}, env...) // of two PATHs the last counts
 	if err := host.OwnGroup(p.cmd); err != nil {
 		return nil, err
 	}
@@ -152,7 +148,7 @@ func (r *reader) next() ([]*message, error) {
 	}
 	messages, stray := r.messages(line, whole)
 	if stray = bytes.TrimSpace(stray); len(stray) > 0 {
-		fmt.Fprintf(r.stderr, "not a message, on stdout: %.500q\n", stray)
+		fmt.Fprintf(r.stderr, "not a message, on stdout: %q\n", r.setup.Head(stray, 500))
 	}
 	return messages, nil
 }

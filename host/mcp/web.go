@@ -24,6 +24,7 @@ const (
 	sessionHeader = "Mcp-Session-Id" // names the session of a request
 	typeJSON      = "application/json"
 	typeEvents    = "text/event-stream"
+	maxQuoted     = 200         // bytes of an answer that an error has
 	maxResumes    = 5           // of an answer that does not go on
 	maxResumeWait = time.Minute // before the rest of an answer is asked for
 	codeNoSession = -32001      // what servers say that do not know a session
@@ -158,7 +159,7 @@ func (w *web) send(ctx context.Context, m *outgoing, x *exchange) error {
 // more: 404, as the protocol has it, unless it is an answer to just this request and not one that says so; or 400 with an
 // answer to none that speaks of sessions. Nothing was done then.
 func (w *web) refused(resp *http.Response, x *exchange, ofSession bool) error {
-	data, _ := io.ReadAll(&bounded{ReadCloser: resp.Body, x: x}) // what can be read of it
+	data, _ := readAll(resp.Body, x) // what can be read of it
 	_ = resp.Body.Close()
 	other := w.hearAll(data, x)
 	switch {
@@ -169,7 +170,7 @@ func (w *web) refused(resp *http.Response, x *exchange, ofSession bool) error {
 	case other:
 		return fmt.Errorf("%s: the server has answered another request", resp.Status)
 	default:
-		return fmt.Errorf("%s: %.200q", resp.Status, data)
+		return fmt.Errorf("%s: %q", resp.Status, w.setup.Head(data, maxQuoted))
 	}
 }
 
@@ -185,16 +186,15 @@ func (w *web) hearAll(data []byte, x *exchange) (other bool) {
 
 // read reads an answer. Last is the event after which it can go on; empty: it cannot.
 func (w *web) read(resp *http.Response, x *exchange) (last string, wait time.Duration, err error) {
-	body := &bounded{ReadCloser: resp.Body, x: x}
-	defer body.Close() //nolint:errcheck // it was read, or is of no use
+	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
 		kind, _, _ = strings.Cut(resp.Header.Get("Content-Type"), ";")
 	}
 	if strings.ToLower(strings.TrimSpace(kind)) == typeEvents {
-		return w.readEvents(body, x)
+		return w.readEvents(resp.Body, x)
 	}
-	data, err := io.ReadAll(body)
+	data, err := readAll(resp.Body, x)
 	other := w.hearAll(data, x)
 	if m := ofNone(data, x.id); m != nil && !x.over() {
 		w.c.hear(m, x)
@@ -207,7 +207,7 @@ func (w *web) read(resp *http.Response, x *exchange) (last string, wait time.Dur
 	case other:
 		return "", 0, errors.New("the server has answered another request")
 	default:
-		return "", 0, fmt.Errorf("the server's answer is no message: %.200q", data)
+		return "", 0, fmt.Errorf("the server's answer is no message: %q", w.setup.Head(data, maxQuoted))
 	}
 }
 
@@ -222,6 +222,9 @@ func (w *web) readEvents(body io.Reader, x *exchange) (last string, wait time.Du
 		switch {
 		case x.over():
 			return "", 0, nil
+		case e.Large != nil && !e.Other:
+			x.tooLarge.Store(true)
+			return "", 0, errTooLarge
 		case errors.Is(err, io.EOF):
 			return last, wait, errCut
 		case err != nil:
@@ -234,20 +237,14 @@ func (w *web) readEvents(body io.Reader, x *exchange) (last string, wait time.Du
 	}
 }
 
-// bounded is the body of an HTTP response.
-type bounded struct {
-	io.ReadCloser
-	x    *exchange // which hears of the bound
-	size int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.size += n; b.size > maxMessageBytes {
-		b.x.tooLarge.Store(true)
-		return 0, errTooLarge
+// readAll reads the body of a response that is no stream.
+func readAll(body io.Reader, x *exchange) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(body, maxMessageBytes+1))
+	if len(data) > maxMessageBytes {
+		x.tooLarge.Store(true)
+		err = errTooLarge
 	}
-	return n, err
+	return data, err
 }
 
 // ofNone returns a whole body that is a response without an id as that to the one request that it can answer; nil: it is none.

@@ -160,6 +160,31 @@ func TestHTTPFailures(t *testing.T) {
 	}
 }
 
+// TestWhatIsCutOfAnAnswerLeavesNoPartOfASecret: who looks for secrets would not find it.
+func TestWhatIsCutOfAnAnswerLeavesNoPartOfASecret(t *testing.T) {
+	w := serve(t, nil)
+	secrets := func(string) (string, error) { return "Bearer " + secretToken, nil }
+	s := setupOf(t, `{"url":"`+w.URL+`","secret_headers":{"Authorization":"secret://TOKEN"}}`, manifest.Effect{})
+	performers, err := host.NewPerformers(host.Config{
+		Manifest: &manifest.Manifest{Effects: map[string]manifest.Effect{"k": {Adapter: "mcp", Config: s.Config}}},
+		Adapters: map[string]host.Factory{"mcp": New}, Secrets: secrets,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, performers.Close()) })
+	for _, status := range []int{200, 403} {
+		for n := range 3 {
+			h := answerWith(status, strings.Repeat("x", 180+5*n)+"Bearer "+secretToken, "Content-Type", "application/json")
+			w.onCall.Store(&h)
+			call := callOf(t, "echo", `{}`)
+			call.Permit.Kind = "k"
+			got, err := performers.Perform(t.Context(), call)
+			said := fmt.Sprintf("%s %v", got.Payload, err)
+			require.Contains(t, said, "xxx")
+			require.NotContains(t, said, "Bear")
+		}
+	}
+}
+
 func TestHTTPTimeout(t *testing.T) {
 	w := serve(t, nil)
 	a := w.adapter(t)
@@ -424,6 +449,7 @@ func TestAnswersOverHTTPThatLookOddAreRead(t *testing.T) {
 		"text id":           {plain, "{\"jsonrpc\":\"2.0\",\"id\":\"ID\"," + result + "}"},
 		"BOM before JSON":   {"application/json; charset=", "\ufeff\n{\"jsonrpc\":\"2.0\",\n\"id\":ID," + result + "}\n"},
 		"a batch":           {plain, "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"},{\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}]"},
+		"much beside it":    {events, strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":{\"a\":\""+strings.Repeat("x", 1<<20)+"\"}}\n\n", maxMessageBytes>>20) + "data: {\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}\n\n"},
 		"JSON as text":      {"text/plain", "{\"jsonrpc\":\"2.0\",\"id\":ID," + result + "}"},
 	} {
 		t.Run(name, func(t *testing.T) {
