@@ -69,7 +69,7 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 	data, err := canon.FromJSON(x.body)
 	switch {
 	case x.status < 200 || x.status > 299:
-		code, reason := providerError(x.status, data)
+		code, reason := a.providerError(x.status, data)
 		r.Payload = fault(code, reason, x.status)
 		r.Cost.Tokens, r.Cost.Micros = cost(data, price)
 		r.Exact = string(item(data, "usage")) == canon.Null // it was refused, and no usage is named
@@ -87,7 +87,7 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 		if payload, ok := completion(data, x.ignored); ok {
 			r.Status, r.Payload = receipt.StatusOK, payload
 		} else {
-			_, reason := providerError(x.status, data)
+			_, reason := a.providerError(x.status, data)
 			r.Payload = fault("not_a_completion", reason, x.status)
 		}
 	}
@@ -193,7 +193,7 @@ func beyond64(raw canon.Raw) bool {
 
 // providerError returns the provider's word and sentence for what went wrong,
 // which servers put in different places.
-func providerError(status int, data canon.Raw) (code, reason string) {
+func (a *adapter) providerError(status int, data canon.Raw) (code, reason string) {
 	for _, path := range [][]string{{"error", "code"}, {"error", "type"}, {"code"}} {
 		if code = text(data, path...); code != "" {
 			break
@@ -209,7 +209,7 @@ func providerError(status int, data canon.Raw) (code, reason string) {
 	}
 	reason = fmt.Sprintf("the server answered %d %s without a completion", status, http.StatusText(status))
 	if said, err := canon.ToJSON(data); err == nil {
-		reason += fmt.Sprintf(": %.200s", said)
+		reason += ": " + a.setup.Head(said, 200)
 	}
 	return code, reason
 }

@@ -408,6 +408,20 @@ func TestBadKeyIsNotShown(t *testing.T) {
 	require.NotContains(t, fmt.Sprintf("%s %v", got.Payload, err), "canary")
 }
 
+// What an answer that is none is cut to holds no part of a key: nobody who looks for the key would find it.
+func TestWhatIsCutOfAnAnswerLeavesNoPartOfAKey(t *testing.T) {
+	s := serve(t, canned(403, `{"x":"`+strings.Repeat("x", 183)+secretKey+`"}`))
+	p, err := host.NewPerformers(host.Config{
+		Manifest: &manifest.Manifest{Effects: map[string]manifest.Effect{"model.chat": {Adapter: "llm", Config: fromJSON(t, `{"base_url":"`+s.URL+`","api_key":"secret://KEY"}`)}}},
+		Adapters: map[string]host.Factory{"llm": New}, Secrets: func(string) (string, error) { return secretKey, nil },
+	})
+	require.NoError(t, err)
+	got, err := p.Perform(t.Context(), callOf(t, `{}`))
+	require.NoError(t, err)
+	require.Contains(t, string(got.Payload), "xxx")
+	require.NotContains(t, string(got.Payload), "sk-")
+}
+
 func TestCostIsExactAndBounded(t *testing.T) {
 	const most = `{"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}}`
 	for _, c := range []struct {
