@@ -3,6 +3,7 @@ package worldctl
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -199,6 +200,15 @@ func (c *cli) lineJSON(v any) error {
 	return errors.Join(err, c.stdout.Flush())
 }
 
+// readLineJSON reads a line of JSON to its end: who has written it waits for that.
+func readLineJSON(from *bufio.Reader, v any) error {
+	line, err := from.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
+}
+
 var errNoOwner = errors.New("the process that owns the world does nothing for others")
 
 // runAttached runs an agent beside a world that another process owns, and drives.
@@ -222,15 +232,15 @@ func (c *cli) runAttached(ctx context.Context, x *agentRun) error {
 		_ = stdout.Close()
 		ended <- err
 	}()
-	from := json.NewDecoder(answers)
+	from := bufio.NewReader(answers)
 	var a attached
-	if err := from.Decode(&a); err != nil {
-		_ = code.Close()
-		return errors.Join(<-ended)
+	if err := readLineJSON(from, &a); err != nil {
+		_ = errors.Join(code.Close(), answers.Close())
+		return cmp.Or(<-ended, err)
 	}
 	return c.runTo(ctx, x, &a, func(exit int) (s gateway.Summary, err error) {
 		_, err = fmt.Fprint(code, exit)
-		err = errors.Join(err, code.Close(), from.Decode(&s))
+		err = errors.Join(err, code.Close(), readLineJSON(from, &s))
 		return s, errors.Join(<-ended, err)
 	})
 }

@@ -153,12 +153,15 @@ func hookedCodex(argv []string, program, dir string) ([]string, error) {
 
 // hookedClaude returns the command line of Claude Code with hooks that ask worldctl, beside those of its user.
 func hookedClaude(argv []string, program, dir string) ([]string, error) {
-	settings := make(map[string]any)
+	var settings map[string]any
 	given, out := flagged(argv, "--settings", 1)
 	for _, text := range given {
 		if err := readGiven(text, dir, &settings); err != nil {
 			return nil, fmt.Errorf("--settings %s: %w", text, err)
 		}
+	}
+	if settings == nil {
+		settings = make(map[string]any)
 	}
 	hooks, _ := settings["hooks"].(map[string]any)
 	if hooks == nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -356,4 +357,46 @@ func TestDeniedCallsOfAnAgentAreCountedApart(t *testing.T) {
 	out, _ := typed(exitOK, "agent", "list", "-o", "jsonl")
 	require.Contains(t, out, `"failed":0,`)
 	require.Contains(t, out, `"denied":1`)
+}
+
+// TestALineOfTheOwnerIsReadToItsEnd, whatever fits into a buffer: the owner's process, and who waits for it, would never end.
+func TestALineOfTheOwnerIsReadToItsEnd(t *testing.T) {
+	for _, n := range []int{512, 513, 1536, 1537, 4096, 4097} {
+		from, to := io.Pipe()
+		written := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(to, `{"Name":"`+strings.Repeat("x", n-12)+"\"}\n")
+			written <- err
+		}()
+		var a attached
+		require.NoError(t, readLineJSON(bufio.NewReader(from), &a))
+		require.Len(t, a.Name, n-12)
+		select {
+		case err := <-written:
+			require.NoError(t, err)
+		case <-time.After(time.Second):
+			require.Fail(t, "not read", "%d bytes", n)
+		}
+	}
+}
+
+// TestSettingsAreKeptBesideTheHooks: also odd ones.
+func TestSettingsAreKeptBesideTheHooks(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "null.json"), "null")
+	for given, keeps := range map[string]string{"null.json": "", `{"model":"m","hooks":{"Stop":[1],"PreToolUse":[{"matcher":"mine"}]}}`: "m"} {
+		out, err := hookedClaude([]string{"claude", "--settings", given, "-p", "x"}, "worldctl", dir)
+		require.NoError(t, err)
+		require.Equal(t, []string{"claude", "--settings"}, out[:2])
+		require.Equal(t, []string{"-p", "x"}, out[3:])
+		var got struct {
+			Model string
+			Hooks map[string][]any
+		}
+		require.NoError(t, json.Unmarshal([]byte(out[2]), &got))
+		require.Equal(t, keeps, got.Model)
+		require.Len(t, got.Hooks["PreToolUse"], 1+len(keeps))
+		require.Len(t, got.Hooks["PostToolUse"], 1)
+		require.Len(t, got.Hooks["Stop"], len(keeps))
+	}
 }
