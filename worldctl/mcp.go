@@ -185,7 +185,9 @@ func (c *cli) bridgeAll(ctx context.Context, m *mcpBridge, at string) error {
 func serverCommand(argv []string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stderr = os.Stderr
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, toolsEnv+"=") })
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, toolsEnv+"=") || strings.HasPrefix(pair, hookVariable+"=")
+	})
 	return cmd
 }
 
@@ -216,7 +218,11 @@ func groupServers(file string) (out []gateway.GroupServer, err error) {
 			s.Command.Dir, _ = of["cwd"].(string)
 			env, _ := of["env"].(map[string]any)
 			for key, value := range env { // order cannot show: keys differ
-				s.Command.Env = append(s.Command.Env, key+"="+withVariables(fmt.Sprint(value)))
+				if text, is := value.(string); is {
+					s.Command.Env = append(s.Command.Env, key+"="+withVariables(text))
+				} else if text, err := json.Marshal(value); err == nil && value != nil {
+					s.Command.Env = append(s.Command.Env, key+"="+string(text))
+				}
 			}
 		} else if where, _ := of["url"].(string); where != "" {
 			s.URL, s.Header = withVariables(where), headers(of["headers"], withVariables)
