@@ -29,13 +29,17 @@ func clientOf(command []string) client {
 	return client{}
 }
 
+// beforeDashes returns the arguments of a command line before "--".
+func beforeDashes(argv []string) []string {
+	if end := slices.Index(argv, "--"); end >= 0 {
+		return argv[:end]
+	}
+	return argv
+}
+
 // hasFlag reports whether a command line has a flag, of any of these names.
 func hasFlag(argv []string, names ...string) bool {
-	end := slices.Index(argv, "--")
-	if end < 0 {
-		end = len(argv)
-	}
-	return slices.ContainsFunc(argv[:end], func(arg string) bool { return slices.Contains(names, arg) })
+	return slices.ContainsFunc(beforeDashes(argv), func(arg string) bool { return slices.Contains(names, arg) })
 }
 
 // flagged returns the values of a flag of a command line, each of so many arguments at most, and the command line without them.

@@ -47,7 +47,8 @@ func (t *toolServers) add(servers map[string]map[string]any, may func(name strin
 	for name, s := range servers { // order cannot show: names differ
 		command, _ := s["command"].(string)
 		kind, _ := s["type"].(string)
-		t.unseen = slices.DeleteFunc(t.unseen, func(n string) bool { return n == name })
+		isIt := func(n string) bool { return n == name }
+		t.unseen, t.own = slices.DeleteFunc(t.unseen, isIt), slices.DeleteFunc(t.own, isIt)
 		delete(t.before, name)
 		switch {
 		case command == "" && !slices.Contains(webKinds, kind) || !may(name):
@@ -64,7 +65,7 @@ func anyServer(string) bool { return true }
 
 // standsBefore reports whether arguments of worldctl are those with which it stands before servers, in the agent's world.
 func standsBefore(args []string) bool {
-	return slices.Index(args, "mcp") == 0 && !slices.ContainsFunc(args, func(a string) bool {
+	return slices.Index(args, "mcp") == 0 && !slices.ContainsFunc(beforeDashes(args), func(a string) bool {
 		return strings.HasPrefix(a, "-w") || strings.HasPrefix(a, "--world") || strings.HasPrefix(a, "--store")
 	})
 }
@@ -200,11 +201,7 @@ func (t *toolServers) ofClaude(argv []string, self string) ([]string, error) {
 	}
 	t.file = f.Name()
 	_, err = f.Write(text)
-	at := slices.Index(argv, "--")
-	if at < 0 {
-		at = len(argv)
-	}
-	return slices.Insert(slices.Clone(argv), at, "--mcp-config="+t.file), errors.Join(err, f.Close())
+	return slices.Insert(slices.Clone(argv), len(beforeDashes(argv)), "--mcp-config="+t.file), errors.Join(err, f.Close())
 }
 
 // readClaude reads the servers that Claude Code starts with a command line, in the order in which a later one beats one of
@@ -278,9 +275,13 @@ func texts(v any) (out []string) {
 // ofCodex sets the servers of Codex on its command line. Codex itself says which there are.
 func (t *toolServers) ofCodex(argv []string, self string) ([]string, error) {
 	ask := []string{"mcp", "list", "--json"}
-	for i := 1; i+1 < len(argv); i++ {
-		if argv[i] == "-c" || argv[i] == "--config" || argv[i] == "--profile" || argv[i] == "-p" {
-			ask = append(ask, argv[i], argv[i+1])
+	own := beforeDashes(argv)
+	for i, arg := range own {
+		switch {
+		case strings.HasPrefix(arg, "--config="), strings.HasPrefix(arg, "--profile="):
+			ask = append(ask, arg)
+		case slices.Contains([]string{"-c", "--config", "-p", "--profile"}, arg) && i+1 < len(own):
+			ask = append(ask, arg, own[i+1])
 		}
 	}
 	cmd := exec.Command(argv[0], ask...)

@@ -153,20 +153,19 @@ cat <<'END'
 END
 `)
 	require.NoError(t, os.Chmod(program, 0o700))
-	out, _, said := rewritten(t, dir, program, "exec", "-c", "k=v", "do it")
+	out, _, said := rewritten(t, dir, program, "exec", "-c", "k=v", "--profile=p", "do it")
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		program, "-c", "mcp_servers.files.command=" + quoteJSON(self), "-c", `mcp_servers.files.args=["mcp","--name","files","--","npx","-y","a \"b"]`,
-		"-c", `mcp_servers.files.env_vars=["O","` + toolsEnv + `"]`, "-c", "mcp_servers.web.url=" + quoteJSON(gateway.WebURL(toolsAt, "web", web.URL)), "-c", "mcp_servers.env.url=" + quoteJSON(gateway.WebURL(toolsAt, "env", web.URL)), "exec", "-c", "k=v", "do it",
+		"-c", `mcp_servers.files.env_vars=["O","` + toolsEnv + `"]`, "-c", "mcp_servers.web.url=" + quoteJSON(gateway.WebURL(toolsAt, "web", web.URL)), "-c", "mcp_servers.env.url=" + quoteJSON(gateway.WebURL(toolsAt, "env", web.URL)), "exec", "-c", "k=v", "--profile=p", "do it",
 	}, out)
 	require.Contains(t, said, "not seen by the gateway: tools of a.b, login (it asks for a login)")
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
 	require.NoError(t, err)
-	require.Equal(t, "mcp list --json -c k=v\n", string(asked))
+	require.Equal(t, "mcp list --json -c k=v --profile=p\n", string(asked))
 }
 
-// A server gets a name of its command where nobody gives it one.
 // Codex is told to ask worldctl before a tool, and to trust that hook and no other, on its command line. Where it does not list
 // the hook, as a Codex that knows none, its command line stays as it is.
 func TestCodexTrustsTheHookOfItsCommandLine(t *testing.T) {
@@ -195,8 +194,9 @@ func TestServersOfAListAreAGroup(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("KEY", "k1")
 	t.Setenv(toolsEnv, "http://127.0.0.1:1/a/token/mcp")
+	t.Setenv(hookVariable, "http://127.0.0.1:1/a/token/hook")
 	for _, list := range []string{"mcpServers", "servers"} {
-		write(t, "list.json", `{"`+list+`": {"b": {"command": "run", "args": ["${KEY}", "-y"], "env": {"A": "${KEY}"}, "cwd": "/x"},
+		write(t, "list.json", `{"`+list+`": {"b": {"command": "run", "args": ["${KEY}", "-y"], "env": {"A": "${KEY}", "MS": 3600000, "B": true, "NONE": null}, "cwd": "/x"},
 			"a": {"type": "http", "url": "https://${NONE:-example.com}/mcp", "headers": {"X-Key": "${KEY}"}}}}`)
 		servers, err := groupServers("list.json")
 		require.NoError(t, err)
@@ -206,7 +206,10 @@ func TestServersOfAListAreAGroup(t *testing.T) {
 		require.Equal(t, "b /x", servers[1].Name+" "+servers[1].Command.Dir)
 		require.Equal(t, []string{"run", "k1", "-y"}, servers[1].Command.Args)
 		require.Contains(t, servers[1].Command.Env, "A=k1")
-		require.NotContains(t, strings.Join(servers[1].Command.Env, " "), toolsEnv)
+		require.Contains(t, servers[1].Command.Env, "MS=3600000")
+		require.Contains(t, servers[1].Command.Env, "B=true")
+		require.NotContains(t, strings.Join(servers[1].Command.Env, " "), "NONE")
+		require.NotContains(t, strings.Join(servers[1].Command.Env, " "), "/a/token", "it has no way to answer for the agent")
 	}
 }
 
@@ -272,6 +275,7 @@ func TestServersOfAListHaveAnAddress(t *testing.T) {
 	require.Equal(t, exitOK, <-ended)
 }
 
+// A server gets a name of its command where nobody gives it one.
 func TestServersHaveNames(t *testing.T) {
 	for command, name := range map[string]string{
 		"npx -y @modelcontextprotocol/server-filesystem@1 /work": "server-filesystem",
@@ -308,7 +312,10 @@ func TestWorldctlMCPComesThroughByItsClientsName(t *testing.T) {
 		"another": {"command": "worldctl", "args": []any{"mcp", "-wother", "--", "server"}},
 		"third":   {"command": "worldctl", "args": []any{"mcp", "--world=other", "--", "server"}},
 		"verb":    {"command": "worldctl", "args": []any{"-w", "other", "mcp", "--", "server"}},
+		"flags":   {"command": "worldctl", "args": []any{"mcp", "--name", "x", "--", "server", "-watch", "--store"}},
 	}, anyServer)
-	require.Equal(t, []string{"all"}, servers.own)
+	require.ElementsMatch(t, []string{"all", "flags"}, servers.own)
 	require.Empty(t, servers.before)
+	servers.add(map[string]map[string]any{"all": {"type": "sse"}, "flags": {"command": "other"}}, anyServer)
+	require.Empty(t, servers.own, "calls of what has its name now come through nothing")
 }
