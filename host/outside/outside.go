@@ -46,7 +46,7 @@ var errNoCaller = errors.New("the agent that asked is gone: it asks again when i
 
 // Perform implements host.Adapter.
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
-	caller := a.callers.Await(ctx, call.Permit.Tag)
+	caller := a.callers.Await(ctx, callers.ID{Cell: call.Permit.Cell, Tag: call.Permit.Tag})
 	if caller == nil {
 		return host.Refused(errNoCaller), nil
 	}

@@ -2,7 +2,7 @@
 // the provider as the agent sent it, and the answer back as it came. It is a part of worldctl, and not
 // an API.
 //
-// An agent's request is handed in at a [Desk], under the tag of the intent that the session's cell asks
+// An agent's request is handed in at a [Desk], under cell and tag of the intent that the session's cell asks
 // for (package reducer/recorder). A permit for an intent that nobody has handed in performs
 // nothing: the caller has gone. So only who sent a request can have it made.
 //
@@ -99,7 +99,7 @@ var errNoCaller = errors.New("the agent that asked is gone: it asks again when i
 
 // Perform implements host.Adapter. The call goes on to its end though its caller goes.
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
-	caller := a.desk.Await(ctx, call.Permit.Tag)
+	caller := a.desk.Await(ctx, callers.ID{Cell: call.Permit.Cell, Tag: call.Permit.Tag})
 	if caller == nil {
 		return host.Refused(errNoCaller), nil
 	}

@@ -164,7 +164,7 @@ func (c *conversation) submitRequest(ctx context.Context, a *asking, out *reply)
 	c.put(a, out)
 	err := g.submit(context.WithoutCancel(ctx), recorder.Asked, request)
 	if err != nil {
-		g.cfg.Desk.Take(a.tag)
+		g.cfg.Desk.Take(g.caller(a.tag))
 	}
 	return err
 }
@@ -209,7 +209,7 @@ func (c *conversation) branch() error {
 
 // put hands the request in, for whoever has the permit.
 func (c *conversation) put(a *asking, out *reply) {
-	c.g.cfg.Desk.Put(a.tag, &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.beginReply, Flow: out.flow, Instead: c.instead})
+	c.g.cfg.Desk.Put(c.g.caller(a.tag), &relay.Caller{Asked: c.asked, Upstream: c.g.cfg.Upstream[c.dialect], Begin: out.beginReply, Flow: out.flow, Instead: c.instead})
 }
 
 // await waits until the request has come to its end, and returns what it came to. It ends when the agent goes: then
@@ -279,7 +279,7 @@ func (g *Gateway) standing(a *asking) (e receipt.Entry, news <-chan struct{}, er
 
 // cameTo returns what the provider has answered, where that is on record.
 func (c *conversation) cameTo(a *asking, e *receipt.Entry) (*recorder.Answer, *refusal) {
-	c.g.cfg.Desk.Take(a.tag) // what was denied never had a permit
+	c.g.cfg.Desk.Take(c.g.caller(a.tag)) // what was denied never had a permit
 	answer, reason, err := answerOf[recorder.Answer](c.g, e)
 	if err != nil {
 		return nil, &refusal{status: http.StatusServiceUnavailable, text: err.Error()}

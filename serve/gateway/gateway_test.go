@@ -229,6 +229,35 @@ func TestAnswersComeThroughByteForByte(t *testing.T) {
 	}
 }
 
+// Sessions that ask the same at once each get their own answer, made with their own key.
+func TestSessionsOfAWorldAskBesideEachOther(t *testing.T) {
+	s := newStage(t)
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}]}`, r.Header.Get("Authorization"))
+	})
+	r := s.start()
+	var asking sync.WaitGroup
+	for i := range 8 {
+		g, err := gateway.Open(t.Context(), gateway.Config{World: r.lw, Desk: r.desk, Session: fmt.Sprintf("s%d", i), Upstream: map[string]string{relay.OpenAI: s.provider.URL}})
+		require.NoError(t, err)
+		server := httptest.NewServer(g)
+		t.Cleanup(server.Close)
+		one := &run{stage: s, g: g, server: server}
+		asking.Go(func() {
+			key := fmt.Sprintf("Bearer sk-%d", i)
+			status, body := one.post(relay.OpenAI, chatPath, ask("x"), "Authorization", key)
+			if status != http.StatusOK || !strings.Contains(body, key) {
+				t.Errorf("session %d got %d %s", i, status, body)
+			}
+			_, err := g.Close(context.Background(), 0)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+}
+
 // An error of the provider comes through as it is, and what was asked is asked again after it.
 func TestErrorsComeThroughAndAreNoAnswer(t *testing.T) {
 	s := newStage(t)

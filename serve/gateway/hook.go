@@ -294,7 +294,7 @@ func (g *Gateway) submitUse(ctx context.Context, h *hookCall, u *using, before s
 		u.asking = g.add(&g.hooks.calls, u.input(), u.id)
 		g.mu.Unlock()
 	}
-	g.cfg.Tools.Put(u.tag, &outside.Caller{Perform: u.perform})
+	g.cfg.Tools.Put(g.caller(u.tag), &outside.Caller{Perform: u.perform})
 	if !waits {
 		ask := recorder.ToolRequest{
 			Ask: u.tag, Incarnation: g.incarnation, Principal: g.cfg.Principal, ToolUseID: u.id, Tool: u.tool, Arguments: u.arguments, Before: before,
@@ -307,7 +307,7 @@ func (g *Gateway) submitUse(ctx context.Context, h *hookCall, u *using, before s
 		err = g.submit(ctx, recorder.Joined, recorder.Joining{Ask: u.tag, ID: u.id})
 	}
 	if err != nil {
-		g.cfg.Tools.Take(u.tag)
+		g.cfg.Tools.Take(g.caller(u.tag))
 		g.drop(u)
 	}
 	return err
@@ -339,7 +339,7 @@ func (g *Gateway) drop(u *using) {
 
 // leaveUse lets a use that waits for a person be joined, since its hook goes. False: its permit is on its way.
 func (g *Gateway) leaveUse(u *using) (left bool) {
-	if left = g.cfg.Tools.Take(u.tag) != nil; left {
+	if left = g.cfg.Tools.Take(g.caller(u.tag)) != nil; left {
 		g.drop(u)
 	}
 	return left
@@ -352,7 +352,7 @@ func (g *Gateway) notRun(u *using, e *receipt.Entry) string {
 		return "" // a quick tool: it has ended already
 	default:
 	}
-	g.cfg.Tools.Take(u.tag)
+	g.cfg.Tools.Take(g.caller(u.tag))
 	_, ended, err := answerOf[recorder.ToolAnswer](g, e)
 	reason := ended.String()
 	if err != nil {

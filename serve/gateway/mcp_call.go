@@ -143,7 +143,7 @@ func (c *toolCall) ask() error {
 	c.put()
 	err := g.submit(context.WithoutCancel(s.gone), recorder.Called, asked)
 	if err != nil {
-		g.cfg.Tools.Take(asked.Ask)
+		g.cfg.Tools.Take(g.caller(asked.Ask))
 	}
 	return err
 }
@@ -151,9 +151,10 @@ func (c *toolCall) ask() error {
 // put hands the call in, for whoever has the permit. It waits there until the server has gone, though the client may
 // be told to call again: what a person approves meanwhile is made.
 func (c *toolCall) put() {
-	tag := c.asking.tag
-	c.server.g.cfg.Tools.Put(tag, &outside.Caller{Perform: c.perform})
-	c.unput = context.AfterFunc(c.server.gone, func() { c.server.g.cfg.Tools.Take(tag) })
+	g := c.server.g
+	id := g.caller(c.asking.tag)
+	g.cfg.Tools.Put(id, &outside.Caller{Perform: c.perform})
+	c.unput = context.AfterFunc(c.server.gone, func() { g.cfg.Tools.Take(id) })
 }
 
 // await waits until a call has come to its end, or its client does not wait any more.
@@ -205,7 +206,7 @@ func (c *toolCall) await() []byte {
 			}
 		case <-c.off:
 			if e.State.AwaitsPerson() || e.State == receipt.StateOpen || e.State == "" { // a permit on its way finds nobody, and makes nothing
-				g.cfg.Tools.Take(a.tag)
+				g.cfg.Tools.Take(g.caller(a.tag))
 			}
 			g.leave(a, false, false)
 			return nil
@@ -233,7 +234,7 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 	g, a := c.server.g, c.asking
 	if c.unput != nil {
 		c.unput()
-		g.cfg.Tools.Take(a.tag) // what was denied never had a permit
+		g.cfg.Tools.Take(g.caller(a.tag)) // what was denied never had a permit
 	}
 	answer, ended, err := answerOf[recorder.ToolAnswer](g, e)
 	reason := ended.String()

@@ -320,7 +320,7 @@ func (t *task) end(c *toolCall) []byte {
 	ring(&c.asking.news)
 	g.mu.Unlock()
 	t.call.cancel()
-	g.cfg.Tools.Take(c.asking.tag) // what is approved all the same is not made
+	g.cfg.Tools.Take(g.caller(c.asking.tag)) // what is approved all the same is not made
 	g.leave(c.asking, false, true)
 	if e.State == receipt.StateAwaitingApproval {
 		_ = g.cfg.World.Decide(context.WithoutCancel(c.server.gone), &journal.Resolved{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host/callers"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -22,7 +23,7 @@ func (g *Gateway) settle(ctx context.Context) error {
 	begun := time.Now()
 	return g.until(ctx, func(m *world.Moment, mail bool) bool {
 		return (!mail || time.Since(begun) >= lateTime) && !slices.ContainsFunc(m.Intents(), func(e receipt.Entry) bool {
-			return g.runs(&e) && !g.cfg.Desk.Wants(e.Intent.Tag) && !g.cfg.Tools.Wants(e.Intent.Tag)
+			return g.runs(&e) && !g.cfg.Desk.Wants(g.caller(e.Intent.Tag)) && !g.cfg.Tools.Wants(g.caller(e.Intent.Tag))
 		})
 	})
 }
@@ -37,6 +38,9 @@ func (g *Gateway) handled(ctx context.Context) error {
 		})
 	})
 }
+
+// caller names the intent of the session's cell with a tag. Other sessions of the world have equal tags.
+func (g *Gateway) caller(tag string) callers.ID { return callers.ID{Cell: g.cell.String(), Tag: tag} }
 
 // runs reports whether an intent is a call of the session that is under way.
 func (g *Gateway) runs(e *receipt.Entry) bool {
