@@ -96,11 +96,13 @@ func sessions(lw *local.World) (all []session, err error) {
 			if v.Cell.Reducer != recorder.Name {
 				continue
 			}
-			s, bad := reducer.Decode[recorder.Session](v.State)
-			if bad != nil {
+			s := session{Name: v.Cell.Key}
+			if len(v.State) > 0 { // else it has begun, and has handled nothing yet
+				var bad error
+				s.Session, bad = reducer.Decode[recorder.Session](v.State)
 				err = errors.Join(err, bad)
 			}
-			all = append(all, session{Name: v.Cell.Key, Session: s})
+			all = append(all, s)
 		}
 	})
 	slices.SortFunc(all, func(a, b session) int { return strings.Compare(a.Name, b.Name) })
@@ -132,17 +134,20 @@ func findSession(lw *local.World, args []string) (*session, error) {
 }
 
 // newSession returns the name of a session that there is not yet: that of the program, with a
-// number from the second one on.
-func newSession(lw *local.World, program string) (string, error) {
+// number from the second one on, if it takes that.
+func newSession(lw *local.World, program string, takes func(name string) bool) (string, error) {
 	all, err := sessions(lw)
+	if err != nil {
+		return "", err
+	}
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
 	for n := 1; ; n++ {
 		name := base
 		if n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		if !slices.ContainsFunc(all, func(s session) bool { return s.Name == name }) {
-			return name, err
+		if !slices.ContainsFunc(all, func(s session) bool { return s.Name == name }) && takes(name) {
+			return name, nil
 		}
 	}
 }

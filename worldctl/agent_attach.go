@@ -72,17 +72,14 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	if err := c.nameSession(a, lw, x); err != nil {
 		return nil, nil, err
 	}
-	if x.Defer != 0 && !defers(a.Command) {
-		return nil, nil, usagef("such as worldctl agent run --defer 10m -- claude -p \"fix the failing test\"", "--defer is for claude -p: other agents do not end where a tool waits for a person")
-	}
-	if _, runs := c.opts.agents.names.LoadOrStore(a.Name, true); runs {
-		return nil, nil, &fault{err: fmt.Errorf("the session %q runs already", a.Name), code: exitConflict, hint: "worldctl agent list"}
-	}
 	defer func() {
 		if err != nil {
 			c.opts.agents.names.Delete(a.Name)
 		}
 	}()
+	if x.Defer != 0 && !defers(a.Command) {
+		return a, nil, usagef("such as worldctl agent run --defer 10m -- claude -p \"fix the failing test\"", "--defer is for claude -p: other agents do not end where a tool waits for a person")
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return a, nil, err
@@ -127,9 +124,14 @@ func (c *cli) attach(ctx context.Context, lw *local.World, x *agentRun) (a *atta
 	}, nil
 }
 
-// nameSession completes what was asked for by what the world knows of the session.
-func (c *cli) nameSession(a *attached, lw *local.World, x *agentRun) error {
-	if x.Again {
+// nameSession completes what was asked for by what the world knows of the session, whose name it takes among those that run.
+func (c *cli) nameSession(a *attached, lw *local.World, x *agentRun) (err error) {
+	takes := func(name string) bool {
+		_, runs := c.opts.agents.names.LoadOrStore(name, true)
+		return !runs
+	}
+	switch {
+	case x.Again:
 		s, err := findSession(lw, strings.Fields(x.Name))
 		if err != nil {
 			return err
@@ -141,22 +143,18 @@ func (c *cli) nameSession(a *attached, lw *local.World, x *agentRun) error {
 		if len(a.Command) == 0 {
 			return usagef("worldctl agent list", "session %q was not started here: its client starts it again", a.Name)
 		}
+	case x.Joins && takes(x.Name):
 		return nil
-	}
-	if _, runs := c.opts.agents.names.Load(x.Name); x.Joins && !runs {
-		return nil
-	}
-	if x.Name == "" || x.Joins {
-		program := x.Name
-		if program == "" {
-			program = append(x.Command, "agent")[0]
-		}
-		var err error
-		a.Name, err = newSession(lw, program)
+	case x.Joins || x.Name == "":
+		a.Name, err = newSession(lw, cmp.Or(x.Name, append(x.Command, "agent")[0]), takes)
 		return err
+	default:
+		if _, err := findSession(lw, []string{x.Name}); err == nil {
+			return usagef("worldctl agent resume "+shellWord(x.Name), "there is a session %q already", x.Name)
+		}
 	}
-	if _, err := findSession(lw, []string{x.Name}); err == nil {
-		return usagef("worldctl agent resume "+shellWord(x.Name), "there is a session %q already", x.Name)
+	if !takes(a.Name) {
+		return &fault{err: fmt.Errorf("the session %q runs already", a.Name), code: exitConflict, hint: "worldctl agent list"}
 	}
 	return nil
 }

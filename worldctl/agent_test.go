@@ -312,19 +312,27 @@ func TestTwoAgentsRunBesideOneWorld(t *testing.T) {
 		ended := make(chan ending, 1)
 		go func() {
 			var stdout, stderr bytes.Buffer
-			code := run(t.Context(), released(), append([]string{"agent", "run", "--name", name, "--"}, command...), strings.NewReader(""), &stdout, &stderr)
+			code := run(t.Context(), released(), append([]string{"agent", "run", name, "--"}, command...), strings.NewReader(""), &stdout, &stderr)
 			ended <- ending{code, stderr.String()}
 		}()
 		return ended
 	}
-	first := start("first", "sh", "-c", `touch begun; while [ ! -e go ]; do sleep 0.02; done; exec "$0"`, self)
+	first := start("--name=first", "sh", "-c", `touch begun; while [ ! -e go ]; do sleep 0.02; done; exec "$0"`, self)
 	require.Eventually(t, func() bool { _, err := os.Stat("begun"); return err == nil }, time.Minute, 10*time.Millisecond)
-	second := <-start("second", self)
+	second := <-start("--name=second", self)
 	require.Zero(t, second.code, second.errs)
 	require.Contains(t, second.errs, "second ended well: 1 request, 1 made")
-	third := <-start("second", self)
+	third := <-start("--name=second", self)
 	require.Equal(t, exitUsage, third.code)
 	require.Contains(t, third.errs, "agent resume second")
+	var others []<-chan ending
+	for range 6 {
+		others = append(others, start("--as=somebody", self))
+	}
+	for _, other := range others {
+		end := <-other
+		require.Zero(t, end.code, "each gets a name of its own: %s", end.errs)
+	}
 	require.NoError(t, os.WriteFile("go", nil, 0o600))
 	end := <-first
 	require.Zero(t, end.code, end.errs)
