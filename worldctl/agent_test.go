@@ -382,7 +382,7 @@ func TestALineOfTheOwnerIsReadToItsEnd(t *testing.T) {
 		select {
 		case err := <-written:
 			require.NoError(t, err)
-		case <-time.After(time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "not read", "%d bytes", n)
 		}
 	}
