@@ -113,12 +113,13 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		if err == nil && tool == nil {
 			return permanent(true, "no_such_tool", fmt.Sprintf("the server has no tool %q", target.Tool)), nil
 		}
-		if err == nil {
-			if err := s.headersFault(tool); err != nil {
+		x := &exchange{answers: call.Permit.Inputs, headers: make(map[string]string)}
+		if err == nil && s.wantsHeaders() {
+			schema, _ := canon.Decode(tool.Schema) // it may have none
+			if err := headersOf(schema, target.Arguments, x.headers, make(map[string]bool)); err != nil {
 				return permanent(true, "bad_tool", "the server describes a tool that no client may call: "+err.Error()), nil
 			}
 		}
-		x := &exchange{answers: call.Permit.Inputs}
 		var response *message
 		var asked *receipt.InputRequest
 		if err == nil {
@@ -137,16 +138,10 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 	}
 }
 
-// headersFault says why a tool cannot be called whose arguments are to stand in headers, as they do without sessions; nil: it can.
-func (s *session) headersFault(tool *Tool) error {
-	if _, is := s.link.(*web); !is || s.spoken.Load().meta == nil {
-		return nil
-	}
-	schema, err := canon.ToJSON(tool.Schema)
-	if err != nil {
-		return nil //nolint:nilerr // it has no schema
-	}
-	return headersFault(schema, make(map[string]bool))
+// wantsHeaders reports whether arguments of tools may have to stand in headers, as they do over HTTP without sessions.
+func (s *session) wantsHeaders() bool {
+	_, is := s.link.(*web)
+	return is && s.spoken.Load().meta != nil
 }
 
 // call makes a call of a tool, and returns the answer and what the server has asked during it.
@@ -154,9 +149,6 @@ func (s *session) call(ctx context.Context, x *exchange, tool *Tool, params map[
 	delete(params, "task")
 	if x.asTask = s.calls.runsAsTask(tool.task, wanted); x.asTask {
 		params["task"] = map[string]int64{"ttl": taskTTL.Milliseconds()}
-	}
-	if schema, err := canon.ToJSON(tool.Schema); err == nil {
-		x.headers = headersOf(schema, params["arguments"].(json.RawMessage)) //nolint:forcetypeassert // it is put there above
 	}
 	if err := s.calls.beginCall(ctx, x); err != nil {
 		return nil, nil, err

@@ -112,25 +112,12 @@ type taskSupport struct {
 
 // noteTaskSupport takes what an answer to initialize says of tasks.
 func (c *calls) noteTaskSupport(result json.RawMessage) {
-	var said struct {
-		Capabilities struct {
-			Tasks struct {
-				Cancel   *struct{} `json:"cancel"`
-				Requests struct {
-					Tools struct {
-						Call *struct{} `json:"call"`
-					} `json:"tools"`
-				} `json:"requests"`
-			} `json:"tasks"`
-		} `json:"capabilities"`
-	}
-	if json.Unmarshal(result, &said) != nil {
-		return
-	}
+	data, _ := canon.FromJSON(result) // what is none says nothing
+	tasks := item(item(data, "capabilities"), "tasks")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tasks.calls = c.tasks.calls || said.Capabilities.Tasks.Requests.Tools.Call != nil
-	c.tasks.cancel = c.tasks.cancel || said.Capabilities.Tasks.Cancel != nil
+	c.tasks.calls = c.tasks.calls || canon.NewReader(item(item(item(tasks, "requests"), "tools"), "call")).Kind() == canon.KindMap
+	c.tasks.cancel = c.tasks.cancel || canon.NewReader(item(tasks, "cancel")).Kind() == canon.KindMap
 }
 
 // runsAsTask reports whether a call is to be a task, which it must where the tool requires it.

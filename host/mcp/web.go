@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -18,6 +17,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
 const (
@@ -258,71 +259,38 @@ func ofNone(data []byte, id int64) *message {
 	return readResponse(said)
 }
 
-// headerValue is what a header can have of an argument that is no text, and headerName how one is called.
-var (
-	headerValue = regexp.MustCompile(`^(-?[0-9]+|true|false)$`)
-	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-)
+// headerName is how a header is called.
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// headersOf returns the headers that a tool wants of arguments, by the annotation x-mcp-header of their schemas. What no header
-// can have is left out.
-func headersOf(schema, arguments json.RawMessage) map[string]string {
-	out := make(map[string]string)
-	var of struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	var given map[string]json.RawMessage
-	if json.Unmarshal(schema, &of) != nil || json.Unmarshal(arguments, &given) != nil {
-		return nil
-	}
-	for name, property := range of.Properties { // order cannot show: a map is built from a map
-		var said struct {
-			Header string `json:"x-mcp-header"`
-		}
-		maps.Copy(out, headersOf(property, given[name]))
-		if json.Unmarshal(property, &said) != nil || !headerName.MatchString(said.Header) {
-			continue
-		}
-		var text *string
-		if headerValue.Match(given[name]) {
-			out[said.Header] = string(given[name])
-		} else if json.Unmarshal(given[name], &text) == nil && text != nil {
-			out[said.Header] = headerText(*text)
-		}
-	}
-	return out
-}
-
-// headersFault says why the annotations x-mcp-header of a schema cannot be followed, known being the headers of the schemas around it: a
-// client calls no such tool (SEP-2243).
-func headersFault(schema json.RawMessage, known map[string]bool) error {
-	var of struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	_ = json.Unmarshal(schema, &of)             // what has other properties has no annotations
-	for name, property := range of.Properties { // order cannot show but in which of several faults is told
-		var said struct {
-			Type   any             `json:"type"`
-			Header json.RawMessage `json:"x-mcp-header"`
-		}
-		if json.Unmarshal(property, &said) != nil {
-			continue
-		}
-		if said.Header != nil {
-			var header string
-			_ = json.Unmarshal(said.Header, &header)
+// headersOf adds the headers that a tool wants of arguments, by the annotation x-mcp-header of their schemas. What no header can have
+// is left out. Known are the headers of all schemas, in lower case. The error says why no client may call the tool (SEP-2243).
+func headersOf(schema any, arguments canon.Raw, out map[string]string, known map[string]bool) error {
+	of, _ := schema.(map[string]any)
+	properties, _ := of["properties"].(map[string]any) // what has other properties has no annotations
+	for name, p := range properties {                  // order cannot show but in which of several faults is told
+		property, _ := p.(map[string]any)
+		given := item(arguments, name)
+		if said, annotated := property["x-mcp-header"]; annotated {
+			header, _ := said.(string)
 			lower := strings.ToLower(header)
-			switch {
+			switch kind := property["type"]; {
 			case !headerName.MatchString(header):
-				return fmt.Errorf("x-mcp-header of %q is no name of a header: %.100q", name, said.Header)
-			case said.Type != "string" && said.Type != "integer" && said.Type != "boolean":
+				return fmt.Errorf("x-mcp-header of %q is no name of a header: %.100q", name, fmt.Sprint(said))
+			case kind != "string" && kind != "integer" && kind != "boolean":
 				return fmt.Errorf("x-mcp-header of %q, which is no text, integer or boolean", name)
 			case known[lower]:
 				return fmt.Errorf("x-mcp-header of %q is that of another argument, too: %q", name, header)
 			}
 			known[lower] = true
+			switch kind := canon.NewReader(given).Kind(); {
+			case kind == canon.KindText:
+				out[header] = headerText(textOf(given))
+			case kind == canon.KindInt || kind == canon.KindBool:
+				text, _ := canon.ToJSON(given) // it is canonical
+				out[header] = string(text)
+			}
 		}
-		if err := headersFault(property, known); err != nil {
+		if err := headersOf(property, given, out, known); err != nil {
 			return err
 		}
 	}

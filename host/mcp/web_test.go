@@ -23,6 +23,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -498,14 +499,19 @@ func TestToolIsNamedOnceWhereverTheServerReadsIt(t *testing.T) {
 	require.Len(t, names, 1)
 }
 
-// A tool says which of its arguments stand in headers. What no header can have stands in none, and no header is another's.
+// A tool says which of its arguments stand in headers. What no header can have stands in none.
 func TestArgumentsThatStandInHeaders(t *testing.T) {
-	const schema = `{"properties":{"a":{"x-mcp-header":"A"},"b":{"x-mcp-header":"B"},"c":{"x-mcp-header":"C"},"d":{"x-mcp-header":"D"},"e":{"x-mcp-header":"E"},` +
-		`"f":{"properties":{"g":{"x-mcp-header":"F-G"}}},"h":{"x-mcp-header":"bad name\r\n"},"i":{"x-mcp-header":7},"j":{"x-mcp-header":"J"},"k":{},"l":{"x-mcp-header":"L"},"m":{"x-mcp-header":"M"}}}`
-	const arguments = `{"a":"plain","b":"☃","c":-7,"d":true,"e":1.5,"f":{"g":" x"},"h":"h","i":"i","j":null,"k":"k","l":""}`
-	require.Equal(t, map[string]string{"A": "plain", "B": "=?base64?4piD?=", "C": "-7", "D": "true", "F-G": "=?base64?IHg=?=", "L": ""}, headersOf([]byte(schema), []byte(arguments)))
-	for _, none := range []string{`null`, `7`, `{"properties":[]}`, `{"properties":{"a":null}}`} {
-		require.Empty(t, headersOf([]byte(none), []byte(arguments)))
+	const schema = `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"B"},"c":{"type":"integer","x-mcp-header":"C"},` +
+		`"d":{"type":"boolean","x-mcp-header":"D"},"e":{"type":"integer","x-mcp-header":"E"},"f":{"properties":{"g":{"type":"string","x-mcp-header":"F-G"}}},` +
+		`"j":{"type":"string","x-mcp-header":"J"},"k":{},"l":{"type":"string","x-mcp-header":"L"},"m":{"type":"string","x-mcp-header":"M"}}}`
+	arguments := fromJSON(t, `{"a":"plain","b":"☃","c":-7,"d":true,"e":1.5,"f":{"g":" x"},"h":"h","j":null,"k":"k","l":""}`)
+	want := map[string]string{"A": "plain", "B": "=?base64?4piD?=", "C": "-7", "D": "true", "F-G": "=?base64?IHg=?=", "L": ""}
+	for schema, want := range map[string]map[string]string{schema: want, `null`: {}, `7`: {}, `{"properties":[]}`: {}, `{"properties":{"a":null}}`: {}} {
+		decoded, err := canon.Decode(fromJSON(t, schema))
+		require.NoError(t, err)
+		got := make(map[string]string)
+		require.NoError(t, headersOf(decoded, arguments, got, make(map[string]bool)))
+		require.Equal(t, want, got)
 	}
 }
 
