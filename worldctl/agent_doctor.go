@@ -47,7 +47,7 @@ type requestReport struct {
 	Model      string   `json:"model"`
 	Prompt     string   `json:"prompt"`
 	Recognized bool     `json:"recognized"` // as one of the first run
-	Differs    []string `json:"differs"`    // the first JSON paths at which it differs from that
+	Differs    []string `json:"differs"`    // the JSON pointers of the first places at which it differs from that
 	Beside     []int    `json:"beside"`     // requests that are made before this one is answered
 }
 

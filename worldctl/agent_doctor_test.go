@@ -39,7 +39,7 @@ func TestADoctorSaysWhatChangesRacesAndRunsAgain(t *testing.T) {
 	require.Contains(t, errs, "1 request of the second run would not be recognized")
 	require.Contains(t, errs, "turns after the first were not seen")
 	require.Len(t, a.Requests, 3)
-	for i, differs := range [][]string{{}, {"$.messages[0].content"}, {}} {
+	for i, differs := range [][]string{{}, {"/messages/0/content"}, {}} {
 		r := a.Requests[i]
 		require.Equal(t, differs, r.Differs)
 		require.Equal(t, len(differs) == 0, r.Recognized)

@@ -118,7 +118,7 @@ func TestAnAgentRunsBesideAWorld(t *testing.T) {
 	code, _, errs = typed("one,other", "replay", "a")
 	require.Equal(t, exitVerify, code)
 	require.Contains(t, errs, `request 2 was never made before: /v1/chat/completions, model m: "other"`)
-	require.Contains(t, errs, "they differ at $.messages[0].content")
+	require.Contains(t, errs, "they differ at /messages/0/content")
 	require.EqualValues(t, 2, paid.Load())
 
 	code, out, errs := typed("", "calls", "-o", "jsonl")

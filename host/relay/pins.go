@@ -43,7 +43,7 @@ func (p Pins) Note(now *Asked, recorded []byte) {
 	}
 }
 
-// Pin returns the request with the pins in it, and by JSON path what they have replaced; the same request: nothing.
+// Pin returns the request with the pins in it, and by JSON pointer what they have replaced; the same request: nothing.
 func (p Pins) Pin(a *Asked) (*Asked, map[string][]byte) {
 	if len(p) == 0 || a.form == formOther {
 		return a, nil
@@ -88,14 +88,14 @@ func pinKey(place string, raw json.RawMessage) string {
 	return keyOf([]any{place, canonical(raw, "cache_control")})
 }
 
-// pinnable yields the parts of a request that the agent has written, each with its JSON path.
+// pinnable yields the parts of a request that the agent has written, each with its JSON pointer.
 func (a *Asked) pinnable(body []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		for name, value := range members(body) {
 			if name != "system" && name != "instructions" && name != "messages" && name != "input" {
 				continue
 			}
-			if text := bytes.TrimSpace(value); len(text) > 0 && text[0] == '"' && !yield("$."+name, value) {
+			if text := bytes.TrimSpace(value); len(text) > 0 && text[0] == '"' && !yield("/"+name, value) {
 				return
 			}
 			i := -1
@@ -104,7 +104,7 @@ func (a *Asked) pinnable(body []byte) iter.Seq2[string, json.RawMessage] {
 				if talks := name == "messages" || name == "input"; talks && a.said(fieldsOf(raw)) {
 					continue
 				}
-				if !yield(fmt.Sprintf("$.%s[%d]", name, i), raw) {
+				if !yield(fmt.Sprintf("/%s/%d", name, i), raw) {
 					return
 				}
 			}

@@ -69,7 +69,7 @@ type Request struct {
 	Prompt      string   `cbor:"prompt"`       // the last text of the user's, shortened
 	Body        []byte   `cbor:"body"`         // as it is sent to the provider: as the agent sent it, but for Replaced
 
-	Replaced map[string][]byte `cbor:"replaced"` // by JSON path: what the agent sent where a recorded message was sent in its place
+	Replaced map[string][]byte `cbor:"replaced"` // by JSON pointer: what the agent sent where a recorded message was sent in its place
 }
 
 // Answered is the data of Served.

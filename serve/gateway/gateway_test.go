@@ -319,7 +319,7 @@ func TestADivergenceStops(t *testing.T) {
 	require.Contains(t, body, "never asked before")
 	summary := r.stop()
 	require.Equal(t, "other", summary.Divergence.Prompt)
-	require.Equal(t, "$.messages[0].content", summary.Divergence.Place)
+	require.Equal(t, "/messages/0/content", summary.Divergence.Place)
 	require.Equal(t, 1, summary.Left)
 	require.EqualValues(t, 1, s.paid.Load())
 

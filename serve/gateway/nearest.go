@@ -2,14 +2,11 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/host/relay"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/show/view"
 )
@@ -39,49 +36,12 @@ func common(a, b []byte) (n int) {
 	return n
 }
 
-// Differences returns the paths of the places at which two JSON texts differ, in order: the first most of them.
+// Differences returns the JSON pointers of the places at which two JSON texts differ, in canonical order: the first most of them.
 func Differences(a, b []byte, most int) (paths []string) {
-	var was, is any
-	_ = json.Unmarshal(a, &was)
-	_ = json.Unmarshal(b, &is)
-	differ(was, is, "$", func(path string) bool {
-		paths = append(paths, path)
-		return len(paths) < most
-	})
-	return paths
-}
-
-// differ calls found with the path of each place at which two values differ, until that returns false; then it does, too.
-func differ(a, b any, path string, found func(path string) bool) bool {
-	switch was := a.(type) {
-	case map[string]any:
-		is, ok := b.(map[string]any)
-		if !ok {
-			return found(path)
-		}
-		both := maps.Clone(was)
-		maps.Copy(both, is)
-		for _, name := range slices.Sorted(maps.Keys(both)) {
-			if !differ(was[name], is[name], path+"."+name, found) {
-				return false
-			}
-		}
-	case []any:
-		is, ok := b.([]any)
-		if !ok {
-			return found(path)
-		}
-		for i := range max(len(was), len(is)) {
-			at := fmt.Sprintf("%s[%d]", path, i)
-			if i >= len(was) || i >= len(is) {
-				return found(at) // and so does the rest
-			}
-			if !differ(was[i], is[i], at, found) {
-				return false
-			}
-		}
-	default:
-		return reflect.DeepEqual(a, b) || found(path)
+	was, _ := canon.FromJSON(a) // of no JSON there is nothing
+	is, _ := canon.FromJSON(b)
+	for _, c := range canon.Changes(was, is) {
+		paths = append(paths, c.Path)
 	}
-	return true
+	return paths[:min(len(paths), most)]
 }
