@@ -189,7 +189,7 @@ func (s *Said) add(id string, of fields, input, item string) {
 
 // readStream puts together what a stream says in pieces.
 func (s *Said) readStream(of form, stream []byte) error {
-	var p pieces
+	p := pieces{of: make(map[string]*piece)}
 	for frame := range frames(stream) {
 		data := bytes.TrimSpace(dataOf(frame))
 		switch {
@@ -238,10 +238,15 @@ func frames(stream []byte) iter.Seq[[]byte] {
 
 // pieces are blocks or messages that come in pieces, in the order in which they begin.
 type pieces struct {
-	order []string
-	of    map[string]map[string]any
-	input map[string][]byte // of blocks: JSON
-	calls map[string][]*chatCall
+	order []*piece
+	of    map[string]*piece // by index
+}
+
+// piece is a block or a message, as far as it has come.
+type piece struct {
+	said  map[string]any
+	input []byte      // of a block: JSON
+	calls []*chatCall // of a message
 }
 
 // chatCall is a call in a message of Chat Completions.
@@ -260,12 +265,10 @@ func (c *chatCall) MarshalJSON() ([]byte, error) {
 }
 
 // at returns what has an index.
-func (p *pieces) at(index string, begin func() map[string]any) map[string]any {
+func (p *pieces) at(index string, begin func() map[string]any) *piece {
 	if p.of[index] == nil {
-		if p.of == nil {
-			p.of, p.input, p.calls = make(map[string]map[string]any), make(map[string][]byte), make(map[string][]*chatCall)
-		}
-		p.order, p.of[index] = append(p.order, index), begin()
+		one := &piece{said: begin()}
+		p.order, p.of[index] = append(p.order, one), one
 	}
 	return p.of[index]
 }
@@ -292,8 +295,8 @@ func (p *pieces) addBlock(event fields) {
 	if kind := event.text("type"); kind != "content_block_start" && kind != "content_block_delta" {
 		return
 	}
-	index, delta := string(event["index"]), event.in("delta")
-	b := p.at(index, func() map[string]any {
+	delta := event.in("delta")
+	b := p.at(string(event["index"]), func() map[string]any {
 		begun, _ := canonical(event["content_block"]).(map[string]any)
 		if begun == nil {
 			begun = make(map[string]any)
@@ -301,81 +304,80 @@ func (p *pieces) addBlock(event fields) {
 		return begun
 	})
 	for _, name := range []string{"text", "thinking", "signature"} {
-		more(b, name, delta.text(name))
+		more(b.said, name, delta.text(name))
 	}
 	if of := delta["citation"]; len(of) > 0 {
-		citations, _ := b["citations"].([]any)
-		b["citations"] = append(citations, of)
+		citations, _ := b.said["citations"].([]any)
+		b.said["citations"] = append(citations, of)
 	}
-	p.input[index] = append(p.input[index], delta.text("partial_json")...)
+	b.input = append(b.input, delta.text("partial_json")...)
 }
 
 func (p *pieces) addChat(event fields) {
 	for _, raw := range event.list("choices") {
 		choice := fieldsOf(raw)
-		index, delta := string(choice["index"]), choice.in("delta")
-		m := p.at(index, func() map[string]any { return map[string]any{"role": "assistant", "content": nil} })
-		more(m, "content", delta.text("content"))
-		more(m, "refusal", delta.text("refusal"))
+		delta := choice.in("delta")
+		m := p.at(string(choice["index"]), func() map[string]any { return map[string]any{"role": "assistant", "content": nil} })
+		more(m.said, "content", delta.text("content"))
+		more(m.said, "refusal", delta.text("refusal"))
 		if of := delta.in("function_call"); len(of) > 0 {
-			call, _ := m["function_call"].(map[string]any)
+			call, _ := m.said["function_call"].(map[string]any)
 			if call == nil {
 				call = map[string]any{"arguments": ""}
 			}
 			more(call, "name", of.text("name"))
 			more(call, "arguments", of.text("arguments"))
-			m["function_call"] = call
+			m.said["function_call"] = call
 		}
 		for i, raw := range delta.list("tool_calls") {
-			p.addCall(index, i, fieldsOf(raw))
+			m.addCall(i, fieldsOf(raw))
 		}
 	}
 }
 
-// addCall adds a piece of a call: to that with its index, unless it has an id of its own.
-func (p *pieces) addCall(choice string, i int, piece fields) {
-	index := string(piece["index"])
+// addCall adds a part of a call: to that with its index, unless it has an id of its own.
+func (p *piece) addCall(i int, part fields) {
+	index := string(part["index"])
 	if index == "" {
 		index = fmt.Sprint(i)
 	}
 	var c *chatCall
-	for _, of := range p.calls[choice] {
-		if of.index == index && (piece.text("id") == "" || of.id == "" || piece.text("id") == of.id) {
+	for _, of := range p.calls {
+		if of.index == index && (part.text("id") == "" || of.id == "" || part.text("id") == of.id) {
 			c = of
 		}
 	}
 	switch {
-	case len(p.calls[choice]) > maxCalls: // the answer is refused
+	case len(p.calls) > maxCalls: // the answer is refused
 		return
 	case c == nil:
 		c = &chatCall{index: index, kind: "function"}
-		p.calls[choice] = append(p.calls[choice], c)
+		p.calls = append(p.calls, c)
 	}
-	if len(piece["custom"]) > 0 {
+	if len(part["custom"]) > 0 {
 		c.kind = "custom"
 	}
-	tool := piece.in(c.kind)
-	c.id = cmp.Or(c.id, piece.text("id"))
+	tool := part.in(c.kind)
+	c.id = cmp.Or(c.id, part.text("id"))
 	c.name += tool.text("name")
 	c.input = append(c.input, tool.text("arguments")+tool.text("input")...)
 }
 
 // whole returns the blocks or messages.
 func (p *pieces) whole() (out []json.RawMessage) {
-	for _, index := range p.order {
-		of := p.of[index]
-		if calls := p.calls[index]; len(calls) > 0 {
-			of["tool_calls"] = calls
+	for _, of := range p.order {
+		if len(of.calls) > 0 {
+			of.said["tool_calls"] = of.calls
 		}
-		if input := p.input[index]; json.Valid(input) {
-			of["input"] = json.RawMessage(input)
-		} else if len(input) > 0 {
-			of["input"] = map[string]growing{"input": input}
+		if json.Valid(of.input) {
+			of.said["input"] = json.RawMessage(of.input)
+		} else if len(of.input) > 0 {
+			of.said["input"] = map[string]growing{"input": of.input}
 		}
 		var text bytes.Buffer
 		lines := json.NewEncoder(&text)
 		lines.SetEscapeHTML(false)
-		if err := lines.Encode(of); err != nil {
+		if err := lines.Encode(of.said); err != nil {
 			panic(err) // it is made of what was decoded from JSON
 		}
 		out = append(out, bytes.TrimSpace(text.Bytes()))
