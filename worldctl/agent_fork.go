@@ -188,12 +188,8 @@ func (f *agentFork) mayRunAgain(lw *local.World, j view.Journal, s *session, bef
 
 // requestOf returns the request of a model call.
 func requestOf(j view.Journal, e *receipt.Entry) (*relay.Asked, error) {
-	in, err := j.Intent(e)
-	if err != nil {
-		return nil, err
-	}
 	var r recorder.Request
-	if err := canon.UnmarshalTrusted(in.Params, &r); err != nil {
+	if err := canon.UnmarshalTrusted(j.Params(e.Intent.Key), &r); err != nil {
 		return nil, err
 	}
 	return relay.Read(r.Dialect, r.Method, r.Path, make(http.Header), r.Body)

@@ -70,7 +70,7 @@ func plain(data []byte) (messages []*message, stray []byte) {
 			return nil
 		}
 		if value[0] == '[' {
-			_ = eachOf(value, take) // it is an array
+			_ = EachOf(value, take) // it is an array
 		} else {
 			_ = take(value)
 		}
@@ -81,9 +81,9 @@ func plain(data []byte) (messages []*message, stray []byte) {
 	}
 }
 
-// eachOf calls a function with each element of an array, until it returns an error. A slice of many short elements would be
+// EachOf calls a function with each element of an array, until it returns an error. A slice of many short elements would be
 // many times as large as the array.
-func eachOf(array json.RawMessage, take func(json.RawMessage) error) error {
+func EachOf(array json.RawMessage, take func(json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
 		return cmp.Or(err, errors.New("it is no array"))

@@ -289,7 +289,7 @@ func (s *session) page(ctx context.Context, cursor string, take func(tool json.R
 	if err := json.Unmarshal(r.result, &said); err != nil {
 		return "", fmt.Errorf("%w: %w", errNoList, err)
 	}
-	if err := eachOf(said.Tools, take); errors.Is(err, errTooMany) {
+	if err := EachOf(said.Tools, take); errors.Is(err, errTooMany) {
 		return "", err
 	} else if err != nil {
 		return "", fmt.Errorf("%w: %w", errNoList, err)

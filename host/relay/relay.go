@@ -108,19 +108,18 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		return host.Refused(err), nil
 	}
 	judged.form = formOf(judged.Dialect, judged.Method, judged.Path)
-	c := &Caller{Asked: judged, Upstream: caller.Upstream, Begin: caller.Begin, Flow: caller.Flow}
-	if caller.Instead != nil {
-		header, body, err := judged.Given(caller.Instead)
+	c := *caller
+	if c.Asked = judged; c.Instead != nil {
+		header, body, err := judged.Given(c.Instead)
 		if err != nil {
 			return host.Refused(err), nil
 		}
-		c.Instead = caller.Instead
-		return a.passAnswer(c, &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(body))})
+		return a.passAnswer(&c, &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(body))})
 	}
 	var sent atomic.Bool
 	req, err := a.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
-	}), c)
+	}), &c)
 	if err != nil {
 		return host.Refused(err), nil
 	}
@@ -132,7 +131,7 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		return host.Result{}, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
-	return a.passAnswer(c, resp)
+	return a.passAnswer(&c, resp)
 }
 
 // request is the agent's, on its way to the provider.
@@ -151,7 +150,7 @@ func (a *adapter) request(ctx context.Context, c *Caller) (*http.Request, error)
 	}
 	req.GetBody = nil // a request is sent once
 	for name, values := range c.Header {
-		if !ofTheHop(name) {
+		if !OfTheHop(name) && name != "Cookie" {
 			req.Header[name] = values
 		}
 	}
@@ -184,11 +183,11 @@ func (a *adapter) authorize(req *http.Request, dialect string) error {
 	return nil
 }
 
-// ofTheHop reports whether a header is about one connection only.
-func ofTheHop(name string) bool {
+// OfTheHop reports whether a header, named in its canonical form, is about one connection only.
+func OfTheHop(name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Accept-Encoding", "Cookie":
+		"Transfer-Encoding", "Upgrade", "Expect", "Host", "Content-Length", "Accept-Encoding":
 		return true
 	}
 	return false
@@ -267,7 +266,6 @@ func kept(header http.Header) map[string]string {
 	for name, values := range header {
 		lower := strings.ToLower(name)
 		switch {
-		case ofTheHop(name) || lower == "set-cookie":
 		case lower == "content-type", lower == "content-encoding", lower == "retry-after", lower == "retry-after-ms", lower == "x-should-retry",
 			strings.HasPrefix(lower, "anthropic-"), strings.HasPrefix(lower, "openai-"), strings.HasPrefix(lower, "x-ratelimit-"),
 			strings.HasSuffix(lower, "request-id"):

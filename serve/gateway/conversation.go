@@ -345,11 +345,7 @@ func (c *conversation) ticket(e *receipt.Entry) *refusal {
 func (c *conversation) diverge() *refusal {
 	d := &Divergence{Request: c.number, Path: c.asked.Path, Model: c.asked.Model, Prompt: c.asked.Prompt}
 	c.g.nearest(c.asked, d)
-	c.g.count(func(s *Summary) {
-		if s.Divergence == nil {
-			s.Divergence = d
-		}
-	})
+	c.g.count(func(s *Summary) { s.diverge(d) })
 	return &refusal{status: c.finalStatus(), final: true, text: "worldkernel: request " + strconv.Itoa(c.number) + " was never asked before, and recorded answers are left: " +
 		"the agent does something else than what is on record"}
 }

@@ -35,6 +35,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/worldkernel/worldkernel/host/outside"
@@ -45,6 +46,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
 	"github.com/worldkernel/worldkernel/serve/link"
+	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -96,10 +98,11 @@ type Branch struct {
 // Gateway serves one incarnation of a session. It is safe for concurrent use.
 type Gateway struct {
 	cfg         Config
+	record      view.Journal // of the world
 	cell        reducer.Cell
 	incarnation uint64
 	token       string
-	open        chan struct{}   // holds one for each request
+	open        atomic.Int64    // requests
 	life        context.Context // of connections to servers of tools
 	end         context.CancelFunc
 	following   sync.WaitGroup
@@ -154,7 +157,14 @@ type Divergence struct {
 	Tool    string // empty: it is no call of a tool
 	Prompt  string // the last text of the user's, shortened
 	Nearest string // the key of the recorded call that is most like it; empty: there is none
-	Place   string // the JSON path of the first difference to that
+	Place   string // the JSON pointer of the first difference to that
+}
+
+// diverge notes the first request that was never made before.
+func (s *Summary) diverge(d *Divergence) {
+	if s.Divergence == nil {
+		s.Divergence = d
+	}
 }
 
 // Open begins an incarnation of a session, with an event unless it is offline. Close ends it. It waits for calls of the
@@ -163,7 +173,7 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 	secret := make([]byte, 24)
 	_, _ = rand.Read(secret) // it never fails
 	g := &Gateway{
-		cfg: cfg, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret), open: make(chan struct{}, maxOpen),
+		cfg: cfg, record: view.Journal{Local: cfg.World}, cell: reducer.Cell{Reducer: recorder.Name, Key: cfg.Session}, token: hex.EncodeToString(secret),
 		news: make(chan struct{}), intents: make(map[string]receipt.Key), awaited: make(map[string]*asking), models: newCalls(), ever: make(map[string]bool), pins: make(relay.Pins),
 	}
 	if err := g.settle(ctx); err != nil {
@@ -189,10 +199,8 @@ func Open(ctx context.Context, cfg Config) (*Gateway, error) {
 		}
 	}
 	if !cfg.Offline && cfg.Waits != nil { // what waits since before has no new record
-		var all []receipt.Entry
-		cfg.World.View(func(m *world.Moment) { all = m.Intents() })
-		for i := range all {
-			g.tellWaits(all[i])
+		for _, e := range g.record.Ledger() {
+			g.tellWaits(&e)
 		}
 	}
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -294,11 +302,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &conversation{g: g, dialect: dialect, header: r.Header, begun: time.Now()}
-	select {
-	case g.open <- struct{}{}:
-		defer func() { <-g.open }()
-	default:
-		c.refuse(w, busy)
+	defer g.open.Add(-1)
+	if g.open.Add(1) > maxOpen {
+		c.refuse(w, refusal{status: http.StatusServiceUnavailable, text: "too many requests at once"})
 		return
 	}
 	path = "/" + path

@@ -35,17 +35,10 @@ type hooks struct {
 	calls                      // by digest of name and input
 	open    atomic.Int64       // hooks that wait for an answer
 	using   map[string]*using  // by id of the call: the tools of this incarnation
-	given   map[string]*given  // likewise: those whose recorded results the model gets
+	given   map[string]*asking // likewise: those whose recorded results the model gets
 	servers map[string]bool    // as in the names of tools: those whose calls come through the gateway
 	called  map[string]string  // by the provider's id: the last call of that in an answer that was judged
 	ran     map[string]*asking // likewise: of such calls, those that ran in an earlier incarnation, and have no result in a request yet
-}
-
-// given is a use whose recorded result the model gets.
-type given struct {
-	*asking
-
-	block []byte // the result; nil: it was not looked for yet
 }
 
 // hookCall is what an agent's hook says before and after a tool. Members as in
@@ -97,12 +90,11 @@ func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "worldkernel: this is no call of a hook: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	if n := g.hooks.open.Add(1); n > maxHooks {
-		g.hooks.open.Add(-1)
+	defer g.hooks.open.Add(-1)
+	if g.hooks.open.Add(1) > maxHooks {
 		http.Error(w, "worldkernel: too many tools at once", http.StatusServiceUnavailable)
 		return
 	}
-	defer g.hooks.open.Add(-1)
 	var denied string
 	switch h.Event {
 	case "PreToolUse":
@@ -278,12 +270,10 @@ func (u *using) input() string {
 
 // stands says how a use stands that another hook has asked for.
 func (u *using) stands() string {
-	select {
-	case <-u.permit:
+	if isClosed(u.permit) {
 		return "was permitted already"
-	default:
-		return "waits already, for another hook"
 	}
+	return "waits already, for another hook"
 }
 
 // submitUse has the gate judge a use, or lets it take the place of an intent that waits.
@@ -347,10 +337,8 @@ func (g *Gateway) leaveUse(u *using) (left bool) {
 
 // notRun says why a use that is over was not permitted.
 func (g *Gateway) notRun(u *using, e *receipt.Entry) string {
-	select {
-	case <-u.permit:
+	if isClosed(u.permit) {
 		return "" // a quick tool: it has ended already
-	default:
 	}
 	g.cfg.Tools.Take(g.caller(u.tag))
 	_, ended, err := answerOf[recorder.ToolAnswer](g, e)
@@ -421,12 +409,7 @@ func (g *Gateway) tell(id string, r *recorder.ToolAnswer) *using {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.hooks.using[id]
-	if u == nil || u.result == nil {
-		return nil
-	}
-	select {
-	case <-u.permit:
-	default:
+	if u == nil || u.result == nil || !isClosed(u.permit) {
 		return nil
 	}
 	u.result <- r

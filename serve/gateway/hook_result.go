@@ -16,7 +16,6 @@ import (
 	"github.com/worldkernel/worldkernel/host/relay"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // ReadOnly returns the agents' own tools that only look, and so may run again.
@@ -114,16 +113,14 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 
 // begin makes the maps.
 func (x *hooks) begin() {
-	x.calls, x.using, x.given, x.ran = newCalls(), make(map[string]*using), make(map[string]*given), make(map[string]*asking)
+	x.calls, x.using, x.given, x.ran = newCalls(), make(map[string]*using), make(map[string]*asking), make(map[string]*asking)
 	x.servers, x.called = make(map[string]bool), make(map[string]string)
 }
 
 // intentsOf returns the session's intents of a kind, from a record on, in order.
 func (g *Gateway) intentsOf(kind string, from uint64) (all []receipt.Entry) {
-	g.cfg.World.View(func(m *world.Moment) {
-		all = slices.DeleteFunc(m.Intents(), func(e receipt.Entry) bool {
-			return e.Intent.Cell != g.cell.String() || e.Intent.Kind != kind || e.Abandoned || e.Emitted < from
-		})
+	all = slices.DeleteFunc(g.record.Ledger(), func(e receipt.Entry) bool {
+		return e.Intent.Cell != g.cell.String() || e.Intent.Kind != kind || e.Abandoned || e.Emitted < from
 	})
 	slices.SortFunc(all, func(a, b receipt.Entry) int { return cmp.Compare(a.Emitted, b.Emitted) })
 	return all
@@ -154,7 +151,7 @@ func (g *Gateway) recalled(h *hookCall, u *using, before string) (denied string,
 	case result != nil:
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.hooks.given[h.ID] = &given{asking: u.asking}
+		g.hooks.given[h.ID] = u.asking
 		g.summary.ToolsServed++
 		return ranAlready, nil
 	case runsAgain(h.Name):
@@ -191,7 +188,7 @@ func (g *Gateway) ranBefore(id string) (denied string) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hooks.given[id] = &given{asking: of}
+	g.hooks.given[id] = of
 	g.summary.ToolsServed++
 	return ranAlready
 }
@@ -199,15 +196,13 @@ func (g *Gateway) ranBefore(id string) (denied string) {
 // missedTool says offline that the record does not know a call.
 func (g *Gateway) missedTool(h *hookCall) string {
 	g.count(func(s *Summary) {
-		if s.Divergence == nil {
-			s.Divergence = &Divergence{Request: s.ToolRequests, Path: "the agent", Tool: h.Name, Prompt: shorten(string(h.Input), maxText)}
-		}
+		s.diverge(&Divergence{Request: s.ToolRequests, Path: "the agent", Tool: h.Name, Prompt: shorten(string(h.Input), maxText)})
 	})
 	return "the record does not have this call"
 }
 
 // blockOf returns a recorded result as the model has seen it, or, where it never has, as an agent tells it.
-func (g *Gateway) blockOf(id string, of *given) ([]byte, error) {
+func (g *Gateway) blockOf(id string, of *asking) ([]byte, error) {
 	g.mu.Lock()
 	found := of.block
 	g.mu.Unlock()

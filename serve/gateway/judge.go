@@ -218,10 +218,8 @@ func (g *Gateway) abandon(code int) {
 			u.result <- &recorder.ToolAnswer{Result: []byte("null"), Text: "the agent ended well, and has told no result", Late: true}
 		default:
 			close(u.result)
-			select {
-			case <-u.permit:
+			if isClosed(u.permit) {
 				g.summary.InDoubt++
-			default:
 			}
 		}
 		u.result = nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // The way in of tools: a client of the Model Context Protocol starts worldctl mcp in the place of a server, and
@@ -47,8 +49,7 @@ type mcpServer struct {
 	can       map[string]capabilities   // of clients, by session; "": of the last that has begun one
 	ownTasks  bool                      // the server has tasks
 	described bool                      // it has said whether it has
-	passed    map[string]*mcpMessage    // by id: requests of the client that the server has not answered
-	calls     map[string]*toolCall      // by id: calls of tools that were not answered
+	asked     map[string]*mcpMessage    // by id: requests of the client that were not answered
 	running   map[string]chan *mcpReply // by id of their lines to the server: calls that are made
 	number    int64                     // the id of the last of them
 	said      map[string]string         // what the server says of its tools: hashes by name
@@ -67,7 +68,7 @@ type mcpReply struct {
 func (g *Gateway) newServer(name string) *mcpServer {
 	s := &mcpServer{
 		g: g, name: name, number: firstID + rand.Int64N(1<<52), // nobody guesses them
-		passed: make(map[string]*mcpMessage), calls: make(map[string]*toolCall), running: make(map[string]chan *mcpReply),
+		asked: make(map[string]*mcpMessage), running: make(map[string]chan *mcpReply),
 		said: make(map[string]string), listed: make(map[string]string), can: make(map[string]capabilities),
 	}
 	s.gone, s.end = context.WithCancelCause(g.life)
@@ -101,12 +102,11 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, name string) 
 	if err != nil || hold < 0 {
 		hold = 0
 	}
-	if n := g.tools.servers.Add(1); n > maxServers {
-		g.tools.servers.Add(-1)
+	defer g.tools.servers.Add(-1)
+	if g.tools.servers.Add(1) > maxServers {
 		http.Error(w, "too many servers at once", http.StatusServiceUnavailable)
 		return
 	}
-	defer g.tools.servers.Add(-1)
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -189,7 +189,7 @@ func (s *mcpServer) fromClient(line []byte) {
 	case m.method != "" && m.id != nil:
 		if c, id := s.asksTask(m); c != nil {
 			s.work.Go(func() {
-				if answer := c.serveTask(m, id); answer != nil {
+				if answer := c.serveTask(id); answer != nil {
 					s.toClient(answer)
 				}
 			})
@@ -204,7 +204,7 @@ func (s *mcpServer) fromClient(line []byte) {
 
 // pass passes a request of the client on.
 func (s *mcpServer) pass(m *mcpMessage) {
-	if refused := s.take(m, func() { s.passed[m.key] = m }); refused != nil {
+	if refused := s.take(m); refused != nil {
 		s.toClient(refused)
 		return
 	}
@@ -217,17 +217,29 @@ func (s *mcpServer) pass(m *mcpMessage) {
 }
 
 // take has an id name a request. Where it names another one, or there are too many, it returns the answer to the request.
-func (s *mcpServer) take(m *mcpMessage, as func()) (refused []byte) {
+func (s *mcpServer) take(m *mcpMessage) (refused []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.passed[m.key] != nil || s.calls[m.key] != nil || s.running[m.key] != nil:
+	case s.asked[m.key] != nil || s.running[m.key] != nil:
 		return fault(m.id, codeRequest, "worldkernel: the id is that of another request, which was not answered yet")
-	case len(s.passed)+len(s.calls) >= maxAsked:
+	case len(s.asked) >= maxAsked:
 		return fault(m.id, codeInternal, fmt.Sprintf("worldkernel: more than %d requests at once", maxAsked))
 	}
-	as()
+	s.asked[m.key] = m
 	return nil
+}
+
+// answers returns the request that an answer of the server is to, which waits for no other; nil: it is to none.
+func (s *mcpServer) answers(key string) *mcpMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.asked[key]
+	if m == nil || m.call != nil {
+		return nil
+	}
+	delete(s.asked, key)
+	return m
 }
 
 // clientSays is what a client says of itself in a request.
@@ -277,15 +289,14 @@ func (s *mcpServer) canIn(session string) capabilities {
 // fromServer takes a line of the server.
 func (s *mcpServer) fromServer(line []byte) {
 	line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\uFEFF"))
-	var batch []json.RawMessage
-	if len(line) > 0 && line[0] == '[' && json.Unmarshal(line, &batch) == nil {
-		for _, one := range batch {
-			s.fromServer(one)
+	take := func(one json.RawMessage) error {
+		if m, err := readServer(one); err == nil && s.passes(m, "") { // what is no message is a log, say
+			s.toClient(m.line)
 		}
-		return
+		return nil
 	}
-	if m, err := readServer(line); err == nil && s.passes(m, "") { // what is no message is a log, say
-		s.toClient(m.line)
+	if mcp.EachOf(line, take) != nil { // it is no batch
+		_ = take(line)
 	}
 }
 
@@ -298,10 +309,7 @@ func (s *mcpServer) passes(m *mcpMessage, scope string) bool {
 	if s.reply(m.key, &mcpReply{result: m.result, fault: m.fault}) {
 		return false
 	}
-	s.mu.Lock()
-	asked := s.passed[scope+m.key]
-	delete(s.passed, scope+m.key)
-	s.mu.Unlock()
+	asked := s.answers(scope + m.key)
 	if asked != nil && m.result != nil {
 		s.hear(asked, m.result)
 		s.addTasks(asked, m)
@@ -321,30 +329,19 @@ func (s *mcpServer) reply(key string, r *mcpReply) bool {
 	return call != nil
 }
 
-// idAtEnd is the id of a message that ends with it.
-var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*}?\s*$`)
+// The id of a message that begins with it, or ends.
+var (
+	idAtBegin = regexp.MustCompile(`^\s*{(?:\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,)*\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*,`)
+	idAtEnd   = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*}?\s*$`)
+)
 
 // lineID returns the id of a line of which only both ends are there; nil: it is in neither.
 func lineID(ends []byte) json.RawMessage {
 	head, tail, _ := bytes.Cut(ends, []byte("\n"))
-	d := json.NewDecoder(bytes.NewReader(head))
-	if t, err := d.Token(); err == nil && t == json.Delim('{') {
-		for {
-			key, err := d.Token()
-			if err != nil {
-				break
-			}
-			var value json.RawMessage
-			if d.Decode(&value) != nil {
-				break
-			}
-			if key == "id" {
-				return value
-			}
+	for _, found := range [][][]byte{idAtBegin.FindSubmatch(head), idAtEnd.FindSubmatch(tail)} {
+		if found != nil {
+			return found[1]
 		}
-	}
-	if found := idAtEnd.FindSubmatch(tail); found != nil {
-		return found[1]
 	}
 	return nil
 }
@@ -361,10 +358,7 @@ func (s *mcpServer) largeAnswer(scope, key string) []byte {
 	if s.reply(key, &mcpReply{large: true}) {
 		return nil
 	}
-	s.mu.Lock()
-	asked := s.passed[scope+key]
-	delete(s.passed, scope+key)
-	s.mu.Unlock()
+	asked := s.answers(scope + key)
 	if asked == nil {
 		return nil
 	}
@@ -382,12 +376,13 @@ func (s *mcpServer) runs(key string) bool {
 func (s *mcpServer) cancels(m *mcpMessage, scope string) bool {
 	key := m.takenBack()
 	s.mu.Lock()
-	call := s.calls[scope+key]
+	asked := s.asked[scope+key]
 	s.mu.Unlock()
-	if call != nil {
-		call.cancel()
+	if asked == nil || asked.call == nil {
+		return false
 	}
-	return call != nil
+	asked.call.cancel()
+	return true
 }
 
 // holdOf returns how long a call of a client waits for a person: with signs of life a client of Claude Code waits

@@ -29,7 +29,7 @@ type Bridge struct {
 	Out    io.Writer     // what it is told
 
 	client, server *queue
-	ended          chan struct{} // closed when the server has ended, or there is none
+	ended          chan struct{} // closed when the server has ended
 
 	mu      sync.Mutex
 	gateway net.Conn // mu is held while a frame is written: the gateway reads all that it is sent
@@ -92,12 +92,8 @@ func (b *Bridge) follow(from *bufio.Reader) error {
 	for {
 		f, err := readFrame(from)
 		if err != nil {
-			select {
-			case <-b.ended:
-				if b.server != nil {
-					return nil
-				}
-			default:
+			if isClosed(b.ended) {
+				return nil
 			}
 			return fmt.Errorf("the gateway has gone: %w", err)
 		}

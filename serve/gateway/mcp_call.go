@@ -32,9 +32,7 @@ const (
 type toolCall struct {
 	*mcpCall
 	server  *mcpServer
-	session string // over HTTP
-	id      json.RawMessage
-	name    string          // of the id, among the server's calls
+	request *mcpMessage
 	off     chan struct{}   // closed when the client takes it back
 	cancel  func()          // closes it
 	left    <-chan struct{} // closed when nobody waits for the answer any more; nil: that is when the server has gone
@@ -84,17 +82,24 @@ func (s *mcpServer) newCall(m *mcpMessage) (c *toolCall, refused []byte) {
 		return nil, fault(m.id, codeInternal, fmt.Sprintf("worldkernel: more than %d tasks at once: ask what became of them, or cancel some", maxTasks))
 	}
 	s.meet(m)
-	c = &toolCall{mcpCall: params, server: s, session: m.session, id: m.id, name: m.key, off: make(chan struct{})}
+	c = s.callOf(m, params)
 	c.hash, c.changed = s.pinned(c.tool)
-	c.cancel = sync.OnceFunc(func() { close(c.off) })
-	if refused = s.take(m, func() { s.calls[m.key] = c }); refused != nil {
+	if refused = s.take(m); refused != nil {
 		return nil, refused
 	}
 	return c, nil
 }
 
+// callOf returns what answers a request.
+func (s *mcpServer) callOf(m *mcpMessage, params *mcpCall) *toolCall {
+	c := &toolCall{mcpCall: params, server: s, request: m, off: make(chan struct{})}
+	c.cancel = sync.OnceFunc(func() { close(c.off) })
+	m.call = c
+	return c
+}
+
 // result returns the answer to a call.
-func (c *toolCall) result(result []byte) []byte { return response(c.id, "result", result) }
+func (c *toolCall) result(result []byte) []byte { return response(c.request.id, "result", result) }
 
 // refused returns an answer of the gateway's own to a call.
 func (c *toolCall) refused(text string) []byte {
@@ -130,7 +135,7 @@ func (c *toolCall) serve() []byte {
 func (c *toolCall) leave() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	delete(c.server.calls, c.name)
+	delete(c.server.asked, c.request.key)
 }
 
 // ask makes an event of the call.
@@ -189,7 +194,7 @@ func (c *toolCall) await() []byte {
 			}
 			offered = true
 			continue
-		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient]), c.session) && g.hasRoom():
+		case e.State.AwaitsPerson() && time.Since(begun) >= hold && c.stateless() && s.givesTasks(orNull(c.meta[metaClient]), c.request.session) && g.hasRoom():
 			return c.newTask(&e)
 		case e.State.AwaitsPerson() && time.Since(begun) >= hold:
 			g.leave(a, false, false)
@@ -269,7 +274,7 @@ func (c *toolCall) finish(e *receipt.Entry) []byte {
 	case answer == nil:
 		return c.refused("this call was not made: " + reason)
 	case len(answer.Error) > 0:
-		return response(c.id, "error", answer.Error)
+		return response(c.request.id, "error", answer.Error)
 	}
 	if e.State == receipt.StateCommitted {
 		c.pin()

@@ -264,9 +264,7 @@ func (g *Group) fromClient(line []byte) {
 		g.out.put(fault(m.id, codeRequest, "worldkernel: the id is that of another request, which was not answered yet"), []byte("\n"))
 	default:
 		g.ask(m)
-		select {
-		case <-g.begun:
-		default:
+		if !isClosed(g.begun) {
 			close(g.begun)
 		}
 	}

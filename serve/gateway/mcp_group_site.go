@@ -84,19 +84,9 @@ type groupWait struct {
 
 // end ends a wait, once.
 func (w *groupWait) end(answer *mcpMessage) {
-	if !w.over() {
+	if !isClosed(w.ended) {
 		w.answer = answer
 		close(w.ended)
-	}
-}
-
-// over reports whether a wait has ended.
-func (w *groupWait) over() bool {
-	select {
-	case <-w.ended:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -234,7 +224,7 @@ func (s *groupSession) cancelled(m *mcpMessage) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, wait := range s.waits { // order cannot show: ids differ
-		if wait.key == m.takenBack() && !wait.over() {
+		if wait.key == m.takenBack() && !isClosed(wait.ended) {
 			wait.end(nil)
 			delete(s.waits, key)
 			return m.with("requestId", wait.id)
@@ -262,7 +252,7 @@ func (s *groupSession) waitFor(m *mcpMessage) (wait *groupWait, key string) {
 		}
 		defer s.mu.Unlock()
 		if wait == nil && len(s.waits) >= maxAsked || s.waits[m.key] != nil {
-			maps.DeleteFunc(s.waits, func(_ string, of *groupWait) bool { return of != wait && of.left && of.over() })
+			maps.DeleteFunc(s.waits, func(_ string, of *groupWait) bool { return of != wait && of.left && isClosed(of.ended) })
 		}
 		switch {
 		case wait != nil:
@@ -296,7 +286,7 @@ func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage
 	if s.waits[key] == wait {
 		delete(s.waits, key)
 	}
-	answer, cancelled := wait.answer, wait.answer == nil && wait.over()
+	answer, cancelled := wait.answer, wait.answer == nil && isClosed(wait.ended)
 	s.mu.Unlock()
 	switch {
 	case cancelled:

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/worldkernel/worldkernel/host/mcp"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
-	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -92,9 +92,7 @@ func (g *Gateway) matchTool(c *toolCall) (*asking, match) {
 		g.summary.ToolsServed++
 	case a != nil:
 	case g.cfg.Offline:
-		if g.summary.Divergence == nil {
-			g.summary.Divergence = &Divergence{Request: g.summary.ToolRequests, Path: c.server.name, Tool: c.tool, Prompt: shorten(string(c.arguments), maxText)}
-		}
+		g.summary.diverge(&Divergence{Request: g.summary.ToolRequests, Path: c.server.name, Tool: c.tool, Prompt: shorten(string(c.arguments), maxText)})
 		return nil, missed
 	default:
 		a, is = g.add(&g.tools.calls, c.key, use), fresh
@@ -111,8 +109,7 @@ func (g *Gateway) recallListed() error {
 		return nil
 	}
 	g.tools.listed = make(map[string][]byte)
-	j := view.Journal{Local: g.cfg.World}
-	for e, err := range j.OfCell(g.cell.String(), 0) {
+	for e, err := range g.record.OfCell(g.cell.String(), 0) {
 		if err != nil {
 			return err
 		}
@@ -142,9 +139,7 @@ func cursorOf(m *mcpMessage) string {
 
 // recorded returns the answer to a request that only the record answers.
 func (s *mcpServer) recorded(m *mcpMessage) []byte {
-	s.mu.Lock()
-	delete(s.passed, m.key)
-	s.mu.Unlock()
+	s.answers(m.key)
 	if m.method == "ping" {
 		return response(m.id, "result", []byte("{}"))
 	}
@@ -189,16 +184,16 @@ func (s *mcpServer) hear(asked *mcpMessage, result json.RawMessage) {
 // hashes returns the hash of each tool that a list has. Of two of one name it is that of both.
 func hashes(result json.RawMessage) map[string]string {
 	var said struct {
-		Tools []json.RawMessage `json:"tools"`
+		Tools json.RawMessage `json:"tools"`
 	}
 	_ = json.Unmarshal(result, &said) // of another form: it lists none
 	out := make(map[string]string)
-	for _, tool := range said.Tools {
+	_ = mcp.EachOf(said.Tools, func(tool json.RawMessage) error {
 		var named struct {
 			Name string `json:"name"`
 		}
 		if json.Unmarshal(tool, &named) != nil || named.Name == "" {
-			continue
+			return nil
 		}
 		data, err := canon.FromJSON(tool)
 		if err != nil {
@@ -209,7 +204,8 @@ func hashes(result json.RawMessage) map[string]string {
 			hash = digest(other, hash)
 		}
 		out[named.Name] = hash
-	}
+		return nil
+	})
 	return out
 }
 

@@ -32,8 +32,9 @@ type mcpMessage struct {
 	result json.RawMessage // of a response
 	fault  json.RawMessage // likewise: its error
 
-	session string // that it is of, over HTTP
-	changed bool   // on its way: see addTasks
+	session string    // that it is of, over HTTP
+	changed bool      // on its way: see addTasks
+	call    *toolCall // what answers a request here; nil: its server does
 }
 
 // maxID is how many bytes the id of a message may have.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -175,23 +174,21 @@ func (s *mcpServer) asksTask(m *mcpMessage) (c *toolCall, id string) {
 	if !gives && !strings.HasPrefix(params.ID, taskPrefix) {
 		return nil, ""
 	}
-	c = &toolCall{mcpCall: &mcpCall{meta: params.Meta}, server: s, id: m.id, name: m.key, off: make(chan struct{})}
-	c.cancel = sync.OnceFunc(func() { close(c.off) })
-	return c, params.ID
+	return s.callOf(m, &mcpCall{meta: params.Meta}), params.ID
 }
 
 // serveTask answers a request about tasks; nil: its client has gone.
-func (c *toolCall) serveTask(m *mcpMessage, id string) []byte {
-	s := c.server
-	if refused := s.take(m, func() { s.calls[c.name] = c }); refused != nil {
+func (c *toolCall) serveTask(id string) []byte {
+	if refused := c.server.take(c.request); refused != nil {
 		return refused
 	}
 	defer c.leave()
-	t, is := s.task(id)
-	if !is && m.method != methodTasks {
+	method := c.request.method
+	t, is := c.server.task(id)
+	if !is && method != methodTasks {
 		return c.noTask()
 	}
-	switch m.method {
+	switch method {
 	case methodTasks:
 		return c.listTasks()
 	case taskMethods + "get":
@@ -203,11 +200,11 @@ func (c *toolCall) serveTask(m *mcpMessage, id string) []byte {
 	case taskMethods + "update": // no task asks for anything
 		return c.result([]byte(complete))
 	}
-	return fault(m.id, codeMethod, "worldkernel: there is no such method of a task")
+	return fault(c.request.id, codeMethod, "worldkernel: there is no such method of a task")
 }
 
 func (c *toolCall) noTask() []byte {
-	return fault(c.id, codeParams, "worldkernel: there is no such task")
+	return fault(c.request.id, codeParams, "worldkernel: there is no such task")
 }
 
 // task returns a task of the server's tools as it is now.
@@ -245,7 +242,7 @@ func (t *task) stands(c *toolCall) (e receipt.Entry, ended *mcpMessage, news <-c
 	e, news, err := c.server.g.standing(c.asking)
 	switch {
 	case err != nil:
-		ended, _ = readServer(fault(c.id, codeInternal, "worldkernel: the journal cannot be read: "+err.Error()))
+		ended, _ = readServer(fault(c.request.id, codeInternal, "worldkernel: the journal cannot be read: "+err.Error()))
 	case over(&e) && !t.cancelled:
 		ended, _ = readServer(c.finish(&e))
 	}
@@ -288,7 +285,7 @@ func (c *toolCall) awaitTask(id string) []byte {
 		_, ended, news := t.stands(c)
 		switch {
 		case t.cancelled:
-			return fault(c.id, codeRequest, "worldkernel: the task was cancelled")
+			return fault(c.request.id, codeRequest, "worldkernel: the task was cancelled")
 		case ended != nil && ended.result != nil:
 			return c.result(with(ended.result, quoted(id), "_meta", taskRelated, "taskId"))
 		case ended != nil:
@@ -311,7 +308,7 @@ func (t *task) end(c *toolCall) []byte {
 	g := c.server.g
 	e, ended, _ := t.stands(c)
 	if ended != nil || t.cancelled {
-		return fault(c.id, codeParams, "worldkernel: the task has ended")
+		return fault(c.request.id, codeParams, "worldkernel: the task has ended")
 	}
 	g.mu.Lock()
 	if of := g.tools.tasks[t.id]; of != nil { // else it was forgotten meanwhile

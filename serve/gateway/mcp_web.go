@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/host/mcp"
+	"github.com/worldkernel/worldkernel/host/relay"
 )
 
 // A server that is reached over HTTP is at /a/TOKEN/mcp/NAME/ADDRESS for its client. What the two
@@ -99,12 +101,7 @@ func (s *webServer) do(ctx context.Context, method string, header http.Header, b
 // ofAllHops returns a header without what is about one connection.
 func ofAllHops(header http.Header) http.Header {
 	header = header.Clone()
-	for _, name := range []string{
-		"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authorization", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding",
-		"Upgrade", "Accept-Encoding", "Expect", "Content-Length",
-	} {
-		header.Del(name)
-	}
+	maps.DeleteFunc(header, func(name string, _ []string) bool { return relay.OfTheHop(name) })
 	return header
 }
 
@@ -173,7 +170,7 @@ func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
 	case m.method != "" && m.id != nil:
 		if c, id := s.asksTask(m); c != nil {
 			c.left = r.Context().Done()
-			answerJSON(w, http.StatusOK, c.serveTask(m, id))
+			answerJSON(w, http.StatusOK, c.serveTask(id))
 			return
 		}
 		s.ask(w, r, m, body, scope)
@@ -186,7 +183,7 @@ func (s *webServer) post(w http.ResponseWriter, r *http.Request, scope string) {
 
 // ask serves a request of a client.
 func (s *webServer) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage, body []byte, scope string) {
-	if refused := s.take(m, func() { s.passed[m.key] = m }); refused != nil {
+	if refused := s.take(m); refused != nil {
 		answerJSON(w, http.StatusBadRequest, refused)
 		return
 	}
@@ -195,9 +192,7 @@ func (s *webServer) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage, b
 		return
 	}
 	if !s.forward(w, r, body, m.key, scope) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.passed, m.key)
+		s.answers(m.key)
 	}
 }
 
@@ -214,7 +209,7 @@ func (s *webServer) forward(w http.ResponseWriter, r *http.Request, body []byte,
 	if err == nil {
 		defer resp.Body.Close() //nolint:errcheck // it was read
 		s.mu.Lock()
-		if asked := s.passed[key]; asked != nil && asked.method == methodInitialize {
+		if asked := s.asked[key]; asked != nil && asked.method == methodInitialize {
 			s.begins(asked, resp.Header.Get(sessionHeader))
 		}
 		s.mu.Unlock()

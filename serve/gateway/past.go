@@ -20,6 +20,7 @@ type asking struct {
 	attended  bool        // a client waits for it
 	delivered bool        // a client got all of it
 	counted   bool        // the summary has it
+	block     []byte      // of a tool: the recorded result that the model gets; nil: it was not looked for
 
 	stands receipt.Entry // how the intent stands, without params; zero: the journal does not have it yet
 	news   chan struct{} // closed when it stands otherwise; nil: nobody has waited for it
@@ -130,6 +131,16 @@ func (g *Gateway) leave(a *asking, delivered, failed bool) {
 func ring(news *chan struct{}) {
 	close(*news)
 	*news = make(chan struct{})
+}
+
+// isClosed reports whether a channel was closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // recall finds what earlier incarnations of the session have asked.

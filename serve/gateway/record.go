@@ -13,7 +13,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer/recorder"
-	"github.com/worldkernel/worldkernel/show/view"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -104,15 +103,16 @@ func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
 	}
 	g.look(named, after)
 	for _, key := range waits {
-		g.tellWaits(g.entry(key))
+		e := g.entry(key)
+		g.tellWaits(&e)
 	}
 	return after, nil
 }
 
 // tellWaits tells of a call that a person has to approve, if it is one of the session.
-func (g *Gateway) tellWaits(e receipt.Entry) {
+func (g *Gateway) tellWaits(e *receipt.Entry) {
 	if e.State == receipt.StateAwaitingApproval && e.Intent.Cell == g.cell.String() && !e.Abandoned {
-		g.cfg.Waits(e.Intent.Key, g.link(&e))
+		g.cfg.Waits(e.Intent.Key, g.link(e))
 	}
 }
 
@@ -165,23 +165,21 @@ func (g *Gateway) note(e *receipt.Entry) {
 
 // unended counts the calls of the session that a person has to decide about, and those that are under way.
 func (g *Gateway) unended() (waiting, underWay int) {
-	g.cfg.World.View(func(m *world.Moment) {
-		for _, e := range m.Intents() {
-			switch {
-			case e.Intent.Cell != g.cell.String() || over(&e):
-			case e.State.AwaitsPerson():
-				waiting++
-			default:
-				underWay++
-			}
+	for _, e := range g.record.Ledger() {
+		switch {
+		case e.Intent.Cell != g.cell.String() || over(&e):
+		case e.State.AwaitsPerson():
+			waiting++
+		default:
+			underWay++
 		}
-	})
+	}
 	return waiting, underWay
 }
 
 // entry returns how an intent stands.
 func (g *Gateway) entry(key receipt.Key) (e receipt.Entry) {
-	g.cfg.World.View(func(m *world.Moment) { e, _ = m.Intent(key) })
+	e, _ = g.record.LedgerEntry(key)
 	return e
 }
 
@@ -190,12 +188,11 @@ func answerOf[A any, P interface {
 	*A
 	Given() bool
 }](g *Gateway, e *receipt.Entry) (answer P, reason why, err error) {
-	j := view.Journal{Local: g.cfg.World}
-	at, err := j.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
+	at, err := g.record.Entry(journal.Seq(cmp.Or(e.Finished, e.Emitted)))
 	if err != nil {
 		return nil, reason, err
 	}
-	found, err := j.Answer(at)
+	found, err := g.record.Answer(at)
 	if err != nil || found == nil {
 		return nil, why{Error: redacted}, err
 	}
@@ -222,10 +219,6 @@ func (w *why) String() string { return w.Reason + w.Error }
 
 // paramsOf returns the params of an intent; empty: they cannot be read.
 func paramsOf[P any](g *Gateway, key receipt.Key) (params P) {
-	at, err := view.Journal{Local: g.cfg.World}.Entry(journal.Seq(g.entry(key).Emitted))
-	if err == nil {
-		d, _ := at.Decision()
-		_ = canon.UnmarshalTrusted(d.Params, &params)
-	}
+	_ = canon.UnmarshalTrusted(g.record.Params(key), &params)
 	return params
 }

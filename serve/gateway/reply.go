@@ -31,23 +31,17 @@ func (o *reply) beginReply(status int, header http.Header) {
 		return
 	}
 	for name, values := range header {
-		if name != "Content-Length" && name != "Connection" && name != "Transfer-Encoding" && name != "Set-Cookie" {
+		if !relay.OfTheHop(name) && name != "Set-Cookie" {
 			o.w.Header()[name] = values
 		}
 	}
 	o.start(status)
-	o.push()
+	o.send(nil)
 }
 
 func (o *reply) start(status int) {
 	o.begun = true
 	o.w.WriteHeader(status)
-}
-
-func (o *reply) push() {
-	if f, ok := o.w.(http.Flusher); ok {
-		f.Flush()
-	}
 }
 
 // flow sends what the agent may have at once.
@@ -62,7 +56,7 @@ func (o *reply) flow(p []byte) {
 
 func (o *reply) send(p []byte) {
 	o.write(p)
-	o.push()
+	_ = http.NewResponseController(o.w).Flush() // what is broken shows when it is written to
 }
 
 func (o *reply) write(p []byte) {
@@ -139,8 +133,6 @@ type refusal struct {
 	joins  bool // who asks again gets what was asked for
 	budget bool // has not enough left
 }
-
-var busy = refusal{status: http.StatusServiceUnavailable, text: "too many requests at once"} //nolint:gochecknoglobals // a constant
 
 // refuse answers with a refusal in the shape of the dialect.
 func (c *conversation) refuse(w http.ResponseWriter, no refusal) {

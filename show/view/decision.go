@@ -52,6 +52,17 @@ func (e *Entry) Decision() (d Decision, ok bool) {
 	return d, true
 }
 
+// Params returns the params of an intent; nil: they cannot be read.
+func (j Journal) Params(key receipt.Key) journal.Data {
+	known, _ := j.LedgerEntry(key)
+	e, err := j.Entry(journal.Seq(known.Emitted))
+	if err != nil {
+		return nil
+	}
+	d, _ := e.Decision()
+	return d.Params
+}
+
 // PolicyEval compares what was decided with what a world file would decide.
 type PolicyEval struct {
 	File    string            `json:"file"`

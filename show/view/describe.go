@@ -44,13 +44,11 @@ func (t Describer) Data(d canon.Raw) string {
 
 // ParamsOf returns the params of an intent as Data does; empty where they cannot be read.
 func (t Describer) ParamsOf(key receipt.Key) string {
-	known, _ := t.LedgerEntry(key)
-	e, err := t.Entry(journal.Seq(known.Emitted))
-	if err != nil {
+	params := t.Params(key)
+	if params == nil {
 		return ""
 	}
-	d, _ := e.Decision()
-	return t.Data(d.Params)
+	return t.Data(params)
 }
 
 // Describe returns a record in one line: in the words of its kind, or in a sentence of its own if the line
