@@ -198,17 +198,12 @@ func (a *Asked) SetModel(model string) error {
 	if err != nil {
 		return err
 	}
-	body := a.Body
-	var at [][2]int
-	for member, value := range members(body) {
+	edit := Edit{Text: a.Body}
+	for member, value := range members(a.Body) {
 		if member == "model" {
-			from := cap(body) - cap(value) // value is a part of body
-			at = append(at, [2]int{from, from + len(value)})
+			edit.Replace(value, name)
 		}
 	}
-	for _, of := range slices.Backward(at) {
-		body = slices.Concat(body[:of[0]], name, body[of[1]:])
-	}
-	a.Body, a.Model = body, model
+	a.Body, a.Model = edit.Edited(), model
 	return nil
 }

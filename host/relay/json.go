@@ -114,6 +114,30 @@ func stringEnd(raw []byte, i int) int {
 	}
 }
 
+// Edit is a text, such as a request, in which parts are replaced: in one go, since there may be thousands.
+type Edit struct {
+	Text []byte
+
+	out  []byte
+	done int // bytes of the text that out has, or what they were replaced by
+}
+
+// Replace replaces a part of the text: a slice of it, behind those that were replaced before. What lies in one of those stays.
+func (e *Edit) Replace(part, by []byte) {
+	if from := cap(e.Text) - cap(part); from >= e.done {
+		e.out = append(append(e.out, e.Text[e.done:from]...), by...)
+		e.done = from + len(part)
+	}
+}
+
+// Edited returns the text with all that was replaced; nothing can be replaced after it.
+func (e *Edit) Edited() []byte {
+	if e.done == 0 {
+		return e.Text
+	}
+	return append(e.out, e.Text[e.done:]...)
+}
+
 // textIn returns a string, with U+FFFD for what is not UTF-8, as json.Unmarshal has it; ok is false where it is none.
 func textIn(raw json.RawMessage) (text string, ok bool) {
 	switch {

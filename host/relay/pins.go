@@ -48,21 +48,17 @@ func (p Pins) Pin(a *Asked) (*Asked, map[string][]byte) {
 	if len(p) == 0 || a.form == formOther {
 		return a, nil
 	}
-	var body []byte
-	done, replaced := 0, make(map[string][]byte)
+	edit, replaced := Edit{Text: a.Body}, make(map[string][]byte)
 	for place, raw := range a.pinnable(a.Body) {
-		pin := p[pinKey(place, raw)]
-		if pin == nil {
-			continue
+		if pin := p[pinKey(place, raw)]; pin != nil {
+			edit.Replace(raw, Unmarked(pin, raw))
+			replaced[place] = raw
 		}
-		from := cap(a.Body) - cap(raw) // raw is a part of the body
-		body = append(append(body, a.Body[done:from]...), Unmarked(pin, raw)...)
-		done, replaced[place] = from+len(raw), raw
 	}
-	if done == 0 {
+	if len(replaced) == 0 {
 		return a, nil
 	}
-	pinned, err := Read(a.Dialect, a.Method, a.Path, a.Header, append(body, a.Body[done:]...))
+	pinned, err := Read(a.Dialect, a.Method, a.Path, a.Header, edit.Edited())
 	if err != nil || pinned.Key != a.Key {
 		return a, nil
 	}

@@ -1,8 +1,12 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,14 +24,46 @@ func FuzzResults(f *testing.F) {
 		if !json.Valid(body) || !json.Valid(response) {
 			return
 		}
-		out := body
+		edit, any := relay.Edit{Text: body}, []byte(nil)
 		for b, raw := range relay.Results(body) {
 			block, err := toldBy(b.ID, &recorder.ToolAnswer{Result: response, IsError: failed})
 			require.NoError(t, err)
 			require.True(t, json.Valid(block))
-			out = bytes.Replace(out, raw, block, 1)
-			require.Contains(t, string(out), string(block))
+			edit.Replace(raw, block)
+			if any == nil {
+				any = block
+			}
 		}
+		out := edit.Edited()
+		require.Contains(t, string(out), string(any))
 		require.True(t, json.Valid(out))
 	})
+}
+
+// TestManyResultsAreReplacedAtOnce has what a long session sends with each request once it was restarted. However many results are in it,
+// few copies of it are made, and each result is that on record.
+func TestManyResultsAreReplacedAtOnce(t *testing.T) {
+	const results = 1_000
+	g := new(Gateway)
+	g.hooks.begin()
+	var sent, want []byte
+	for i := range results {
+		id := strconv.Itoa(i)
+		block := fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":"denied%1000d"}`, id, i)
+		turn := fmt.Sprintf(`{"role":"user","content":[%s,%s]},`, block, block) // nobody sends the same twice, and it is replaced twice
+		recorded := strings.Replace(block, "denied", "recorded", 1)
+		g.hooks.given[id] = &asking{block: []byte(recorded)}
+		sent, want = append(sent, turn...), append(want, strings.ReplaceAll(turn, block, recorded)...)
+	}
+	whole := func(turns []byte) []byte {
+		return slices.Concat([]byte(`{"messages":[`), turns, []byte(`{"role":"user","content":"x"}]}`))
+	}
+	body := whole(sent)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := g.settleTools(body)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Equal(t, string(whole(want)), string(got))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, 30*uint64(len(body)))
 }

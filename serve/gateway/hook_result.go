@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -89,7 +88,7 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 		return body, nil
 	}
 	var failed error
-	out := body
+	edit := relay.Edit{Text: body}
 	results := make(map[string]relay.Result) // by use: the last one counts, since providers may use an id again
 	for b, raw := range relay.Results(body) {
 		g.mu.Lock()
@@ -101,14 +100,14 @@ func (g *Gateway) settleTools(body []byte) ([]byte, error) {
 			recorded, err := g.blockOf(b.ID, of)
 			failed = errors.Join(failed, err)
 			if recorded != nil {
-				out = bytes.Replace(out, raw, relay.Unmarked(recorded, raw), 1)
+				edit.Replace(raw, relay.Unmarked(recorded, raw))
 			}
 		}
 	}
 	for id, b := range results { // order cannot show: each is of another use
 		g.tell(id, &recorder.ToolAnswer{Result: orNull(b.Content), IsError: b.Failed, Late: true})
 	}
-	return out, failed
+	return edit.Edited(), failed
 }
 
 // begin makes the maps.
