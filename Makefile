@@ -18,7 +18,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help agents docs build demo demo-postgres quick test test-module test-tools nightly test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast vet platforms tidy vuln clean vendor page pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
+.PHONY: help agents docs build demo demo-postgres quick test test-module test-tools race nightly test-recordings lint golangci fmt fuzz sim attack twice kill copies torture-postgres test-postgres newest-postgres mutants gas bench bench-long bench-postgres cover check check-fast vet platforms tidy vuln clean vendor page pictures bin/bench bin/peers peers check-peers demo-machines torture-nodes many-worlds
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,34 +44,37 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "  bin/worldctl ui $(DEMO_DIR)                         look at it in a browser"
 
 # What tests build is built alike, so by GOFLAGS. make check vets all.
-UNRACED := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test -vet=off
+TEST := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test -vet=off
 CHANGED  = $(shell { git diff --name-only HEAD; git diff --name-only @{upstream}...; git ls-files -o --exclude-standard; } 2>/dev/null | grep '[.]go$$' | grep -v '^tools/' | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 
 quick: ## look over what was changed, in a minute: vet, the house rules, the tests of these packages
 	$(GO) vet ./...
-	$(UNRACED) -timeout 5m ./internal/lint $(CHANGED)
+	$(TEST) -timeout 5m ./internal/lint $(CHANGED)
 
 # Many tests wait, for disks, clocks and processes: so four packages at once, and four tests of worldctl, whose tests
-# take longest and so begin first. Those that do things side by side run with the race detector, which finds
-# nothing in the others: tools/raced tells them apart.
-test: test-module test-tools ## run all tests in random order, those that do things side by side with the race detector
+# take longest and so begin first.
+MANY := -p 4 -parallel 4 -shuffle=on
+
+test: test-module test-tools ## run all tests in random order
 
 test-module:
-	CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) run -C tools ./raced -others -vet=off -p 4 -parallel 4 -shuffle=on -timeout 90m ./worldctl ./...
-	$(GO) run -C tools ./raced -vet=off -p 4 -parallel 4 -shuffle=on -timeout 90m
+	$(TEST) $(MANY) -timeout 90m ./worldctl ./...
 	@test -d ../shared/data || echo "SKIPPED: tests that need the recordings of ../shared/data, which are not here"
+
+race: ## run the tests with the race detector, which takes several times as long
+	$(GO) test -race -vet=off $(MANY) -timeout 240m ./worldctl ./...
 
 test-tools: # the browser waits most of its time
 	$(GO) test -C tools/bench -shuffle=on -vet=all ./... & bench=$$!; \
 		$(GO) test -C tools/browser -shuffle=on -vet=all ./... && wait $$bench
 
 nightly: ## what takes hours: the race detector on all tests, random lives, kills, damage, attacks, fuzzing led by coverage
-	NIGHTLY=1 $(GO) test -race -p 2 -shuffle=on -timeout 240m ./...
+	NIGHTLY=1 $(MAKE) race
 	$(MAKE) platforms sim twice kill copies attack test-postgres mutants
 	$(MAKE) fuzz FUZZTIME=2m
 
 test-recordings: ## run the tests that run on recordings, which make test does as well
-	$(UNRACED) -shuffle=on -timeout 25m -run 'Airline|Ville|Recording' \
+	$(TEST) -shuffle=on -timeout 25m -run 'Airline|Ville|Recording' \
 		$$(grep -rl --include='*_test.go' 'worldkernel/internal/recording"' . | xargs -n1 dirname | sort -u)
 
 $(LINTER): tools/go.mod tools/go.sum
@@ -94,7 +97,7 @@ fmt: $(LINTER) ## format all Go files
 # Without FUZZCOVER mutations are not led by what they reach, and nothing is compiled anew for it.
 fuzz: ## run each fuzz target for FUZZTIME
 	@mkdir -p build; for dir in $$(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
-		$(UNRACED) -ldflags='-s -w' -c $(FUZZCOVER) -o build/fuzz.test "$$dir" || exit 1; \
+		$(TEST) -ldflags='-s -w' -c $(FUZZCOVER) -o build/fuzz.test "$$dir" || exit 1; \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/func //'); do \
 			echo "$$target in $$dir"; \
 			(cd "$$dir" && "$(CURDIR)/build/fuzz.test" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
@@ -122,8 +125,8 @@ copies: ## damage the copy of a world whose journal lies in a log at PLACES plac
 	SEED=$(SEED) PLACES=$(PLACES) $(GO) test -count=1 -timeout 60m -v -run TestDamagedCopyIsTheSameWorld ./journal/store
 
 test-postgres: ## run the tests of worlds, of the API, of workers and the scripts of the command line again on a PostgreSQL that they start; RUN and SCRIPTS name some
-	WORLDKERNEL_TEST_LOG=postgres $(UNRACED) -count=1 -timeout 25m -run '$(RUN)' ./world/local ./serve/api ./serve/worker
-	WORLDKERNEL_TEST_LOG=postgres $(UNRACED) -count=1 -timeout 25m -run 'TestScripts/$(SCRIPTS)' ./worldctl
+	WORLDKERNEL_TEST_LOG=postgres $(TEST) -count=1 -timeout 25m -run '$(RUN)' ./world/local ./serve/api ./serve/worker
+	WORLDKERNEL_TEST_LOG=postgres $(TEST) -count=1 -timeout 25m -run 'TestScripts/$(SCRIPTS)' ./worldctl
 
 newest-postgres: ## run what is asked of PostgreSQL on the newest that npm ships: laws, roles, refusals, takeovers, faults, standbys, backups, moves, nodes
 	tools/newest-postgres $(GO) test -count=1 -timeout 25m ./journal/pglog

@@ -9,13 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // TestADoctorSaysWhatChangesRacesAndRunsAgain of an agent, and asks no provider, makes no world, and leaves nothing.
 func TestADoctorSaysWhatChangesRacesAndRunsAgain(t *testing.T) {
-	testrace.Here(t)
 	provider := newAnswers(t)
 	dir, temporary := t.TempDir(), t.TempDir()
 	t.Chdir(dir)

@@ -14,8 +14,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // answersOf has one answer after another, and notes for which models.
@@ -137,7 +135,6 @@ func TestAnAgentIsForked(t *testing.T) {
 
 // TestToolsAreDeniedInAForkUnlessNamed whatever the world permits: those of the agent's own, and those of servers.
 func TestToolsAreDeniedInAForkUnlessNamed(t *testing.T) {
-	testrace.Here(t)
 	provider := newAnswers(t)
 	dir := t.TempDir()
 	t.Chdir(dir)

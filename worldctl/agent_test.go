@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // askerEnv has this program be an agent: it asks a model for each of the texts, or its hook about a tool, and writes
@@ -73,7 +71,6 @@ func askFor(text string) (answer []byte, code int) {
 // An agent runs as it is: a world is made for it, its calls are recorded, its exit code is that of worldctl. Started again it
 // is answered from the record; run offline, what it has never asked is named, with the code of what does not verify.
 func TestAnAgentRunsBesideAWorld(t *testing.T) {
-	testrace.Here(t)
 	var paid atomic.Int64
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"choices":[{"message":{"content":"answer %d"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, paid.Add(1))
@@ -186,7 +183,6 @@ func TestToolsOfAnAgentWithoutHooksAreJudged(t *testing.T) {
 
 // What other rules would have decided about a recorded session is told in the words of the session.
 func TestOtherRulesForARecordedSession(t *testing.T) {
-	testrace.Here(t)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, `{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
 	}))
@@ -341,7 +337,6 @@ func TestTwoAgentsRunBesideOneWorld(t *testing.T) {
 
 // What the gate denied is no failure of the provider's: a list counts it apart. And a world for agents says how to run one.
 func TestDeniedCallsOfAnAgentAreCountedApart(t *testing.T) {
-	testrace.Here(t)
 	t.Chdir(t.TempDir())
 	self, err := os.Executable()
 	require.NoError(t, err)

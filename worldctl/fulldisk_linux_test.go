@@ -17,8 +17,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // TestFullDiskUnderAWorldLosesNothing fills the file system that a world is on,
@@ -69,7 +67,6 @@ func TestFullDiskUnderAWorldLosesNothing(t *testing.T) {
 // TestAnAgentEndsWithAWorldThatCannotGoOn fills the file system while the provider answers: nobody drives the world from
 // then on, so the agent is ended, which would wait for ever for what is not recorded. With room again it is started again.
 func TestAnAgentEndsWithAWorldThatCannotGoOn(t *testing.T) {
-	testrace.Here(t)
 	mount := t.TempDir()
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=32m"); err != nil {
 		t.Skipf("cannot mount a tmpfs: %v", err)

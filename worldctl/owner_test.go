@@ -15,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/serve/owner"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -24,7 +23,6 @@ import (
 // interrupts that and returns the run's exit code.
 func besideRun(t *testing.T) (dir string, end func() int) {
 	t.Helper()
-	testrace.Here(t)
 	dir = filepath.Join(t.TempDir(), "w")
 	code, _, _ := inProcess(t.Context(), "init", dir)
 	require.Equal(t, exitOK, code)
@@ -277,7 +275,6 @@ func TestWhatIsOnItsWayCanBeRead(t *testing.T) {
 // TestVerbsOfTheirOwnAreRefusedBesideTheOwner asks an owner for what its callers
 // do not ask for.
 func TestVerbsOfTheirOwnAreRefusedBesideTheOwner(t *testing.T) {
-	testrace.Here(t)
 	dir := newWorld(t)
 	attended(t, dir)
 	for _, verb := range [][]string{{"run"}, {"step"}, {"init", "x"}, {"restore", "x"}, {"import", "journal", "x"}, {"gc"}, {"keys", "rotate"}} {
@@ -318,7 +315,6 @@ func TestPathsAndNamesAreThoseOfWhoeverTypedThem(t *testing.T) {
 // TestAPromptIsAnsweredWhereTheCommandWasTyped proposes with a key that needs a
 // passphrase, which comes over the socket.
 func TestAPromptIsAnsweredWhereTheCommandWasTyped(t *testing.T) {
-	testrace.Here(t)
 	dir := newWorld(t)
 	key := filepath.Join(t.TempDir(), "key")
 	t.Setenv(passphraseEnv, "open sesame")

@@ -17,8 +17,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // servingTest is a `worldctl serve` under test.
@@ -51,7 +49,6 @@ func startServe(t *testing.T, args ...string) *servingTest {
 // startVerb runs worldctl in this process. interrupt ends it and returns its exit code.
 func startVerb(t *testing.T, args ...string) (stdout, stderr io.Reader, interrupt func() int) {
 	t.Helper()
-	testrace.Here(t)
 	stdout, out := io.Pipe()
 	stderr, said := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
@@ -240,7 +237,6 @@ func TestServiceEndsWhenNoWorldCanGoOn(t *testing.T) {
 }
 
 func TestServeOpensAllWorldsOrNone(t *testing.T) {
-	testrace.Here(t)
 	good, missing := newCounter(t, "good"), filepath.Join(t.TempDir(), "missing")
 	code, out, said := inProcess(t.Context(), "serve", good, missing)
 	require.Equal(t, exitUsage, code)

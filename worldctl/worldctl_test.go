@@ -23,7 +23,6 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/host/llm"
 	"github.com/worldkernel/worldkernel/host/mcp"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal/pglog/pgtest"
 	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -68,7 +67,6 @@ var racedScripts = []string{"beside", "confirm", "doubt"}
 // race detector if it was built with it.
 func raced(t *testing.T) {
 	t.Helper()
-	testrace.Here(t)
 	t.Setenv("PATH", racedPath(t))
 }
 
@@ -106,7 +104,6 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
-	testrace.Also(t)
 	path := racedPath(t)
 	testscript.Run(t, testscript.Params{
 		Files:               scripts(t),

@@ -1,17 +1,7 @@
-// Package testrace has the race detector look on where it can find something. With it tests take
-// several times as long: those that do things side by side run under it as well (tools/raced).
+// Package testrace lets tests do less under the race detector, with which they take several times as long.
 package testrace
 
-import (
-	"os"
-	"testing"
-)
-
-// Here marks a test for the race detector: its code runs side by side, but has no go statement.
-func Here(testing.TB) {}
-
-// Also is Here for a test that does less under the race detector than without: it runs without it as well.
-func Also(testing.TB) {}
+import "os"
 
 // Cases returns how many of n random cases a test tries: a quarter under the race detector, unless
 // NIGHTLY is set. A race shows in any case that reaches it; all else is looked for without the detector.

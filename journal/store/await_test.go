@@ -9,12 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
 func TestAwaitReturnsOnceTheRecordIsDurable(t *testing.T) {
-	testrace.Here(t)
 	s := create(t, memFS(t))
 	w := &writer{}
 	var waiting sync.WaitGroup
@@ -63,7 +61,6 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 }
 
 func TestAwaitEndsWhenTheStoreCloses(t *testing.T) {
-	testrace.Here(t)
 	s := create(t, memFS(t))
 	appendAll(t, s, (&writer{}).batch("a"))
 	var waiting sync.WaitGroup
@@ -79,7 +76,6 @@ func TestAwaitEndsWhenTheStoreCloses(t *testing.T) {
 }
 
 func TestAwaitEndsWhenTheStoreFails(t *testing.T) {
-	testrace.Here(t)
 	var broken atomic.Bool
 	files := syncing(memFS(t), anchorName, &broken, func() error { return errorfs.ErrInjected })
 	s, err := Create(testDir, testOptions(files))

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 )
@@ -75,7 +74,6 @@ func idsOf(t require.TestingT, s *Store, cell string) (ids []journal.Seq) {
 // A copy holds what a store would that got no more than the records up to there,
 // and the images up to there that are still kept.
 func TestCopyEqualsAStoreThatGotNoMore(t *testing.T) {
-	testrace.Here(t)
 	rapid.Check(t, func(r *rapid.T) {
 		h := newHistory(t)
 		require.NoError(r, h.s.Close())
@@ -190,7 +188,6 @@ func TestCopyRefusesRecordsThatAreNotThere(t *testing.T) {
 
 // Appends and checkpoints that are under way are in a copy of all that there is.
 func TestCopyOfAllWaitsForWhatIsUnderWay(t *testing.T) {
-	testrace.Here(t)
 	h := newHistory(t)
 	b := h.batch("a/1", longPayload)
 	_, err := h.s.Append(b)
@@ -208,7 +205,6 @@ func TestCopyOfAllWaitsForWhatIsUnderWay(t *testing.T) {
 // What a copy holds has been acknowledged: until the append under way is, nothing is
 // copied, and what fails is in no copy.
 func TestCopyHoldsNothingThatIsNotAcknowledged(t *testing.T) {
-	testrace.Here(t)
 	for _, fails := range []error{nil, syscall.EIO} {
 		t.Run(fmt.Sprint(fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { copyBesideAnAppend(t, fails) })

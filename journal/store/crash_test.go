@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/fault"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -418,7 +417,6 @@ func syncing(files vfs.FS, path string, on *atomic.Bool, do func() error) vfs.FS
 }
 
 func TestFailureSticks(t *testing.T) {
-	testrace.Here(t)
 	mem := memFS(t)
 	var broken atomic.Bool
 	s, err := Create(testDir, testOptions(syncing(mem, anchorName, &broken, func() error { return syscall.EIO })))

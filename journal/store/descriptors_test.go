@@ -11,8 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/internal/testrace"
 )
 
 // crowdedFS has no descriptor left for the store's files while it is full.
@@ -62,7 +60,6 @@ func (c *crowdedFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) 
 // TestNoDescriptorEndsNoProcess appends, with changes of the log and flushes, while
 // there is no descriptor: that waits, and goes on once there is one.
 func TestNoDescriptorEndsNoProcess(t *testing.T) {
-	testrace.Here(t)
 	files := &crowdedFS{FS: memFS(t)}
 	opts := testOptions(files)
 	opts.Fatal = func(err error) { panic(fmt.Sprintf("the process would end: %v", err)) }
@@ -109,7 +106,6 @@ func TestNoDescriptorEndsNoProcess(t *testing.T) {
 // TestADescriptorIsNotWaitedForWithoutEnd: who closes a store does not wait for one for long, and what
 // the process has waited for is told.
 func TestADescriptorIsNotWaitedForWithoutEnd(t *testing.T) {
-	testrace.Here(t)
 	files := &crowdedFS{FS: memFS(t)}
 	said := make(chan string, 100)
 	opts := testOptions(files)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -29,7 +28,6 @@ func postingsIn(t testing.TB, s *Store) (all []string) {
 // What was gathered of records as they were appended is what they say when they are read:
 // a store that is opened anew before each image has gathered nothing.
 func TestGatheredIsWhatRecordsSay(t *testing.T) {
-	testrace.Here(t)
 	word := rapid.SampledFrom([]string{"a/1", "a/11", "b/2", "@1=a/1", "@2=b/2", "@1", "@2", "@9", "a/1 b/2 a/1", longPayload})
 	rapid.Check(t, func(r *rapid.T) {
 		mem, other := memFS(t), memFS(t)

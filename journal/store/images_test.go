@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -54,7 +53,6 @@ func (h *history) checkpoint(t require.TestingT, img *journal.Image) {
 }
 
 func TestImagesEqualThoseInMemory(t *testing.T) {
-	testrace.Here(t)
 	rapid.Check(t, func(r *rapid.T) {
 		h := newHistory(t)
 		h.apart = rapid.Custom(func(r *rapid.T) journal.Seq { return journal.Seq(rapid.IntRange(0, 3).Draw(r, "records")) }).Draw(r, "apart")
@@ -315,7 +313,6 @@ func TestWhatNoImageNeedsIsDeleted(t *testing.T) {
 }
 
 func TestAnImageIsReadWholeWhileItIsLetGo(t *testing.T) {
-	testrace.Here(t)
 	h := newHistory(t)
 	appendAll(t, h.s, h.batch("a"))
 	h.checkpoint(t, &journal.Image{Head: h.head, Cells: []journal.CellVersion{{Cell: "a/1", Bytes: []byte("old")}}})

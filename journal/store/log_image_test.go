@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -24,7 +23,6 @@ func (l *slowLog) PutImage(ctx context.Context, img *journal.KeptImage) error {
 // The world goes on while an image is put, however many others it makes meanwhile: of those the
 // last is put after it.
 func TestImageThatTheLogTakesSlowlyStopsNobody(t *testing.T) {
-	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	slow := &slowLog{shared.Log(), make(chan struct{})}

@@ -10,7 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -36,7 +35,6 @@ func (l *movedLog) End(ctx context.Context) (journal.Head, error) {
 }
 
 func TestWhoLooksSeesTheWorldAsItWas(t *testing.T) {
-	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	s := create(t, mem)
@@ -101,7 +99,6 @@ func awaitKept(t *testing.T, head journal.Head) {
 
 // TestManyLookWhileOneWrites and each sees a beginning of what that writes.
 func TestManyLookWhileOneWrites(t *testing.T) {
-	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	s := create(t, mem)
@@ -183,7 +180,6 @@ func (l *replacedLog) Kept(ctx context.Context) (*journal.KeptImage, error) {
 }
 
 func TestWhoLooksBeginsAnewWhereTheImageIsReplaced(t *testing.T) {
-	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	s := create(t, mem)
@@ -277,7 +273,6 @@ func (l *ownedLog) Own(ctx context.Context) (journal.Owned, error) {
 // TestWhoIsTakenOverFromWhileItOpensIsFenced, with a copy of its own and without one, whether the
 // other has put an image or not. What it leaves is no copy of more than it knew.
 func TestWhoIsTakenOverFromWhileItOpensIsFenced(t *testing.T) {
-	testrace.Here(t)
 	for _, copied := range []bool{true, false} {
 		for _, image := range []bool{true, false} {
 			onLog(t)

@@ -139,7 +139,6 @@ func (p *heldPending) Wait() error {
 }
 
 func TestNothingIsReleasedBeforeTheLogSaysThatItIsDurable(t *testing.T) {
-	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	held := &heldLog{shared.Log(), make(chan struct{}), make(chan struct{})}
@@ -176,7 +175,6 @@ func TestNothingIsReleasedBeforeTheLogSaysThatItIsDurable(t *testing.T) {
 }
 
 func TestFencedOwnerReleasesNothing(t *testing.T) {
-	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	s := create(t, mem)
@@ -226,7 +224,6 @@ func noteOf(t testing.TB, size uint64) []byte {
 }
 
 func TestLogThatLostWhatItHadAcknowledgedHaltsTheWorld(t *testing.T) {
-	testrace.Here(t)
 	onLog(t)
 	mem := memFS(t)
 	s := create(t, mem)

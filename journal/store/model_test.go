@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -27,7 +26,6 @@ type model struct {
 }
 
 func TestStoreEqualsAPlainModel(t *testing.T) {
-	testrace.Here(t)
 	rapid.Check(t, func(r *rapid.T) {
 		mem := memFS(t)
 		s := create(t, mem)

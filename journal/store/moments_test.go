@@ -8,14 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
 // An image is made each so many records and a few more, as a world does it, and now and
 // then one besides.
 func TestNoRecordIsFarFromAnImageAndImagesAreFew(t *testing.T) {
-	testrace.Here(t)
 	rapid.Check(t, func(r *rapid.T) {
 		const apart, late = 100, 10        // an image may come so many records late
 		var heads, snapshots []journal.Seq // a snapshot is one when its image is made, until it goes for good

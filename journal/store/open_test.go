@@ -225,7 +225,6 @@ func mustGet(t testing.TB, db *pebble.DB, key []byte) []byte {
 // TestManyShortSessions writes a small table in every session. Were compactions
 // held back for good, the last sessions would wait for one forever.
 func TestManyShortSessions(t *testing.T) {
-	testrace.Here(t)
 	mem := memFS(t)
 	require.NoError(t, create(t, mem).Close())
 	w := &writer{}

@@ -6,14 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
 // TestWhoReadsWhileTheStoreIsClosedGetsAnError: Pebble panics where it is asked after it was closed, and
 // a watcher of a world reads what came before its end.
 func TestWhoReadsWhileTheStoreIsClosedGetsAnError(t *testing.T) {
-	testrace.Here(t)
 	for round := range 30 {
 		mem, w := aWorld(t)
 		s := reopen(t, mem)

@@ -7,14 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
 // What a scan yields may be kept, though the memory that it came in is used again, and
 // whoever has enough may leave in the midst.
 func TestScanReadsAheadOnOneProcessorAndOnTwo(t *testing.T) {
-	testrace.Here(t)
 	s := create(t, memFS(t))
 	w, all := new(writer), []journal.Stored(nil)
 	for n := range 12 {

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -112,7 +111,6 @@ func redactIn(t testing.TB, s *Store, w *writer, blob journal.Hash) {
 }
 
 func TestRedactedBytesAreInNoFile(t *testing.T) {
-	testrace.Here(t)
 	mem := memFS(t)
 	w, blob := aSecret(t, mem, true)
 	require.NotEmpty(t, holding(t, mem, "w", marker), "the payload cannot be found even before")

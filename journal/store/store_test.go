@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 )
@@ -212,7 +211,6 @@ func TestAppendedRecordsAreReadBackAfterReopening(t *testing.T) {
 }
 
 func TestAppendsArePipelined(t *testing.T) {
-	testrace.Here(t)
 	s := create(t, memFS(t))
 	w := &writer{}
 	var waiting []journal.Pending
@@ -229,7 +227,6 @@ func TestAppendsArePipelined(t *testing.T) {
 }
 
 func TestCloseWaitsForPendingAppends(t *testing.T) {
-	testrace.Here(t)
 	mem := memFS(t)
 	s := create(t, mem)
 	w := &writer{}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -217,7 +216,6 @@ func TestAppliedManifestIsPerformedAtOnce(t *testing.T) {
 }
 
 func TestApplyAwaitsWhatIsInFlight(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	p.held = make(chan struct{})
 	w := openWith(t, changing(t, p), p.options("probe"))
@@ -273,7 +271,6 @@ func ends(t *testing.T, w *local.World) world.Status {
 }
 
 func TestAppliedDenyEndsWhatTheHostHasNotBegun(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	w := busyWorld(t, p)
 	denies := *performedBy(t, w, "probe", "first", "tool.a")
@@ -294,7 +291,6 @@ func TestAppliedDenyEndsWhatTheHostHasNotBegun(t *testing.T) {
 }
 
 func TestStopEndsWhatTheHostHasNotBegun(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	w := busyWorld(t, p)
 	stop := func(e *receipt.Entry) error {
@@ -325,7 +321,6 @@ func TestStopEndsWhatTheHostHasNotBegun(t *testing.T) {
 
 // TestWhatAProcessBeforeHasGivenBackIsNotBegun, and one who only looks is told so.
 func TestWhatAProcessBeforeHasGivenBackIsNotBegun(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	p.held = make(chan struct{})
 	opts := p.options("probe")
@@ -351,7 +346,6 @@ func TestWhatAProcessBeforeHasGivenBackIsNotBegun(t *testing.T) {
 
 // TestHeldWorldGoesOnWhereItIsReleased: what was taken back is permitted again.
 func TestHeldWorldGoesOnWhereItIsReleased(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	w := busyWorld(t, p)
 	release, err := w.Hold(t.Context())
@@ -399,7 +393,6 @@ func TestHoldTakesWhatCameWhenTheWorldWasClosed(t *testing.T) {
 // TestApplyBesideARunningWorld changes the rules again and again while others run
 // the world, send, and wait for the outside.
 func TestApplyBesideARunningWorld(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	w := openWith(t, changing(t, p), p.options("probe"))
 	ctx, stop := context.WithCancel(t.Context())
@@ -475,7 +468,6 @@ func TestApplyWithoutAHostSaysSo(t *testing.T) {
 
 // A world goes on while somebody else's rules are made ready and run on its history.
 func TestCandidatesDoNotHoldTheWorld(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	opts := p.options("probe")
 	var w *local.World
@@ -610,7 +602,6 @@ func TestWorldWithoutItsAdaptersIsRead(t *testing.T) {
 
 // TestDriveTellsWhatItWaitsFor: before each wait, with what is in flight then.
 func TestDriveTellsWhatItWaitsFor(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	p.held = make(chan struct{})
 	w := openWith(t, changing(t, p), p.options("probe"))

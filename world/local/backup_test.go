@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -43,7 +42,6 @@ func TestBackupIsTheWorldAsItWas(t *testing.T) {
 }
 
 func TestBackupIsTakenWhileTheWorldRuns(t *testing.T) {
-	testrace.Here(t)
 	dir := create(t)
 	w := open(t, dir)
 	done := make(chan error)

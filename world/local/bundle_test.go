@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -34,7 +33,6 @@ func verified(t *testing.T, data []byte, v local.Verification) *verify.Report {
 
 // What the store proves the bundle proves, without the store and without a secret.
 func TestBundleProvesWhatTheStoreProves(t *testing.T) {
-	testrace.Here(t)
 	dir, _ := lived(t)
 	w := open(t, dir)
 	defer func() { require.NoError(t, w.Close()) }()
@@ -86,7 +84,6 @@ func TestKeptCheckpointIsOfTheHistory(t *testing.T) {
 }
 
 func TestBundleOfARange(t *testing.T) {
-	testrace.Here(t)
 	dir, head := lived(t)
 	w := open(t, dir)
 	defer func() { require.NoError(t, w.Close()) }()

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -57,7 +56,6 @@ func keepRunning(ctx context.Context, t *testing.T, w *local.World) {
 // outside while others send, step and look. All of them wait for the journal and
 // for the host now and then; nobody may be left waiting.
 func TestManyDriveAWorldAtOnce(t *testing.T) {
-	testrace.Here(t)
 	w := adapted(t, "{adapter: prompt}", "prompt", prompt{})
 
 	const senders, events = 4, 40

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -111,7 +110,6 @@ func TestLeftoversOfAKilledCreateAreHarmless(t *testing.T) {
 }
 
 func TestOnlyOneOfManyCreatesWins(t *testing.T) {
-	testrace.Here(t)
 	dir := files(t)
 	const callers = 4
 	errs := make([]error, callers)

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -101,7 +100,6 @@ func alive(t *testing.T, opts local.Options, begun <-chan string) *local.World {
 }
 
 func TestExportOfLiveEffectsComesBackByteForByte(t *testing.T) {
-	testrace.Here(t)
 	opts, begun := lines()
 	w := alive(t, opts, begun)
 	var text, all bytes.Buffer

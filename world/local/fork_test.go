@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/journal/store"
@@ -328,7 +327,6 @@ func TestRecordedForkIsAnsweredByItsParent(t *testing.T) {
 }
 
 func TestLiveForkAsksTheOutsideByItself(t *testing.T) {
-	testrace.Here(t)
 	dir, to, opts := forkOfCalls(t, journal.ForkLive, "outside.*")
 	f := again(t, to, opts)
 	require.Equal(t, 1, f.Status().Intents[receipt.StateCommitted])

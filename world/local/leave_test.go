@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -139,7 +138,6 @@ func TestWhoIsStillBeginsNothing(t *testing.T) {
 // opens the world next. What that permits is given back by one who is still, also where the
 // rules change meanwhile.
 func TestWhoIsStillGivesBackWhatACrashLeft(t *testing.T) {
-	testrace.Here(t)
 	done := new(atomic.Int64)
 	dir, clock, opts := dueLater(t, doer{done})
 	clock.at.Add(-int64(time.Minute))

@@ -13,7 +13,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -252,7 +251,6 @@ func TestRecordingTellsWhatEndedInDoubt(t *testing.T) {
 // TestWhatIfOfARunningWorldKnowsWhatItAsksMeanwhile: what is asked for before the fork is
 // made is recorded, also where somebody runs the world on.
 func TestWhatIfOfARunningWorldKnowsWhatItAsksMeanwhile(t *testing.T) {
-	testrace.Here(t)
 	p := new(till)
 	w := paying(t, p)
 	x, err := w.Suppose(t.Context(), local.WhatIf{

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/journal/store"
@@ -210,7 +209,6 @@ func TestRefusedSubmissionSaysWhy(t *testing.T) {
 }
 
 func TestManyCallersTakeTurns(t *testing.T) {
-	testrace.Here(t)
 	w := open(t, create(t))
 	defer func() { require.NoError(t, w.Close()) }()
 	ctx := context.Background()

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -32,7 +31,6 @@ func inATempOf(t *testing.T) string {
 // TestWorldInALogIsLookedAtWhileItsOwnerRuns, in the owner's directory and in one that has the
 // keyring alone: by looks, verifications and exports, and the owner loses nothing by it.
 func TestWorldInALogIsLookedAtWhileItsOwnerRuns(t *testing.T) {
-	testrace.Here(t)
 	if shared == nil {
 		shared = &logtest.Server{}
 		defer func() { shared = nil }()

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/logtest"
 	"github.com/worldkernel/worldkernel/journal/pglog"
@@ -53,7 +52,6 @@ func forget(t testing.TB, dir string) {
 // TestWorldsOnALog runs what worlds in a directory do on those whose journal lies in a log, with
 // the copies that they leave and without them.
 func TestWorldsOnALog(t *testing.T) {
-	testrace.Here(t)
 	runOnALog(t, func(*testing.T) logServer { return &logtest.Server{} })
 }
 

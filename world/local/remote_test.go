@@ -9,7 +9,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/pglog/testlog"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -63,7 +62,6 @@ func TestAWorldThatPerformsItsEffectsHandsOutNone(t *testing.T) {
 }
 
 func TestWhatAWorkerCommitsIsTheWorldsAnswer(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	w := openWith(t, changing(t, p), elsewhere(p))
 	ask(t, w, "x", "tool.a", 1)
@@ -84,7 +82,6 @@ func TestWhatAWorkerCommitsIsTheWorldsAnswer(t *testing.T) {
 
 // TestAResultIsTakenByTheNextProcess: durable before CommitEffect returns.
 func TestAResultIsTakenByTheNextProcess(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	dir := changing(t, p)
 	w := openWith(t, dir, elsewhere(p))
@@ -113,7 +110,6 @@ func TestAResultIsTakenByTheNextProcess(t *testing.T) {
 // TestApplyLetsWorkersEnd: it waits until nothing is in flight, and a worker must be
 // able to commit meanwhile.
 func TestApplyLetsWorkersEnd(t *testing.T) {
-	testrace.Here(t)
 	p := newProbes()
 	w := openWith(t, changing(t, p), elsewhere(p))
 	n := approve(t, w, performedBy(t, w, "probe", "second", "tool.a"))

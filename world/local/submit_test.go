@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -41,7 +40,6 @@ func quiet(t *testing.T) *World {
 // What many submit while the world is busy is durable with one sync. One that is
 // refused, or whose caller has gone, is refused alone.
 func TestThoseWhoSubmitAtTheSameTimeShareASync(t *testing.T) {
-	testrace.Here(t)
 	lw := quiet(t)
 	const callers = 32
 	var group sync.WaitGroup
@@ -90,7 +88,6 @@ func TestThoseWhoSubmitAtTheSameTimeShareASync(t *testing.T) {
 
 // Where the journal fails, all who share the sync are told.
 func TestNobodyWhoSharesASyncIsToldTooMuch(t *testing.T) {
-	testrace.Here(t)
 	lw := quiet(t)
 	require.NoError(t, lw.store.Close()) // the disk goes away
 	var group sync.WaitGroup
@@ -115,7 +112,6 @@ func TestNobodyWhoSharesASyncIsToldTooMuch(t *testing.T) {
 
 // A bulk does not keep others from the world: one event is taken between two pieces.
 func TestNobodyWaitsForAWholeBulk(t *testing.T) {
-	testrace.Here(t)
 	lw := quiet(t)
 	between := journal.Seq(0)
 	const events = 2*pieceEvents + 1
@@ -142,7 +138,6 @@ func TestNobodyWaitsForAWholeBulk(t *testing.T) {
 
 // An event that waits is taken by whoever gets the world next, before all that this one does.
 func TestOneEventDoesNotWaitBehindUpdates(t *testing.T) {
-	testrace.Here(t)
 	lw := quiet(t)
 	x := &submission{Submission: world.Submission{Name: "unheard of"}, ctx: t.Context(), done: make(chan struct{})}
 	lw.submitted.add(x)

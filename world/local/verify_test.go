@@ -7,13 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // The world changes while it is verified, and the report is of what it was.
 func TestWorldGoesOnWhileItIsVerified(t *testing.T) {
-	testrace.Here(t)
 	dir, head := lived(t)
 	w := open(t, dir)
 	began := false
@@ -34,7 +32,6 @@ func TestWorldGoesOnWhileItIsVerified(t *testing.T) {
 }
 
 func TestVerificationEndsWithItsContext(t *testing.T) {
-	testrace.Here(t)
 	dir, _ := lived(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := local.Verify(ctx, dir, local.Options{}, local.Verification{Progress: func(uint64, uint64) { cancel() }})
@@ -45,7 +42,6 @@ func TestVerificationEndsWithItsContext(t *testing.T) {
 
 // What is exported beside a run is what was there when that began.
 func TestWorldGoesOnWhileItIsExported(t *testing.T) {
-	testrace.Here(t)
 	for _, format := range local.Formats() {
 		dir, head := lived(t)
 		w := open(t, dir)

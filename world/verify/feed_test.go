@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
@@ -54,7 +53,6 @@ func lengthy(t *testing.T) *play {
 }
 
 func TestJournalIsReadOnceForEverything(t *testing.T) {
-	testrace.Here(t)
 	p := lengthy(t)
 	h := &watched{History: p.Journal}
 	r := once(t, h, verify.Config{Keys: worldtest.Keyring(t, "test")})
@@ -65,7 +63,6 @@ func TestJournalIsReadOnceForEverything(t *testing.T) {
 }
 
 func TestReplayThatEndsEarlyHoldsNothingUp(t *testing.T) {
-	testrace.Here(t)
 	p := lengthy(t)
 	x := tamper(p.Journal)
 	x.records[9].Bytes[len(x.records[9].Bytes)-1] ^= 1
@@ -77,7 +74,6 @@ func TestReplayThatEndsEarlyHoldsNothingUp(t *testing.T) {
 
 // Reading, hashing, scan and replay are goroutines: a report must not tell how they met.
 func TestReportIsTheSameOnOneProcessorAndOnTwo(t *testing.T) {
-	testrace.Here(t)
 	p := lengthy(t)
 	last := len(p.Journal.Records()) - 1
 	for _, at := range []int{0, 255, 256, 700, last} {
@@ -97,7 +93,6 @@ func TestReportIsTheSameOnOneProcessorAndOnTwo(t *testing.T) {
 }
 
 func TestReadingThatEndsEndsTheReplay(t *testing.T) {
-	testrace.Here(t)
 	p := lengthy(t)
 	for _, end := range []journal.Seq{1, 2, 257, 1000} {
 		r := run(t, &watched{History: p.Journal, end: end}, verify.Config{})
@@ -123,7 +118,6 @@ func TestImagesMustBeInTheJournal(t *testing.T) {
 }
 
 func TestDamagedRecordsAreAskedForWhereSomethingIsWrong(t *testing.T) {
-	testrace.Here(t)
 	w := story(t)
 	asked := 0
 	records := func(yield func(error) bool) {

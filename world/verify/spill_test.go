@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -15,7 +14,6 @@ import (
 // Whatever of what a replay puts aside cannot be kept or read, there is no verdict, neither of
 // a good world nor of one that a part is gone of, and nothing is left.
 func TestWhatCannotBePutAsideGivesNoVerdict(t *testing.T) {
-	testrace.Here(t)
 	w := story(t)
 	_, err := w.Snapshot(t.Context(), "", "", "ada")
 	require.NoError(t, err)

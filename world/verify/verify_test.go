@@ -13,7 +13,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/internal/testrace"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -97,7 +96,6 @@ func TestGoodWorldIsProven(t *testing.T) {
 }
 
 func TestEveryWorldThatRanIsProven(t *testing.T) {
-	testrace.Here(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w := bots(t)
 		for range rapid.IntRange(0, 6).Draw(rt, "actions") {
