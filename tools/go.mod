@@ -9,10 +9,7 @@ tool (
 
 require github.com/golangci/golangci-lint/v2 v2.15.0 // indirect
 
-require (
-	github.com/evanw/esbuild v0.28.2
-	github.com/stretchr/testify v1.12.1
-)
+require github.com/evanw/esbuild v0.28.2
 
 require (
 	4d63.com/gocheckcompilerdirectives v1.4.0 // indirect
@@ -188,6 +185,7 @@ require (
 	github.com/ssgreg/nlreturn/v2 v2.2.1 // indirect
 	github.com/stbenjam/no-sprintf-host-port v0.3.1 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/subosito/gotenv v1.4.1 // indirect
 	github.com/tetafro/godot v1.5.6 // indirect
 	github.com/timakin/bodyclose v0.0.0-20260723120731-857993a2939c // indirect
