@@ -282,10 +282,10 @@ func headersOf(schema any, arguments canon.Raw, out map[string]string, known map
 				return fmt.Errorf("x-mcp-header of %q is that of another argument, too: %q", name, header)
 			}
 			known[lower] = true
-			switch kind := canon.NewReader(given).Kind(); {
-			case kind == canon.KindText:
+			switch canon.NewReader(given).Kind() {
+			case canon.KindText:
 				out[header] = headerText(textOf(given))
-			case kind == canon.KindInt || kind == canon.KindBool:
+			case canon.KindInt, canon.KindBool:
 				text, _ := canon.ToJSON(given) // it is canonical
 				out[header] = string(text)
 			}

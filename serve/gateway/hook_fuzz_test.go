@@ -24,18 +24,18 @@ func FuzzResults(f *testing.F) {
 		if !json.Valid(body) || !json.Valid(response) {
 			return
 		}
-		edit, any := relay.Edit{Text: body}, []byte(nil)
+		edit, put := relay.Edit{Text: body}, []byte(nil)
 		for b, raw := range relay.Results(body) {
 			block, err := toldBy(b.ID, &recorder.ToolAnswer{Result: response, IsError: failed})
 			require.NoError(t, err)
 			require.True(t, json.Valid(block))
 			edit.Replace(raw, block)
-			if any == nil {
-				any = block
+			if put == nil {
+				put = block
 			}
 		}
 		out := edit.Edited()
-		require.Contains(t, string(out), string(any))
+		require.Contains(t, string(out), string(put))
 		require.True(t, json.Valid(out))
 	})
 }
