@@ -44,7 +44,7 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "  bin/worldctl ui $(DEMO_DIR)                         look at it in a browser"
 
 # What tests build is built alike, so by GOFLAGS. make check vets all.
-TEST := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" $(GO) test -vet=off
+TEST := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath -vet=off" $(GO) test
 CHANGED  = $(shell { git diff --name-only HEAD; git diff --name-only @{upstream}...; git ls-files -o --exclude-standard; } 2>/dev/null | grep '[.]go$$' | grep -v '^tools/' | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 
 quick: ## look over what was changed, in a minute: vet, the house rules, the tests of these packages
@@ -64,12 +64,14 @@ test-module:
 race: ## run the tests with the race detector, which takes several times as long
 	$(GO) test -race -vet=off $(MANY) -timeout 240m ./worldctl ./...
 
-test-tools: # the browser waits most of its time
-	$(GO) test -C tools/bench -shuffle=on -vet=all ./... & bench=$$!; \
-		$(GO) test -C tools/browser -shuffle=on -vet=all ./... && wait $$bench
+test-tools: # the browser waits most of its time; make nightly has SQLite, which is C, too
+	$(TEST) -C tools/bench -shuffle=on ./... & bench=$$!; \
+		$(TEST) -C tools/browser -shuffle=on ./... && wait $$bench
 
-nightly: ## what takes hours: the race detector on all tests, random lives, kills, damage, attacks, fuzzing led by coverage
+nightly: ## what takes hours: make check, the race detector on all tests, random lives, kills, damage, attacks, fuzzing led by coverage
+	$(MAKE) check
 	NIGHTLY=1 $(MAKE) race
+	$(GO) test -C tools/bench -vet=off ./...
 	$(MAKE) platforms sim twice kill copies attack test-postgres mutants
 	$(MAKE) fuzz FUZZTIME=2m
 
@@ -216,7 +218,7 @@ check-fast: vet # check without golangci-lint, which has to be built first
 	$(GO) test -vet=off -count=1 -timeout 5m ./internal/lint
 
 # What is looked over is compiled as what is tested: without C.
-vet golangci lint check-fast: export CGO_ENABLED := 0
+quick vet golangci lint check-fast: export CGO_ENABLED := 0
 
 vet:
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, run make fmt:"; echo "$$files"; exit 1; }

@@ -36,6 +36,7 @@ func TestPeersAreBesideTheWorldWithWhatTheyPromise(t *testing.T) {
 		return out.String(), err
 	}
 	said, err := bench("--program", self, "--peers", "quick,absent")
+	withSQLite(t, err)
 	require.NoError(t, err)
 	for _, line := range []string{
 		`(?m)^worldkernel  +\d.* effects/s`,
