@@ -28,7 +28,7 @@ const (
 )
 
 func newAgentCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "agent", Short: "Run agents whose model calls go through a world"},
+	return group(&cobra.Command{Use: "agent"},
 		newAgentRunCommand(c), newAgentResumeCommand(c), newAgentReplayCommand(c), newAgentForkCommand(c), newAgentDoctorCommand(c), newAgentEnvCommand(c), newAgentListCommand(c), newAgentShowCommand(c), newAgentCallsCommand(c), newAgentAttachCommand(c))
 }
 

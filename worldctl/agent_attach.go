@@ -163,10 +163,8 @@ func (c *cli) nameSession(a *attached, lw *local.World, x *agentRun) (err error)
 // agent's exit code on stdin, and answers with a gateway.Summary, each a line of JSON.
 func newAgentAttachCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:     "attach JSON",
-		Short:   "Serve an agent of another process, for agent run",
-		Example: `  worldctl agent run -- claude -p "fix the failing test"`,
-		Hidden:  true,
+		Use:    "attach JSON",
+		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var x agentRun
 			if err := json.Unmarshal([]byte(args[0]), &x); err != nil || c.owned == nil {

@@ -60,17 +60,9 @@ type toolReport struct {
 
 func newAgentDoctorCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "doctor -- COMMAND [ARGUMENT...]",
-		Short: "Say what of an agent can be recorded, judged and started again, before money is spent",
-		Long: `Run an agent twice, in a world that is thrown away, with a model that is made up: it says one sentence
-and asks for no tool. No provider is asked. Then say how the requests of the two runs differ and whether
-the second are recognized, which are made at once, where each tool would be judged, and what would
-become of a call of it after a crash.
-
-Exit code 3 if a request of the second run is not recognized: there agent resume would stop.`,
-		Example: `  worldctl agent doctor -- claude -p "fix the failing test"`,
-		Args:    needsAgent,
-		RunE:    func(cmd *cobra.Command, args []string) error { return c.examineAgent(cmd.Context(), args) },
+		Use:  "doctor -- COMMAND [ARGUMENT...]",
+		Args: needsAgent,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.examineAgent(cmd.Context(), args) },
 	}
 }
 

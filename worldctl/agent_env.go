@@ -10,15 +10,7 @@ import (
 func newAgentEnvCommand(c *cli) *cobra.Command {
 	x := agentRun{sums: true}
 	cmd := &cobra.Command{
-		Use:   "env",
-		Short: "Serve an agent that is started elsewhere, such as by an IDE, and print the environment that it needs",
-		Long: `Begin a session for an agent that something else starts on this machine, such as an IDE, and print the
-variables that agent run would set, one a line as NAME=VALUE. The session lasts until this command
-ends (Ctrl-C), which says what came of it.
-
-Who knows the addresses can use the session: they have its secret in them.`,
-		Example: `  worldctl agent env --name ide > agent.env
-  set -a; . ./agent.env; python agent.py`,
+		Use: "env",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x.serve = c.serveEnv
 			return c.runAgent(cmd.Context(), &x)

@@ -37,24 +37,7 @@ type agentFork struct {
 func newAgentForkCommand(c *cli) *cobra.Command {
 	f := agentFork{agentRun: agentRun{Again: true}}
 	cmd := &cobra.Command{
-		Use:   "fork [NAME] --at CALL -d DIR",
-		Short: "Start an agent again in a fork of its world, with something else from one of its calls on",
-		Long: `Fork the world as it was before a model call of a session, which agent calls numbers, and start the
-agent again in the fork, as agent resume does. The calls before that one are answered from the
-record. That one is answered by --answer, or asked of --model, or asked anew; from there on all
-is live, and paid from what the session's budgets had left at that moment. This world does not
-change. What was under way then is asked for again.
-
-The file of --answer is a text, or an answer of the call's API as JSON. --model takes the place of
-the model of that call, in it and in all that follow, those of an agent resume of the fork, too.
-
-The agent runs in the directory in which it ran, in the files that are there now. So tools that do
-more than read are denied in the fork, but for those that --tools names as policies do: Bash, or
-SERVER/TOOL of an MCP server, or * for all that the world permits. Agents but Claude Code run the
-tools of recorded answers again, where no hook denies them: these have to be named, too.`,
-		Example: `  worldctl agent fork triage --at 7 --model claude-opus-5 -d alt
-  worldctl agent fork --at 3 --answer other.txt --tools Bash,files/read_file -d alt
-  worldctl diff head alt`,
+		Use: "fork [NAME] --at CALL -d DIR",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Name = strings.Join(args, "")
 			return c.forkAgent(cmd.Context(), &f)

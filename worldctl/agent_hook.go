@@ -32,12 +32,7 @@ const (
 
 func newHookCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "hook",
-		Short: "Ask whether an agent may run a tool, for the agent's own hooks",
-		Long: `What Claude Code runs before and after each of its tools, and Codex before, when worldctl agent run has started it:
-the call is read from stdin, and the answer written to stdout, as Claude Code's hooks have them.
-Exit code 2 denies the tool where the gateway cannot be asked.`,
-		Example: `  worldctl agent run -- claude -p "fix the failing test"`,
+		Use: "hook",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answer, err := askHook(cmd.Context(), os.Getenv(hookVariable), c.stdin)
 			if err != nil {

@@ -19,8 +19,6 @@ import (
 func newAgentListCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List the sessions of agents",
-		Example: `  worldctl agent list`,
 		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			all, err := sessions(lw)
@@ -79,10 +77,7 @@ type agentCall struct {
 
 func newAgentCallsCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "calls [NAME]",
-		Short: "List the model calls of a session, and what each came to",
-		Example: `  worldctl agent calls
-  worldctl agent calls triage -o jsonl`,
+		Use:     "calls [NAME]",
 		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			s, err := findSession(lw, args)

@@ -46,21 +46,7 @@ type agentRun struct {
 func newAgentRunCommand(c *cli) *cobra.Command {
 	var x agentRun
 	cmd := &cobra.Command{
-		Use:   "run [--name NAME] -- COMMAND [ARGUMENT...]",
-		Short: "Run an agent, with its model calls through this world",
-		Long: `Run an agent as it is, with its environment pointed at a gateway on this machine. Each call
-that it makes of a model is judged by the policies of the world, paid within its budgets, passed on
-to the provider as it came, and recorded with the answer. The agent keeps its own key, which is
-recorded nowhere.
-
-In a directory without a world one is made in ` + gatewayDir + `/, from the template ` + gatewayTemplate + `. Its
-world.yaml says what agents may do.
-
-The command is recorded, so that agent resume can start it again. The exit code is that of the
-agent; 1 where it ended well and nothing of it reached the gateway.`,
-		Example: `  worldctl agent run -- claude -p "fix the failing test"
-  worldctl agent run --name triage -- python agent.py
-  worldctl agent run --upstream openai=http://localhost:11434 -- ./agent`,
+		Use:  "run [--name NAME] -- COMMAND [ARGUMENT...]",
 		Args: needsAgent,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.Command = args
@@ -97,15 +83,7 @@ func defers(command []string) bool {
 func newAgentResumeCommand(c *cli) *cobra.Command {
 	x := agentRun{Again: true}
 	cmd := &cobra.Command{
-		Use:   "resume [NAME]",
-		Short: "Start an agent again, answered from the record as far as that goes",
-		Long: `Start the recorded command of a session again, where it was started. What the agent has asked
-before is answered from the record, byte for byte: nothing is paid, and it gets the answers that it
-got. From there on its calls go to the provider.
-
-A call that it has never made, while recorded answers are left, stops it: --diverge has it made.`,
-		Example: `  worldctl agent resume
-  worldctl agent resume triage --diverge`,
+		Use: "resume [NAME]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.Name = strings.Join(args, "")
 			return c.runAgent(cmd.Context(), &x)
@@ -120,14 +98,7 @@ A call that it has never made, while recorded answers are left, stops it: --dive
 func newAgentReplayCommand(c *cli) *cobra.Command {
 	x := agentRun{Again: true, Offline: true}
 	return &cobra.Command{
-		Use:   "replay [NAME] [-- COMMAND [ARGUMENT...]]",
-		Short: "Run an agent against the record, and say where it differs",
-		Long: `Start the command of a session again, or another one, and answer it from the record only: no
-provider is asked, and the world stays as it is. Its tools run as they do.
-
-Exit code 0 if the agent asks what it has asked, 3 if it asks anything else, with the call.`,
-		Example: `  worldctl agent replay
-  worldctl agent replay triage -- python agent_v2.py`,
+		Use:  "replay [NAME] [-- COMMAND [ARGUMENT...]]",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {

@@ -17,13 +17,7 @@ import (
 
 func newAgentShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show [NAME]",
-		Short: "Show a session as a conversation: who said what, which tools ran, who allowed it",
-		Long: `Show a session as a conversation, in its order: what the user said, what the model answered and
-what it used, each tool that was to run with its arguments, which policies decided about it, and what
-came of it. The number before a line is that of its record: worldctl why NUMBER has its causes.`,
-		Example: `  worldctl agent show
-  worldctl agent show triage -o jsonl`,
+		Use:     "show [NAME]",
 		PreRunE: func(*cobra.Command, []string) error { return c.agentWorld(false) },
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			s, err := findSession(lw, args)

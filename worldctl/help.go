@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,41 @@ const (
 	flagsOfStores = "copies store take passphrase-file"
 	verbsOfStores = "init serve store node move fork backup restore export import keys ui"
 )
+
+// helpText is help.txt: what --help says of each verb.
+//
+//go:embed help.txt
+var helpText string
+
+// verbText is what it says of one.
+type verbText struct{ short, long, example string }
+
+// verbTexts returns the sections of help.txt by the verbs in their headings.
+func verbTexts() map[string]verbText {
+	all, shared := map[string]verbText{}, []string{"{moments}", momentForms}
+	for _, section := range strings.Split(helpText, "\n# ")[1:] {
+		section, t := strings.TrimRight(section, "\n"), verbText{}
+		if at := strings.LastIndex(section, "\n\n  "); at >= 0 {
+			section, t.example = section[:at], section[at+2:]
+		}
+		heading, long, _ := strings.Cut(section, "\n\n")
+		if strings.HasPrefix(heading, "{") {
+			shared = append(shared, heading, long)
+			continue
+		}
+		path, short, _ := strings.Cut(heading, ": ")
+		t.long = strings.NewReplacer(shared...).Replace(long)
+		t.short = cmp.Or(short, firstSentence(t.long))
+		all[path] = t
+	}
+	return all
+}
+
+func firstSentence(text string) string {
+	sentence, _, _ := strings.Cut(strings.ReplaceAll(text, "\n", " "), ". ")
+	sentence, _, _ = strings.Cut(sentence, ": ")
+	return strings.TrimSuffix(sentence, ".")
+}
 
 // shortHelp has the program's own help name the first verbs and the groups of the others, and the help of
 // verbs leave out the flags of stores where they are for others.

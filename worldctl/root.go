@@ -99,25 +99,7 @@ func (c *cli) execute(ctx context.Context) int {
 
 func newRootCommand(c *cli) *cobra.Command {
 	root := &cobra.Command{
-		Use:   cmp.Or(c.origin.Program, ownName),
-		Short: "Create, run, inspect and verify deterministic worlds of agents",
-		Long: `Create, run, inspect and verify deterministic worlds of agents.
-
-A world is a directory with a world.yaml and its journal under .world/, or lies in
-a store on PostgreSQL, with --store. Data goes to stdout, everything else to stderr.
-
-Ctrl-C, SIGTERM and SIGHUP end any verb in order: effects under way have 10s to end.
-Others within a second count as the same one. The next one ends it at once, or names the
-effects that this would leave in doubt, and then one more does.
-
-Exit codes: 0 ok, 1 failed or cells are halted, 2 usage (what was typed does not read,
-or names a file, a world, a moment, a cell or an intent that is not there), 3
-verification failed or replay diverged, 4 denied or approval missing, 5 conflict or
-world locked, 6 effects in doubt need a decision, 130 interrupted.`,
-		Example: `  worldctl init town --template town
-  worldctl -w town send - < town/events.jsonl
-  worldctl -w town run
-  worldctl -w town verify`,
+		Use:           cmp.Or(c.origin.Program, ownName),
 		Version:       version().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -143,12 +125,13 @@ world locked, 6 effects in doubt need a decision, 130 interrupted.`,
 		}
 	}
 	root.AddCommand(newVersionCommand(c))
-	complete(root)
+	group(root)
+	complete(root, verbTexts())
 	if root.Use != ownName {
 		c.rename(root)
 	}
 	shortHelp(root)
-	return group(root)
+	return root
 }
 
 // ownName is how texts call the program, whatever it is called.
@@ -233,19 +216,17 @@ func verbsOf(cmd *cobra.Command) string {
 	return strings.Join(names, ", ")
 }
 
-// complete gives each verb what its texts say, where it says nothing else: how many arguments it takes, and
-// its short text, which is the first sentence of the long one.
-func complete(parent *cobra.Command) {
-	for _, cmd := range parent.Commands() {
-		complete(cmd)
-		if cmd.Args == nil {
-			cmd.Args = argsOf(cmd.Use)
-		}
-		if cmd.Short == "" {
-			sentence, _, _ := strings.Cut(strings.ReplaceAll(cmd.Long, "\n", " "), ". ")
-			sentence, _, _ = strings.Cut(sentence, ": ")
-			cmd.Short = strings.TrimSuffix(sentence, ".")
-		}
+// complete gives a verb and those below it their texts, and how many arguments it takes where only these say it.
+func complete(cmd *cobra.Command, texts map[string]verbText) {
+	if t, found := texts[ownName+strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())]; found {
+		cmd.Short, cmd.Long, cmd.Example = t.short, t.long, t.example
+	}
+	cmd.Short = cmp.Or(cmd.Short, firstSentence(cmd.Long))
+	if cmd.Args == nil {
+		cmd.Args = argsOf(cmd.Use)
+	}
+	for _, below := range cmd.Commands() {
+		complete(below, texts)
 	}
 }
 

@@ -336,12 +336,13 @@ func TestFullDiskUnderStdoutIsAnError(t *testing.T) {
 	require.Contains(t, stderr.String(), "hint: make room on the disk")
 }
 
-// TestEveryVerbExplainsItself holds help to one line of what, and an example.
+// TestEveryVerbExplainsItself holds help to one line of what, and an example, and help.txt to verbs that there are.
 func TestEveryVerbExplainsItself(t *testing.T) {
-	c := &cli{}
+	c, texts := &cli{}, verbTexts()
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		require.NotEmpty(t, cmd.Short, cmd.CommandPath())
+		delete(texts, cmd.CommandPath())
 		if !cmd.HasSubCommands() {
 			require.NotEmpty(t, cmd.Example, cmd.CommandPath())
 		}
@@ -350,6 +351,7 @@ func TestEveryVerbExplainsItself(t *testing.T) {
 		}
 	}
 	check(newRootCommand(c))
+	require.Empty(t, texts)
 }
 
 // inProcess runs the program in this process.
