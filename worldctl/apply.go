@@ -18,21 +18,7 @@ func newApplyCommand(c *cli) *cobra.Command {
 	var dry bool
 	var as string
 	cmd := &cobra.Command{
-		Use:   "apply PROPOSAL",
-		Short: "Put what was proposed and approved in force",
-		Long: `Put what was proposed, shadowed and approved in force, between two ticks: it is what
-the world runs from then on. First the world is held: nothing is permitted, what is
-permitted and not begun is taken back, and effects under way are awaited; other verbs can
-be typed meanwhile. Cells whose code changes keep their state, or the new code's
-migrate(state) takes it over, all of them or none. Intents that are not begun are judged
-by the new rules: those that they deny end, others wait for a person; it lists them,
---dry-run before it happens. PROPOSAL is p1 or 1.
-
-Exit code 4 if approvals or the report are missing, 5 if another manifest is in force
-than the one that it was made of, effects are under way of a kind that goes, or a
-migration fails. Then nothing has changed.`,
-		Example: `  worldctl apply p1 --dry-run
-  worldctl apply p1`,
+		Use: "apply PROPOSAL",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by, err := c.actor(as)
 			if err != nil {

@@ -28,20 +28,7 @@ const hintKey = "type --key FILE, with an SSH key of type ed25519; worldctl keys
 func newApproveCommand(c *cli) *cobra.Command {
 	var key, reason, as string
 	cmd := &cobra.Command{
-		Use:   "approve PROPOSAL --key FILE",
-		Short: "Approve a proposed change of the rules, with a signature",
-		Long: `Approve a proposed change of the rules, with a signature over this change, of this
-manifest, in this world, with what the last report says that it would have done: a later
-report needs new approvals. What is signed is shown. PROPOSAL is p1 or 1; worldctl
-proposal show tells all about it.
-
-FILE is the private key of an approver, an SSH key of type ed25519. Where the rules list
-approvers it must be one of theirs.
-
-Exit code 4 if the approval does not count: the key is not listed, has approved already,
-or is the author's where four_eyes is on; or if nothing was shadowed yet.`,
-		Example: `  worldctl approve p1 --key ~/.ssh/id_ed25519
-  worldctl approve p1 --key ~/.ssh/alice -m "checked with the desk"`,
+		Use: "approve PROPOSAL --key FILE",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if key == "" {
 				return usagef(fmt.Sprintf("worldctl approve %s --key FILE: FILE is an SSH key of type ed25519, worldctl keys new --approver FILE makes one", shellWord(args[0])),

@@ -24,13 +24,8 @@ type archiveAnswer struct {
 func newArchiveCommand(c *cli) *cobra.Command {
 	var before string
 	cmd := &cobra.Command{
-		Use:   "archive --before SNAPSHOT FILE",
-		Short: "Move old records out of the store into a file",
-		Long: `Move the records before a snapshot's into a new FILE and out of the store, but for
-record 1 and payloads over 4 KiB. The file is synced and read back first. The world
-goes on reading the records from there: keep the file where it is, and a copy of it.`,
-		Example: `  worldctl archive --before s12 2026-01.wkarch`,
-		Args:    args(1, 1),
+		Use:  "archive --before SNAPSHOT FILE",
+		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if before == "" {
 				return usagef("worldctl snapshot list shows the snapshots", "say up to where: --before SNAPSHOT")
@@ -67,12 +62,7 @@ func notArchived(err error, file string) error {
 
 func newGCCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "gc",
-		Short: "Delete what nothing refers to, and give its room back",
-		Long: `Delete what nothing refers to: contents that no record and no manifest names,
-versions that no snapshot needs, and what killed processes have left. All records
-must be readable, those in archives too; else nothing is deleted.`,
-		Example: "  worldctl gc",
+		Use: "gc",
 		RunE: func(*cobra.Command, []string) error {
 			return c.inDir(func(dir string, opts local.Options) error {
 				f, err := local.Collect(dir, opts)

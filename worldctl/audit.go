@@ -19,17 +19,7 @@ func newAuditCommand(c *cli) *cobra.Command {
 	var file string
 	var to *target
 	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Select records by kind, cell, time, id and cause, and print or save them",
-		Long: `Select records by kind, cell, time, id and cause, all of which must hold, and
-print them as tail does or save them to a file: JSON lines with the stored bytes,
-in base64, under raw. What a record brought about is what names it as its cause,
-and the answers to it: see why.`,
-		Example: `  worldctl audit --kind intent.denied --from t100 --to t200
-  worldctl audit --cell agent/ada --from '#50' -o jsonl
-  worldctl audit --kind 'manifest.*'
-  worldctl audit --caused-by 20
-  worldctl audit --kind intent.resolved --save decisions.jsonl`,
+		Use: "audit",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
 			want, err := s.in(recordsOf(lw))
 			if err != nil {

@@ -13,19 +13,7 @@ import (
 
 func newBackupCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "backup DIR",
-		Short: "Make a copy of the world to restore it from",
-		Long: `Make a copy of the world in DIR, which must be empty or not there: the journal
-and all that belongs to it, the keyring as it is, sealed if that is sealed, and the
-files beside world.yaml. Not .world/secrets: keep those yourself.
-
-On the same disk the copy shares its files with the world, so it helps against
-mistakes and not against a broken disk: back up to another one for that.
-
-The copy is a world with the same id and keys. Do not run it beside this one: make
-another world with fork, or restore it in the place of a lost one.`,
-		Example: `  worldctl -w town backup /mnt/backups/town-monday
-  worldctl restore /mnt/backups/town-monday -w town`,
+		Use: "backup DIR",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			done, err := lw.Backup(c.path(args[0]))
 			if err != nil {
@@ -46,29 +34,7 @@ another world with fork, or restore it in the place of a lost one.`,
 
 func newRestoreCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "restore BACKUP -w DIR",
-		Short: "Make a world of a backup",
-		Long: `Make a world in DIR, which must be empty or not there, of what backup made. Its
-anchor is checked, and it is loaded, before the world is there. No world is written
-over: move what is in DIR away first.
-
-A restored world does not know what happened after the backup. Effects that were
-performed since are unknown to its ledger, and it may perform them again, under the
-same external keys where it comes the same way. Before you run it:
-
-  - where the outside honours the external key, such as an Idempotency-Key, it
-    does nothing twice;
-  - where the lost world can still be opened, let it answer what it has done:
-    run --effects recorded:OLD until that has no answer, and run only then;
-  - else compare intent list with what the outside has.
-
-Secrets are in no backup: bring .world/secrets back yourself.
-
-With --store the world is made in the store, by its own id, where the store has none of
-that id, and none that was moved out of it.`,
-		Example: `  mv town town.old
-  worldctl restore /mnt/backups/town-monday -w town
-  worldctl -w town run --effects recorded:town.old`,
+		Use: "restore BACKUP -w DIR",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.storeURL() != "" {
 				return c.restoreStored(cmd.Context(), args[0])

@@ -16,21 +16,14 @@ import (
 )
 
 func newBudgetCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "budget", Short: "Look at budgets, and at who holds them"},
+	return group(&cobra.Command{Use: "budget"},
 		newBudgetListCommand(c), newBudgetShowCommand(c))
 }
 
 func newBudgetListCommand(c *cli) *cobra.Command {
 	var limit uint64
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List budgets: what is spent, held and left",
-		Long: `List the budgets of the world, of capabilities, and of cells that have drawn on
-theirs. Spent is gone; held is set aside for attempts under way, in doubt, or whose
-cost nobody knows; the rest is left. Others wait for what is held. What is spent is
-there again when the budget renews.`,
-		Example: `  worldctl budget list
-  worldctl budget list -o jsonl`,
+		Use: "list",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			all := recordsOf(lw).Budgets()
 			if c.output != formTable {
@@ -80,16 +73,7 @@ func renewal(lw *local.World, b *view.Budget) string {
 
 func newBudgetShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a budget, who holds it, and what was used by kind and model",
-		Long: `Show the budget of NAME: world, a capability, or a cell that has drawn on its own.
-A capability that is named world is cap:world. Who waits for what others hold of it
-is in the order in which they go on.
-What was used is what receipts say, by kind of effect and, where the outside names
-one, by model; attempts in parts that rollbacks left are in it.`,
-		Example: `  worldctl budget show world
-  worldctl budget show research
-  worldctl budget show agent/ada`,
+		Use: "show NAME",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			b, err := recordsOf(lw).Budget(args[0])
 			if errors.Is(err, view.ErrNoBudget) {

@@ -19,10 +19,10 @@ import (
 )
 
 func newCellCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and resume halted ones"},
+	return group(&cobra.Command{Use: "cell"},
 		newCellListCommand(c), newCellShowCommand(c),
-		newCellResumeCommand(c, "resume", "Resume a halted cell, with the event that failed", world.RetryEvent),
-		newCellResumeCommand(c, "skip", "Resume a halted cell, without the event that failed", world.SkipEvent))
+		newCellResumeCommand(c, "resume", world.RetryEvent),
+		newCellResumeCommand(c, "skip", world.SkipEvent))
 }
 
 func newCellListCommand(c *cli) *cobra.Command {
@@ -30,14 +30,7 @@ func newCellListCommand(c *cli) *cobra.Command {
 	var at string
 	var state bool
 	cmd := &cobra.Command{
-		Use:   "list [CELL...]",
-		Short: "List cells by name",
-		Long: `List cells by name, now or as they were at a moment: all, or those that are named. With
-a * behind, CELL is all whose names begin so. With --state each comes with its state, in JSON
-as data.`,
-		Example: `  worldctl cell list
-  worldctl cell list 'agent/*' --at t5
-  worldctl cell list 'agent/*' --state -o jsonl --at t5`,
+		Use: "list [CELL...]",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			for _, name := range args {
 				if _, err := parseCell(name); err != nil && !strings.HasSuffix(name, "*") {
@@ -83,14 +76,7 @@ func cellRow(l view.CellLine, d view.Describer) table.Row {
 func newCellShowCommand(c *cli) *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
-		Use:   "show CELL",
-		Short: "Show a cell's state, its mailbox and what falls due for it",
-		Long: `Show a cell's state, what waits in its mailbox and what falls due for it later, events
-that are scheduled and timers, now or as it was at a moment. A moment is taken with all
-that was written at once with its last record. Of a halted cell it tells the step that
-failed, its error, and how the cell goes on.`,
-		Example: `  worldctl cell show agent/ada
-  worldctl cell show agent/ada --at t5 -o json`,
+		Use: "show CELL",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			return answer(c, "cell", func(a view.Cell) {
 				c.showCell(lw, &a)
@@ -155,13 +141,10 @@ func (c *cli) noteHalted(a *view.Cell) {
 	c.hintNext("mend what failed, then worldctl cell resume %[1]s; or worldctl cell skip %[1]s drops the event", visible(shellWord(a.Cell), ""))
 }
 
-func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cobra.Command {
+func newCellResumeCommand(c *cli, verb string, how world.Resumption) *cobra.Command {
 	var as, reason string
 	cmd := &cobra.Command{
-		Use:     verb + " CELL",
-		Short:   short,
-		Long:    short + ".\n\nExit code 5 if the cell is not halted.",
-		Example: "  worldctl cell " + verb + " agent/ada --reason \"its schema is mended\"",
+		Use: verb + " CELL",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			return c.resume(ctx, lw, args[0], how, as, reason)
 		}),

@@ -17,19 +17,7 @@ func newCheckpointCommand(c *cli) *cobra.Command {
 	var listed bool
 	var to *target
 	cmd := &cobra.Command{
-		Use:   "checkpoint [FILE]",
-		Short: "Sign the journal as it is, for somebody to keep",
-		Long: `Sign the journal as it is, and print the checkpoint or write it to FILE. Whoever
-keeps it can tell later that nothing before it was changed:
-worldctl verify BUNDLE --checkpoint FILE. Keep it where whoever runs the world
-cannot change it; worldctl keys list shows the key that signs it.
-
-With --key another key signs besides. The world signs by itself too, every
-defaults.checkpoint_every records; --list shows all that it has signed.`,
-		Example: `  worldctl checkpoint
-  worldctl checkpoint town.checkpoint
-  worldctl checkpoint --key ~/.ssh/id_ed25519
-  worldctl checkpoint --list`,
+		Use: "checkpoint [FILE]",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if listed && (len(args) > 0 || keyFile != "") {
 				return usagef("leave --list out, or everything else", "--list signs nothing, and writes no file")

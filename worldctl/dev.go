@@ -31,37 +31,7 @@ func newDevCommand(c *cli) *cobra.Command {
 	var live manifest.Live
 	var limit uint64
 	cmd := &cobra.Command{
-		Use:   "dev [FILE]",
-		Short: "Watch the sources, and show what each edit makes different",
-		Long: `Watch the sources, and show what each edit makes different, until Ctrl-C.
-
-FILE is a world.yaml, or a directory with one; without it, it is the world.yaml in the
-world's directory. At first, and whenever it or a file that it names has changed, the world
-is made anew in a temporary directory, of the same events, each in the tick in which it
-came: under the rules as the files have them now, and under those in force. What differs
-between the two is shown: states of cells, intents and what became of them, and steps that
-fail. What steps print under the files' rules is shown, too.
-
-Nothing of it touches the world until worldctl propose, and nothing outside is done. Stubs
-answer as their files are now, and what the world has recorded answers all other effects.
-One that nothing answers is left open: who asks for it and whoever hangs on that are unknown,
-which is said with the reason, and left out of what is compared. What a person decided about an intent that awaited approval is decided again where the same cell asks
-for the same, and a person is asked under the same policies, capability and effect;
---decisions none leaves it to wait. What persons decided besides is not repeated.
-
---live KIND has effects of that kind performed, for real, in each round again, with the
-world's secrets, where nothing recorded answers them, or what does was recorded under another
-config; no other kind is. What the world has asked for under the same config is never
-performed. Rounds that did that stay in their directory, which is named.
-
-A file that is broken is said to be, with its place; the world is made anew once it is
-mended. With -o jsonl each round is a line.
-
-Exit code 0 after Ctrl-C or SIGTERM, whatever the rounds said; 2 if there is no world or no
-file to try.`,
-		Example: `  worldctl dev
-  worldctl -w town dev stricter.yaml
-  worldctl dev --live model.ask`,
+		Use: "dev [FILE]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkDecisions(decisions); err != nil {
 				return err
