@@ -21,9 +21,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// diffCodes explains the exit codes of diff and what-if.
-const diffCodes = "Exit code 0 if they are the same, 1 if they differ, 2 if that cannot be told."
-
 // manifestWord stands before moments whose manifests are meant.
 const manifestWord = "manifest"
 
@@ -31,36 +28,7 @@ func newDiffCommand(c *cli) *cobra.Command {
 	var limit uint64
 	var patch bool
 	cmd := &cobra.Command{
-		Use:   "diff [CELL | manifest] A B",
-		Short: "Show how two moments, worlds, cells or manifests differ",
-		Long: `Show how A and B differ. What is compared is what is named.
-
-Moments: a record (120 or #120), the end of a tick (t5), a time of the world's calendar,
-head, records before it (-10), a snapshot. Or moments of other worlds: DIR, which is its
-head, or DIR@MOMENT. A directory whose name reads as a moment is ./DIR. The answer is
-where their journals part, which cells differ and where their states do, which intents
-only one of them has and which ended otherwise, and what effects cost since they parted.
-Intents are the same where cell, kind, params and occurrence are: their keys differ
-between worlds.
-
-A cell: with CELL before A and B, its state at two moments of this world, a line a place.
-
-Manifests: world.yaml files, hashes of manifests that the world has, or, with the word
-manifest before A and B, the manifests that were in force at two moments. The answer is
-for one who has to approve of it: first what gains rights, or may, such as new
-capabilities, grants, budgets and policies that allow; then what loses them; then the
-code of reducers; then the rest. A patch names the contents of files by their hash and
-does not carry them.
-
-` + diffCodes,
-		Example: `  worldctl diff t5 head
-  worldctl diff before-lunch after-lunch
-  worldctl diff head ../fork
-  worldctl diff ./monday@t100 ./tuesday@t100 -o json
-  worldctl diff agent/ada t5 head
-  worldctl diff head world.yaml
-  worldctl diff head stricter.yaml --patch > stricter.json
-  worldctl diff manifest t5 head`,
+		Use:         "diff [CELL | manifest] A B",
 		Args:        args(2, 3),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {

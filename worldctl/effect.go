@@ -22,17 +22,7 @@ import (
 func newEffectCommand(c *cli) *cobra.Command {
 	var b journal.OperatorEffect
 	cmd := &cobra.Command{
-		Use:   "effect KIND [JSON|@FILE|-] --cap NAME --reason TEXT",
-		Short: "Do something outside yourself, through the same gate and ledger",
-		Long: `Do something outside yourself, through the gate and the ledger that the effects of
-cells go through: with a capability, under the policies, once, and with a signed
-receipt. The params are JSON, the content of a file, or stdin; without them null.
-The world runs until the effect has ended, waits for approval or is in doubt.
-
-Exit code 4 if it is denied or waits for approval, 6 if it is in doubt, 1 if it
-failed.`,
-		Example: `  worldctl effect tool.refund '{"amount": 20}' --cap tools --reason "ticket 7"
-  worldctl effect mail.send @mail.json --cap mail --reason "monthly report" --as ada`,
+		Use: "effect KIND [JSON|@FILE|-] --cap NAME --reason TEXT",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.Kind = args[0]
 			return c.using(c.options(), func(lw *local.World) error { return c.effect(cmd.Context(), lw, b, args[1:]) })

@@ -18,47 +18,12 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-const forkLong = `Make another world in DIR, which must be empty or not there. It has the past of
-this one up to a moment, and an id and receipt keys of its own. It begins where no
-tick is open: at that moment, or at the last before it. This world does not change.
-
---patch has it live by other rules from its first record on, which have to be ready
-within --max-gas, --max-memory and --max-time. --seed has its randomness come from
-another number: the steps that the two have in common stay, and later ones draw others.
-
-A world in a store has its fork beside it there, without DIR: --id names it. What both
-have does not leave the database.
-
-DIR gets the files beside world.yaml too, but not .world/secrets. What was in
-flight in this world stays this world's. New effects of the fork
-
-  hold       wait for a person: intent approve
-  live       are performed where --live names their kind, as those of another world: with
-             other external keys; those of other kinds wait for a person
-  recorded   are answered by the receipts of this world, whose directory the fork
-             remembers in .world/recorded, or of a world in a store has a copy of. What
-             this world has not asked for up to now is performed where --live names its
-             kind, as that of another world, and nothing else reaches the outside. Such a
-             fork is one in a directory
-
-What was recorded while an effect had another adapter, config or schema answers nothing.
---live model.* names all that begin so, but for effects of class destructive, which are named
-exactly.
-
-`
-
 func newForkCommand(c *cli) *cobra.Command {
 	var at, effects, as, patch string
 	var seed uint64
 	var f local.ForkOptions
 	cmd := &cobra.Command{
-		Use:   "fork [DIR]",
-		Short: "Make another world that shares the past of this one",
-		Long:  forkLong + momentForms + ".",
-		Example: `  worldctl -w town fork ../town-2
-  worldctl fork try --at before-import --effects recorded
-  worldctl fork dice --at t5 --seed 7 --patch stricter.yaml
-  worldctl -w town fork --id town-2 --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'`,
+		Use: "fork [DIR]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := c.forkDir(args, f.ID)
 			if err != nil {

@@ -23,15 +23,7 @@ func newGraphCommand(c *cli) *cobra.Command {
 	var format string
 	depth, limit := uint64(0), uint64(defaultNodes)
 	cmd := &cobra.Command{
-		Use:   "graph [RECORD]",
-		Short: "Draw what led to a record and all that it brought about",
-		Long: `Draw what led to a record, up to the input it began with, and all that it brought
-about: as text for Mermaid or, with --format dot, for Graphviz. Causes are those
-of why. Without RECORD it is the last event that was submitted or, where the last
-10,000 records hold none, the last input.`,
-		Example: `  worldctl graph 20
-  worldctl graph --format dot | dot -Tsvg > graph.svg
-  worldctl graph '#20' --depth 3 -o json`,
+		Use:         "graph [RECORD]",
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != formatMermaid && format != formatDOT {

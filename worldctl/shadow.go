@@ -37,27 +37,7 @@ type shadowing struct {
 func newShadowCommand(c *cli) *cobra.Command {
 	var s shadowing
 	cmd := &cobra.Command{
-		Use: "shadow PROPOSAL|FILE",
-		Long: `Run other rules on what really happened, and show what would have been different:
-decisions, cells, effects asked for, events, steps that fail, and what apply would make
-now of the states of cells, where the code migrates them, and of the intents that are not
-begun: which it would stop. The recorded inputs
-come when they came, recorded receipts answer the effects, and nothing is performed
-or changed. Where the history has no answer, that is what is said.
-
-The report about a proposal becomes a record, and its hash is what an approval
-signs. FILE is a world.yaml, or a patch of the manifest in force as JSON, that nobody
-has proposed yet: the report about it is shown only.
-
-The history is what came since the manifest in force was applied. Rules that nobody has
-approved run with what --max-gas, --max-memory and --max-time allow, whatever they allow
-themselves.
-
-` + diffCodes,
-		Example: `  worldctl shadow p1
-  worldctl shadow stricter.yaml
-  worldctl shadow p1 --from before-lunch -o json
-  worldctl shadow p1 --format markdown > report.md`,
+		Use:  "shadow PROPOSAL|FILE",
 		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.what = strings.Join(args, "")

@@ -35,49 +35,11 @@ type question struct {
 	limit     uint64 // of the cells that are told of
 }
 
-const whatIfLong = `Fork the world at a moment of its past, change something, run the fork, and show how
-it differs from what really was. The world does not change, and nothing outside is
-touched: what was recorded answers the fork's effects. One that nothing recorded
-answers is left open, and all else runs on: the cell that asks for it and whoever
-hangs on that are unknown, which is said with the reason, and left out of what is
-compared.
-
-An answer that was recorded while the rules had another adapter, config or schema for that
-kind answers nothing: how many there are is said, and what asks for the same is unknown.
-
---live KIND has effects of that kind performed, for real, where nothing recorded answers
-them: by the adapters of the fork, in its directory, with the world's secrets. No other kind
-is, whatever the effects are that follow from it. model.* names all that begin so, but for
-those of class destructive, which are named exactly. Which kinds that can be is said before,
-and how many it were after. What the world has asked for under the same rules is never
-performed: not what it waits for, either. --keep says where the record of what was done
-stays.
-
---send takes JSON lines as worldctl send - does. --patch takes a patch of the manifest
-in force at that moment, as JSON, or a whole world.yaml to put in its place; cells keep
-their states. --seed has randomness come from another number. The events that the world got after the moment are sent again, in the
-ticks in which they came, unless --only says that they are not.
-
-What a person decided about an intent that awaited approval is decided again where the same cell asks for
-the same, and a person is asked about it under the same policies, capability and effect.
---decisions none leaves it to wait. What persons decided besides is not repeated.
-
-The fork runs until it is idle if the world is, else up to the tick at which the world
-is. --keep leaves it in a directory of your choice.
-
-`
-
 func newWhatIfCommand(c *cli) *cobra.Command {
 	var q question
 	var seed uint64
 	cmd := &cobra.Command{
-		Use:   "what-if --at MOMENT [--send FILE] [--patch FILE] [--seed N]",
-		Short: "Fork, change, run with recorded effects, and show what comes of it",
-		Long:  whatIfLong + diffCodes,
-		Example: `  worldctl what-if --at t5 --send refund.jsonl
-  worldctl what-if --at before-lunch --patch stricter.yaml
-  echo '{"event": "ticket.opened", "data": {"customer": "ada", "amount": 9}}' |
-      worldctl what-if --at -20 --send - --only --keep ../fork`,
+		Use: "what-if --at MOMENT [--send FILE] [--patch FILE] [--seed N]",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := c.timed(cmd.Context())
 			defer cancel()

@@ -15,18 +15,7 @@ import (
 
 func newWhyCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "why RECORD",
-		Short: "Follow a record's causes back to the input they began with",
-		Long: `Follow a record's causes back to the input they began with, the record itself
-first. An answer of the outside is followed to the permit of its attempt and the
-intent that asked for it, a person's decision to what it was about. RECORD is 20 or
-#20, or any other moment: its last record.
-
-With --verbose the steps among them are taken again, from what the journal holds, and
-what their reducers print is shown. Where a payload that this needs was redacted, it says so.`,
-		Example: `  worldctl why 20
-  worldctl why head -v
-  worldctl why '#20' -o json`,
+		Use:         "why RECORD",
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
