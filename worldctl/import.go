@@ -24,22 +24,14 @@ type importAnswer struct {
 }
 
 func newImportCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "import", Short: "Make a world of a journal or of recorded runs, or effects of an MCP server"},
+	return group(&cobra.Command{Use: "import"},
 		newImportJournalCommand(c), newImportChatCommand(c), newImportMCPCommand(c))
 }
 
 func newImportJournalCommand(c *cli) *cobra.Command {
 	var keyring string
 	cmd := &cobra.Command{
-		Use:   "journal FILE",
-		Short: "Make a world of an exported journal",
-		Long: `Make a world in the directory of -w (or this one) of the bundle that export wrote, - for
-stdin, if it has all of the journal. Its chain is checked and it is replayed before the
-world is there.
-Without the keyring of the world that wrote it, it can be read and verified, not
-run. Its rules run with what --max-gas, --max-memory, --max-time and --max-size allow,
-whatever they allow themselves.`,
-		Example: "  worldctl -w copy import journal town.bundle --keyring town/.world/keyring",
+		Use: "journal FILE",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var keys []byte
 			if keyring != "" {

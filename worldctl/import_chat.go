@@ -23,27 +23,6 @@ func newImportChatCommand(c *cli) *cobra.Command {
 	var flags creationFlags
 	cmd := &cobra.Command{
 		Use: "chat FILE",
-		Long: `Make a world of recorded runs of agents that use tools.
-
-FILE is one of
-
-  a transcript of Claude Code (~/.claude/projects) or Codex (~/.codex/sessions)
-  a log of Inspect, .eval or .json
-  requests to OpenAI's Chat Completions or Responses or to Anthropic's Messages and
-    their answers: a JSON array or JSON lines of {"request": …, "response": …}, or of
-    the two alone. Requests that continue each other are one run
-  a JSON array, or JSON lines, of runs with their messages in one of these forms,
-    under messages, traj, trajectory or items
-
-Every run becomes a cell, every message an event, every tool call an effect that the
-recorded answer answers. A call without an answer, as runs that broke off have them, is
-in doubt. A file with calls in another form is refused, with the place.
-
-With the same --id, --seed and --keyring the same recording gives the same
-journal.`,
-		Example: `  worldctl import chat runs.json -w airline
-  worldctl import chat logs/2026-11-30T08-00-00_triage.eval -w triage
-  worldctl -w airline run --until-idle`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.world == "" {
 				return usagef("worldctl import chat "+args[0]+" -w DIR", "import chat needs the directory of the new world")

@@ -29,23 +29,7 @@ type mcpImport struct {
 func newImportMCPCommand(c *cli) *cobra.Command {
 	var m mcpImport
 	cmd := &cobra.Command{
-		Use:   "mcp [--url URL | -- COMMAND [ARG]...]",
-		Short: "Make effects, a capability and policies of the tools of an MCP server",
-		Long: `Ask an MCP server for its tools and print the sections of a world.yaml for them:
-an effect for each tool, whose class and idempotent are what the server's
-annotations say of it, a capability that names them, and a policy that has a
-person approve each call. With --allow-reads what the server says only reads is
-allowed: that it does is the server's word, so look at the tools before you take
-it.
-
-With --write they go into the world.yaml of the world, or of the working directory, and
-COMMAND is run there. All else in that file stays as it is. What it has already is left
-alone; where it has something else under such a name, nothing is written.
-
-Schemas of JSON Schema drafts 03 to 07 and patterns of ECMA-262 are translated. A tool
-of which that cannot be done is left out, by name and with the reason.`,
-		Example: `  worldctl import mcp -- ./tools/server --stdio
-  worldctl import mcp --write --url http://127.0.0.1:8931/mcp --prefix web`,
+		Use:  "mcp [--url URL | -- COMMAND [ARG]...]",
 		Args: args(0, maxArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (m.url == "") == (len(args) == 0) {

@@ -62,20 +62,7 @@ func newInitCommand(c *cli) *cobra.Command {
 	var f founding
 	var listed bool
 	cmd := &cobra.Command{
-		Use:   "init [DIR|ID]",
-		Short: "Make a world that runs offline",
-		Long: `Make a world in a directory. One that has a world.yaml already gets its journal
-under .world and is not changed otherwise; any other gets the files of a
-template, ` + defaultTemplate + ` if none is named. Without DIR it is that of -w, or this one.
-
-With --store it is made in a store, under an ID, of the world.yaml in the directory --from
-or of a template. Its keyring is sealed: that takes a passphrase. Killed, it leaves no world
-there, and is typed again when the store has seen its process gone, after 10 s.
-
-With the same --id, --seed and --keyring the same inputs give the same journal.`,
-		Example: `  worldctl init town --template town
-  worldctl init --list
-  worldctl init town --template town --store postgres:///worlds --passphrase-file FILE`,
+		Use: "init [DIR|ID]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if listed {
 				return c.listTemplates()

@@ -16,7 +16,7 @@ import (
 )
 
 func newIntentCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "intent", Short: "Look at what was asked of the outside, and decide where a person has to"},
+	return group(&cobra.Command{Use: "intent"},
 		newIntentListCommand(c), newIntentShowCommand(c), newIntentApproveCommand(c), newIntentDenyCommand(c), newIntentStopCommand(c),
 		newIntentEditCommand(c), newIntentResolveCommand(c), newIntentRetryCommand(c), newIntentConfirmCommand(c), newIntentAnswerCommand(c))
 }
@@ -27,14 +27,6 @@ func newIntentListCommand(c *cli) *cobra.Command {
 	var limit uint64
 	cmd := &cobra.Command{
 		Use: "list",
-		Long: `List intents in the order in which they were made. Three states await a
-person, together --state awaiting: awaiting_approval takes intent approve or intent deny,
-awaiting_answer intent answer, awaiting_confirmation intent confirm. One in doubt waits for
-intent resolve or intent retry, unless its verifier is being asked.`,
-		Example: `  worldctl intent list
-  worldctl intent list --state awaiting_approval
-  worldctl intent list --state denied -o jsonl
-  worldctl intent list --state awaiting_approval --kind 'bank.*' --since t5`,
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			f.State = receipt.State(state)
 			entries, err := recordsOf(lw).Selected(f)
@@ -82,11 +74,7 @@ func (c *cli) intentRow(l view.IntentLine, decides bool) table.Row {
 
 func newIntentShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show KEY",
-		Short: "Show an intent: what was asked, what the gate decided, and where it stands",
-		Long: `Show an intent: what was asked, what the gate decided, who decided what about it, where
-it stands and every attempt. KEY may be cut short, to no less than 8 digits.`,
-		Example: "  worldctl intent show 9f86d081884c",
+		Use: "show KEY",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			e, err := recordsOf(lw).FindIntent(args[0])
 			if err != nil {

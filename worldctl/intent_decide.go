@@ -37,38 +37,9 @@ type choice struct {
 	digest     string // of the list that was seen
 }
 
-// asSeen ends the help of what decides about an intent.
-const asSeen = `
-
-Exit code 5 if it does not stand as was typed, or as the decision needs: it has other
-params, another attempt, or was decided about already.`
-
-// ofSeveral ends the help of what decides about several, too.
-const ofSeveral = `
-
-In the place of KEY --cell, --kind, --since and --state select: what fits is listed, and
-the exit code is 4 where that is any. It is decided about with --digest, the one that the
-list ends with (exit code 5 if others fit by now), or with --yes, whatever fits then
-(exit code 1 if nothing does).
---attempt and --params-hash are of one intent, and not taken then.`
-
 func newIntentApproveCommand(c *cli) *cobra.Command {
 	x := &choice{how: journal.Approve, states: "awaiting_approval, as it is if not given", hash: true, free: true}
-	cmd := c.deciding(&cobra.Command{
-		Use: "approve", Short: "Approve an intent that awaits approval, if the gate still allows it",
-		Long: `Approve an intent that awaits approval, if the gate still allows it: it judges again, under the
-manifest in force. The approval is for the params that the intent has, whose hash
-is printed; --params-hash makes sure that they are those that were reviewed.
-
-One that waits because it equals a side effect which a rollback left behind happens
-once more if it is approved. With --reuse it does not, and gets the result of that:
-see intent show.
-
-Exit code 4 if the gate denies it now.`,
-		Example: `  worldctl intent approve 9f86d081884c --reason "checked with ada"
-  worldctl intent approve 9f86d081884c --params-hash HASH --as eve
-  worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`,
-	}, x)
+	cmd := c.deciding("approve", x)
 	var reuse bool
 	cmd.Flags().BoolVar(&reuse, "reuse", false, "do not perform it: it gets the result of what it repeats")
 	cmd.PreRun = func(*cobra.Command, []string) {
@@ -80,37 +51,14 @@ Exit code 4 if the gate denies it now.`,
 }
 
 func newIntentDenyCommand(c *cli) *cobra.Command {
-	return c.deciding(&cobra.Command{
-		Use: "deny", Short: "Deny an intent that awaits a person",
-		Long:    "Deny an intent that awaits a person. One whose recorded result was not confirmed fails instead.\nIts cell is told.",
-		Example: `  worldctl intent deny 9f86d081884c --reason "over the limit"`,
-	}, &choice{
+	return c.deciding("deny", &choice{
 		how: journal.Disapprove, states: "awaiting_approval, awaiting_answer or awaiting_confirmation; all three if not given", hash: true, free: true,
 	})
 }
 
 func newIntentStopCommand(c *cli) *cobra.Command {
 	x := &choice{how: journal.Stop, states: "open, awaiting_approval or awaiting_answer; all three if not given", hash: true}
-	cmd := c.deciding(&cobra.Command{
-		Use: "stop", Short: "Stop intents that are not begun, whatever they wait for",
-		Long: `Stop intents that are not begun, whatever they wait for: a slot, a rate, a budget, the
-backoff before another attempt, an approval, an answer. They end as denied, or as rejected
-where they were attempted before, with code stopped; their cells are told.
-
-What is permitted and not begun yet, as where programs are waiting their turn, is taken
-back first. What is under way, in doubt or accepted by the outside is passed over, and
-counted: what may have happened is not undone. Type it again for what comes back of it, or
-intent resolve for what is in doubt. Cells can ask again: a policy that denies, proposed and applied, ends
-that, too.
-
-In the place of KEY --all, --kind, --cell, --since and --state select: what fits is stopped
-at once, as one durable batch (exit code 1 if nothing does). --dry-run only lists it, with a
-digest; --digest stops those of that list (exit code 5 if others fit by now).`,
-		Example: `  worldctl intent stop 9f86d081884c --reason "the wrong account"
-  worldctl intent stop --kind 'bank.*' --reason "the bank is being attacked"
-  worldctl intent stop --all --reason "nobody pays anything until we know more"
-  worldctl intent stop --all --dry-run`,
-	}, x)
+	cmd := c.deciding("stop", x)
 	var all, dry bool
 	cmd.Flags().BoolVar(&all, "all", false, "all that are not begun")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list them, and stop none")
@@ -131,14 +79,7 @@ digest; --digest stops those of that list (exit code 5 if others fit by now).`,
 
 func newIntentResolveCommand(c *cli) *cobra.Command {
 	x := &choice{states: "in_doubt, or failed; those in doubt if not given", field: "payload", what: "what its cell is told: `JSON`, @FILE or - for stdin; null if not given"}
-	cmd := c.deciding(&cobra.Command{
-		Use: "resolve", Short: "Say whether an intent in doubt happened",
-		Long: `Say whether an intent in doubt happened. If it did, it ends with the payload given,
-which its cell is told; if it did not, the next attempt may go. Of one that counts as
-failed and may have happened --not-executed says that it did not, and asks for it again.`,
-		Example: `  worldctl intent resolve 9f86d081884c --executed --payload '{"id": 7}' --reason "it is in the bank's list"
-  worldctl intent resolve 9f86d081884c --not-executed --reason "the bank has never heard of it"`,
-	}, x)
+	cmd := c.deciding("resolve", x)
 	var executed, notExecuted bool
 	cmd.Flags().BoolVar(&executed, "executed", false, "it happened")
 	cmd.Flags().BoolVar(&notExecuted, "not-executed", false, "it did not happen")
@@ -159,66 +100,31 @@ failed and may have happened --not-executed says that it did not, and asks for i
 }
 
 func newIntentEditCommand(c *cli) *cobra.Command {
-	return c.deciding(&cobra.Command{
-		Use: "edit", Short: "Have other params asked for in the place of an intent that awaits approval",
-		Long: `End an intent that awaits approval, and ask for other params in its place. The gate judges them anew,
-so that what needs an approval still does: an edit is none. The cell that asked is told
-what comes of it under the tag that it gave, and nothing of the one that has ended.
-
-Exit code 4 if the gate denies the params: then nothing has changed.`,
-		Example: `  worldctl intent edit 9f86d081884c --params '{"order": 7, "cents": 1200}' --reason "ada was charged twice"
-  worldctl intent edit 9f86d081884c --params @smaller.json --reason "over the limit"`,
-	}, &choice{
+	return c.deciding("edit", &choice{
 		how: journal.Edit, hash: true, field: "params", what: "what is asked for instead: `JSON`, @FILE or - for stdin",
 		lacking: usagef("type --params JSON, or --params @FILE", "intent edit needs the params to ask for"),
 	})
 }
 
 func newIntentRetryCommand(c *cli) *cobra.Command {
-	return c.deciding(&cobra.Command{
-		Use: "retry", Short: "Attempt again what is in doubt, or what failed for good",
-		Long: `Let an intent in doubt be attempted again, whether or not it happened: for what does
-no harm if it is done twice.
-
-One that failed for good is asked for again, by an intent of its own in its place: the
-gate judges it anew, and its cell is told of it under the same tag, after what it was told
-of the failure. What may have happened all the same needs somebody who looked: intent
-resolve --not-executed. By --cell, --kind and --since those in doubt are meant, and with
---state failed those that failed for good and were not asked for again.
-
-Exit code 4 if the gate denies it now.`,
-		Example: `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"
-  worldctl intent retry --state failed --kind 'mail.*' --reason "the server is back"`,
-	}, &choice{how: journal.RetryAnyway, states: "in_doubt, or failed; those in doubt if not given"})
+	return c.deciding("retry", &choice{how: journal.RetryAnyway, states: "in_doubt, or failed; those in doubt if not given"})
 }
 
 func newIntentConfirmCommand(c *cli) *cobra.Command {
-	return c.deciding(&cobra.Command{
-		Use: "confirm", Short: "Say that a recorded result holds, which its verifier could not confirm",
-		Long:    "Say that a recorded result holds, which its verifier could not confirm: its cell is\ntold of it. intent deny says that it does not.",
-		Example: `  worldctl intent confirm 9f86d081884c --reason "the file was moved by us"`,
-	}, &choice{how: local.Confirm})
+	return c.deciding("confirm", &choice{how: local.Confirm})
 }
 
 func newIntentAnswerCommand(c *cli) *cobra.Command {
-	return c.deciding(&cobra.Command{
-		Use: "answer", Short: "Answer what an attempt asks a person, and let the next one go",
-		Long: `Answer what an attempt asks a person, and let the next one go: it has a permit of its
-own and takes the answer along. intent show prints what is asked, with the schema
-that the answer has to satisfy. It is an object; where several things are asked, one
-with an answer to each by its name. intent deny ends the intent instead.`,
-		Example: `  worldctl intent answer 9f86d081884c --data '{"confirm": true}' --reason "ada said so"
-  worldctl intent answer 9f86d081884c --data @answer.json`,
-	}, &choice{
+	return c.deciding("answer", &choice{
 		how: journal.Answer, hash: true, field: "data", what: "the answer: `JSON`, @FILE or - for stdin",
 		lacking: usagef("worldctl intent show prints what is asked", "intent answer needs --data"),
 	})
 }
 
-// deciding makes cmd a verb that decides about an intent, or several.
-func (c *cli) deciding(cmd *cobra.Command, x *choice) *cobra.Command {
-	verb, several := cmd.Use, x.states != ""
-	cmd.Use, cmd.Args, cmd.Long = verb+" KEY", args(0, 1), cmd.Long+asSeen
+// deciding makes a verb that decides about an intent, or several.
+func (c *cli) deciding(verb string, x *choice) *cobra.Command {
+	several := x.states != ""
+	cmd := &cobra.Command{Use: verb + " KEY", Args: args(0, 1)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := x.check(cmd, verb, args); err != nil {
 			return err
@@ -238,7 +144,6 @@ func (c *cli) deciding(cmd *cobra.Command, x *choice) *cobra.Command {
 		f.StringVar(&x.digest, "digest", "", "decide about those of the list that had this `HASH`, if they are the same still")
 	}
 	if several && verb != "stop" {
-		cmd.Long += ofSeveral
 		f.BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
 	}
 	if x.hash {
