@@ -20,7 +20,7 @@ import (
 )
 
 func newKeysCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "keys", Short: "The keys that sign receipts, and those of approvers"},
+	return group(&cobra.Command{Use: "keys"},
 		newKeysListCommand(c), newKeysNewCommand(c), newKeysRotateCommand(c), newKeysSealCommand(c), newKeysResealCommand(c), newKeysUnsealCommand(c))
 }
 
@@ -34,12 +34,7 @@ type keyAnswer struct {
 func newKeysListCommand(c *cli) *cobra.Command {
 	var signers bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the receipt keys by id, and who signs checkpoints; secrets are never printed",
-		Long: `List the receipt keys by id, and the public keys that checkpoints are signed with:
-one for each epoch, derived from its secret. The last one signs. --signers prints these
-alone, a line each: whoever verifies what you show keeps them in a file, for --trust.`,
-		Example: "  worldctl keys list\n  worldctl keys list --signers > town.pub",
+		Use: "list",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			if signers {
 				return c.listSigners(lw.Keys())
@@ -98,17 +93,7 @@ func (c *cli) listSigners(keys *receipt.Keyring) error {
 func newKeysRotateCommand(c *cli) *cobra.Command {
 	var revoke []uint
 	cmd := &cobra.Command{
-		Use:   "rotate",
-		Short: "Sign with a new key from now on, and list the keys",
-		Long: `Sign receipts with a new key from now on. The earlier keys still verify what
-they have signed. No new receipt of a revoked one is accepted; what the journal
-holds of it stays. Copies of .world/keyring from before do not verify what is
-signed from now on: make a new one.
-
-Checkpoints are signed with another key from then on, too: tell it to whoever
-verifies what you show.`,
-		Example: `  worldctl keys rotate
-  worldctl keys rotate --revoke 1`,
+		Use: "rotate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.inDir(func(dir string, opts local.Options) error {
 				var epochs []uint64
@@ -139,29 +124,19 @@ type sealAnswer struct {
 }
 
 // sealing makes cmd a verb that says how a keyring opens from then on. The answer names its directory in the place of DIR.
-func (c *cli) sealing(cmd *cobra.Command, sealed bool, says string, change func(dir string, opts local.Options) error) *cobra.Command {
-	cmd.RunE = func(*cobra.Command, []string) error {
+func (c *cli) sealing(verb string, sealed bool, says string, change func(dir string, opts local.Options) error) *cobra.Command {
+	return &cobra.Command{Use: verb, RunE: func(*cobra.Command, []string) error {
 		return c.inDir(func(dir string, opts local.Options) error {
 			if err := change(dir, opts); err != nil {
 				return err
 			}
-			return c.object("keys-"+cmd.Name(), sealAnswer{dir, sealed}, func() { fmt.Fprintln(c.stdout, strings.ReplaceAll(says, "DIR", dir)) })
+			return c.object("keys-"+verb, sealAnswer{dir, sealed}, func() { fmt.Fprintln(c.stdout, strings.ReplaceAll(says, "DIR", dir)) })
 		})
-	}
-	return cmd
+	}}
 }
 
 func newKeysSealCommand(c *cli) *cobra.Command {
-	return c.sealing(&cobra.Command{
-		Use: "seal",
-		Long: `Make the keys open with a passphrase only: it is typed twice on the terminal, or
-comes from --passphrase-file or ` + passphraseEnv + `. Every verb asks for it from
-then on, and without it the world is neither run nor verified. What the file was
-before may be found on the disk until that is overwritten; keys rotate --revoke
-makes what it signs worthless.`,
-		Example: `  worldctl keys seal
-  worldctl keys seal --passphrase-file FILE`,
-	}, true, "the keyring of DIR is sealed: keep its passphrase, nothing else opens it", func(dir string, opts local.Options) error {
+	return c.sealing("seal", true, "the keyring of DIR is sealed: keep its passphrase, nothing else opens it", func(dir string, opts local.Options) error {
 		opts.Passphrase = c.askNew
 		err := local.Seal(dir, opts)
 		if errors.Is(err, local.ErrSealed) {
@@ -173,16 +148,7 @@ makes what it signs worthless.`,
 
 func newKeysResealCommand(c *cli) *cobra.Command {
 	var file string
-	cmd := c.sealing(&cobra.Command{
-		Use: "reseal",
-		Long: `Change the passphrase that the keys open with: the one of before comes as for every
-verb, and the new one is typed twice on the terminal, or comes from
---new-passphrase-file. Copies of the keyring from before, in backups of the world or
-of its database, open with the one of before: if somebody has that who should not,
-keys rotate --revoke makes what they sign worthless.`,
-		Example: `  worldctl keys reseal
-  worldctl keys reseal --passphrase-file OLD --new-passphrase-file NEW`,
-	}, true, "the keyring opens with the new passphrase only: keep it, nothing else does", func(dir string, opts local.Options) error {
+	cmd := c.sealing("reseal", true, "the keyring opens with the new passphrase only: keep it, nothing else does", func(dir string, opts local.Options) error {
 		return local.Reseal(dir, opts, func() ([]byte, error) { return c.askAnother(file) })
 	})
 	cmd.Flags().StringVar(&file, "new-passphrase-file", "", "`FILE` with the new passphrase")
@@ -190,11 +156,7 @@ keys rotate --revoke makes what they sign worthless.`,
 }
 
 func newKeysUnsealCommand(c *cli) *cobra.Command {
-	return c.sealing(&cobra.Command{
-		Use:     "unseal",
-		Short:   "Make the keys open without a passphrase again",
-		Example: "  worldctl keys unseal --passphrase-file FILE",
-	}, false, "the keyring of DIR is not sealed: whoever reads the file has the keys", local.Unseal)
+	return c.sealing("unseal", false, "the keyring of DIR is not sealed: whoever reads the file has the keys", local.Unseal)
 }
 
 // newKeyAnswer says where the key of an approver is.
@@ -209,15 +171,7 @@ func newKeysNewCommand(c *cli) *cobra.Command {
 	var file, comment string
 	var encrypt bool
 	cmd := &cobra.Command{
-		Use:   "new --approver FILE",
-		Short: "Make the key of an approver, who signs changes of the rules",
-		Long: `Make the key of an approver, an SSH key of type ed25519: FILE is the private one,
-which signs approvals and stays with its owner, FILE.pub the public one, which the
-world.yaml of a world lists. Files that are there are never overwritten. A key of
-ssh-keygen -t ed25519 is as good. No world is needed for it, and a world's directory is
-no place for FILE: forks and backups copy what is there.`,
-		Example: `  worldctl keys new --approver ~/.ssh/alice
-  worldctl keys new --approver ~/.ssh/approver --encrypt --comment alice`,
+		Use: "new --approver FILE",
 		RunE: func(*cobra.Command, []string) error {
 			return c.newApprover(file, cmp.Or(comment, c.actorOf("")), encrypt)
 		},

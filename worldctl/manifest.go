@@ -22,7 +22,7 @@ import (
 )
 
 func newManifestCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "manifest", Short: "Look at manifests, change and merge them"},
+	return group(&cobra.Command{Use: "manifest"},
 		newManifestShowCommand(c), newManifestHashCommand(c),
 		newManifestPatchCommand(c), newManifestMergeCommand(c))
 }
@@ -117,10 +117,7 @@ type manifestAnswer struct {
 func newManifestShowCommand(c *cli) *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Show the manifest in force: what the world runs, and what it may do",
-		Example: `  worldctl manifest show
-  worldctl manifest show --at t5 -o json`,
+		Use: "show",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			e, err := recordsOf(lw).InForce(at)
 			if err != nil {
@@ -135,10 +132,7 @@ func newManifestShowCommand(c *cli) *cobra.Command {
 
 func newManifestHashCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "hash [FILE]",
-		Short: "Print the hash of the manifest in force, or of the one that a world.yaml makes",
-		Example: `  worldctl manifest hash
-  worldctl manifest hash stricter.yaml`,
+		Use: "hash [FILE]",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return c.hashOf(args[0])
@@ -245,11 +239,7 @@ var errConflicts = errors.New("the patches conflict: nothing is merged")
 
 func newManifestPatchCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "patch BASE PATCH",
-		Long: `Print what a patch makes of a manifest, as JSON with its hash. BASE is a world.yaml, a
-moment of the world such as head, or the hash of a manifest that the world has. PATCH is
-a file as worldctl diff --patch prints it. Nothing is changed.`,
-		Example:     `  worldctl manifest patch head stricter.json`,
+		Use:         "patch BASE PATCH",
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.onBase(args[0], args[1:], func(base *view.Edition, patches []manifest.Patch) error {
@@ -265,14 +255,7 @@ a file as worldctl diff --patch prints it. Nothing is changed.`,
 
 func newManifestMergeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "merge BASE PATCH...",
-		Short: "Print what several patches make of one manifest together, or where they conflict",
-		Long: `Print what several patches make of one manifest together, as JSON with its hash, or
-all the places where they conflict. No patch wins by coming last: of patches that
-conflict nothing is merged, and the exit code is 5. Nothing is changed.
-
-BASE and PATCH are as for worldctl manifest patch. All patches need this base.`,
-		Example:     `  worldctl manifest merge head limits.json tools.json`,
+		Use:         "merge BASE PATCH...",
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.onBase(args[0], args[1:], func(base *view.Edition, patches []manifest.Patch) error {

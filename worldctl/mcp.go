@@ -47,23 +47,7 @@ func newMCPCommand(c *cli) *cobra.Command {
 	var m mcpBridge
 	x := agentRun{Joins: true}
 	cmd := &cobra.Command{
-		Use:   "mcp [--name SERVER] {-- COMMAND [ARGUMENT...] | --config FILE}",
-		Short: "Stand before an MCP server, and have its tools judged",
-		Long: `Run a server of the Model Context Protocol (stdio), for the client that has started this in its
-place. All that the two say passes as it is, but for calls of tools: each is judged by the policies of
-the world, made once it is permitted, and recorded with its result, for which this waits though the
-client goes.
-
-Below agent run this is the world of the agent. Else it is that of -w or the nearest, or one that is
-made as agent run makes it, and the calls are those of a session with the name of the server.
-
---config runs all servers of a client's list of servers, and reaches those that have an address, as one:
-their tools are SERVER__TOOL for the client, and TOOL of SERVER for policies. With --listen clients
-reach them over HTTP, at the address that is printed, until this ends (Ctrl-C). It has a secret in it.`,
-		Example: `  worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work
-  claude mcp add files -- worldctl mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /work
-  worldctl mcp --config servers.json
-  worldctl mcp --config servers.json --listen 127.0.0.1:0`,
+		Use: "mcp [--name SERVER] {-- COMMAND [ARGUMENT...] | --config FILE}",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 && m.config != "" {
 				return usagef("leave out one of them", "mcp takes the command of a server, after --, or --config FILE, and not both")

@@ -38,20 +38,7 @@ type measureFlags struct {
 func newMeasureCommand(c *cli) *cobra.Command {
 	var f measureFlags
 	cmd := &cobra.Command{
-		Use:   "measure [FILE]",
-		Short: "Say in numbers what the cells are, now or along the past",
-		Long: `Say in numbers what the cells are, now or along the past, without a run: FILE holds named
-measures under measures, counts and statistics over cells in CEL, or programs in
-Starlark, and so does each --expr. An experiment is such a file, too.
-
-Without --at and --every it is measured when FILE says under at, or else now. The past is
-computed once, from the snapshot or image before the first moment on. A row has the tick,
-the record and a column for each measure; what has no value is null, in CSV empty.
-
-The keys of measures are in docs/measures.md.`,
-		Example: `  worldctl measure --expr 'agents: {cells: agent}'
-  worldctl measure measures.yaml --every 10 -o csv > past.csv
-  worldctl measure measures.yaml --expr 'poor: {cells: agent, where: state.coins < 1}' --at t5,t50,head`,
+		Use: "measure [FILE]",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			m, err := c.measuring(lw, args, &f)
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func newMoveCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "move", Short: "Move a world from a directory into a store on PostgreSQL, back, and between stores"},
+	return group(&cobra.Command{Use: "move"},
 		newMoveInCommand(c), newMoveOutCommand(c), newMoveToCommand(c))
 }
 
@@ -30,23 +30,7 @@ type moveAnswer struct {
 func newMoveInCommand(c *cli) *cobra.Command {
 	var lost string
 	cmd := &cobra.Command{
-		Use:   "in DIR",
-		Short: "Move the world in a directory into a store",
-		Long: `Move the world in DIR into the store of --store, where its id names it: its journal and
-all that belongs to that, effects under way, and its keyring, which has to be sealed. It
-is copied, compared, and then lives there; DIR says where it went and does not open any
-more. At no moment there are two. Interrupted, the same again goes on: after a kill when
-the store has seen that process gone, after 10 s.
-
-The files in DIR stay: world.yaml, which is a world's no more, and .world/secrets, which in
-a store come from the environment.
-
-A world that was moved out of a store comes back from the directory that it was moved to, or
-that it has come to since by other moves. Copies, such as a backup, do not: that one lives.
-Where it is lost, --lost with the word after "copy" in store status has DIR take its place,
-as it is: what was done there since is not known to it, and may be done again.`,
-		Example: `  worldctl -w town keys seal
-  worldctl move in town --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'`,
+		Use: "in DIR",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.storeURL() == "" {
 				return errWhichStore()
@@ -102,18 +86,7 @@ func inDirectory(dir string) string {
 
 func newMoveOutCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "out DIR",
-		Short: "Move a world out of a store, into a directory",
-		Long: `Move the world of -w out of the store of --store into DIR, which must be empty or not
-there. It is copied, compared, and then lives there; the store says where it went. At no
-moment there are two. Interrupted, the same again goes on: after a kill when the store
-has seen that process gone, after 10 s, or at once with --take. A node that has the world
-is asked to give it up, which it does when effects under way have ended.
-
-DIR has no world.yaml, which the world does not need: the manifest and its sources are in
-the journal. Bring that and other files from where they are kept. What was permitted and
-has no result may have been done.`,
-		Example: "  worldctl -w town move out town-home --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
+		Use: "out DIR",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.placeWorld(); err != nil {
 				return err
@@ -136,16 +109,7 @@ const toStoreEnv = "WORLDCTL_TO_STORE"
 func newMoveToCommand(c *cli) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
-		Use:   "to",
-		Short: "Move a world from one store into another",
-		Long: `Move the world of -w from the store of --store into that of --to-store: out, into a
-directory beside the copies, and in from there. At no moment there are two. Interrupted, the
-same again on this machine goes on: after a kill when the stores have seen that process gone,
-after 10 s. A node that has the world is asked to give it up, which it does when effects
-under way have ended, and opens it from there if it has both stores.
-
-The passphrase opens the keyring, and is the same there.`,
-		Example: "  worldctl -w town move to --store 'postgres://kernel@db1/worlds?sslmode=verify-full' --to-store 'postgres://kernel@db2/worlds?sslmode=verify-full'",
+		Use: "to",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			to := cmp.Or(to, os.Getenv(toStoreEnv))
 			if c.storeURL() == "" || to == "" {

@@ -13,21 +13,14 @@ import (
 )
 
 func newNodeCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "node", Short: "Look at the processes that own worlds of a store, and give them worlds"},
+	return group(&cobra.Command{Use: "node"},
 		newNodeGiveCommand(c),
-		c.storeVerb("node", "list", "List the processes that own worlds of a store",
-			"List the processes that own worlds of a store, with where they answer, for how long they\nare taken to be alive if they are heard of no more, how many worlds they own, and which\nworlds cannot go on there, and rest, with the reason. With\n--store several times those of each store.",
-			func(ctx context.Context, _ string) error { return c.listNodes(ctx, c.storeURLs()) }))
+		c.storeVerb("list", func(ctx context.Context, _ string) error { return c.listNodes(ctx, c.storeURLs()) }))
 }
 
 func newNodeGiveCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "give NODE",
-		Short: "Give the world of -w to a node",
-		Long: `Give the world of -w to another of the processes that own worlds of a store. The one that
-has it gives it up when effects under way have ended, and NODE opens it within seconds. To
-have a node give up all its worlds, end it with SIGTERM.`,
-		Example: "  worldctl -w town node give two --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
+		Use: "give NODE",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.placeWorld(); err != nil {
 				return err

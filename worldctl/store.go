@@ -54,14 +54,8 @@ type storedWorld struct {
 }
 
 func newStoreCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "store", Short: "Make, look at and check a store of worlds on PostgreSQL"},
-		c.storeVerb("store", "init", "Make a store in a database that has none",
-			"Make a store: the schema worldkernel, in a database that is there. One that is made\nalready stays as it is.", c.initStore),
-		c.storeVerb("store", "status", "Show server, schema and worlds of a store",
-			"Show the server's version and those of its settings that decide what is durable, the\nstore's schema, and its worlds with owner and head. It shows a store that other verbs\nrefuse, too.", c.showStore),
-		c.storeVerb("store", "check", "Tell what of a store is not as it must be",
-			"Tell all that is not as it must be: settings of the server with which something\nacknowledged may be lost, the schema, and worlds of which frames or parts of an image are\nmissing. What needs a world's keyring, its seal, is checked when the world is opened.\nExit code 0: nothing; 3: a world is damaged; else that of what is refused.", c.checkStore),
-	)
+	return group(&cobra.Command{Use: "store"},
+		c.storeVerb("init", c.initStore), c.storeVerb("status", c.showStore), c.storeVerb("check", c.checkStore))
 }
 
 func errWhichStore() error {
@@ -69,10 +63,9 @@ func errWhichStore() error {
 }
 
 // storeVerb makes a verb of a group about the store as a whole.
-func (c *cli) storeVerb(group, name, short, long string, do func(ctx context.Context, url string) error) *cobra.Command {
+func (c *cli) storeVerb(name string, do func(ctx context.Context, url string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: short, Long: long,
-		Example: "  worldctl " + group + " " + name + " --store 'postgres://kernel@db.example.com/worlds?sslmode=verify-full'",
+		Use: name,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url := c.storeURL()
 			if url == "" {
