@@ -15,26 +15,14 @@ import (
 )
 
 func newPolicyCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "policy", Short: "Try policies out"}, newPolicyEvalCommand(c))
+	return group(&cobra.Command{Use: "policy"}, newPolicyEvalCommand(c))
 }
 
 func newPolicyEvalCommand(c *cli) *cobra.Command {
 	var file string
 	var history bool
 	cmd := &cobra.Command{
-		Use:   "eval",
-		Short: "Say what the policies of a world.yaml would have decided about the recorded intents",
-		Long: `What would the policies, capabilities and budgets of a world.yaml have decided
-about the intents that the world has recorded? They are put in the place of those in
-force, with the grants and budgets of the reducers and the classes and costs of the
-effects, and the world lives through its history again, as shadow has it do: what is
-decided otherwise has its consequences, and budgets are drawn on as they were. Nothing
-is changed.
-
-The history is what came since the manifest in force was applied; --history makes it
-all there is.`,
-		Example: `  worldctl policy eval
-  worldctl policy eval --file stricter.yaml --history -o jsonl`,
+		Use: "eval",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
 			if file == "" {
 				file = filepath.Join(lw.Dir(), local.ManifestFile)

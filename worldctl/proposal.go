@@ -17,17 +17,14 @@ import (
 )
 
 func newProposalCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "proposal", Short: "Look at proposed changes of the rules, as who has to approve them"},
+	return group(&cobra.Command{Use: "proposal"},
 		newProposalListCommand(c), newProposalShowCommand(c))
 }
 
 func newProposalListCommand(c *cli) *cobra.Command {
 	var closed bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the proposals that are open, from the oldest",
-		Example: `  worldctl proposal list
-  worldctl proposal list --all -o jsonl`,
+		Use: "list",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			return list(c, "proposals", "proposals", allItems(recordsOf(lw).Proposals(closed)), columns[view.ProposalLine]{
 				header: table.Row{"proposal", "stage", "author", "record", "candidate", "approvals", "reason"},
@@ -107,14 +104,7 @@ func addMessage(cmd *cobra.Command, reason *string) {
 
 func newProposalShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show PROPOSAL",
-		Short: "Show a proposal: what changes, what it would have done, who approves, what is missing",
-		Long: `Show all that a reviewer has to know of a proposal, on a page: who proposes it and why,
-what changes, risk first, how the code differs, what the last shadow says that it would
-have done, who has approved that, what is missing, and what apply would come to now.
-PROPOSAL is p1 or 1.`,
-		Example: `  worldctl proposal show p1
-  worldctl proposal show 1 -o json`,
+		Use: "show PROPOSAL",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onProposal(args[0], func(lw *local.World, n uint64) error {
 				return answer(c, "proposal", c.showProposal)(recordsOf(lw).Proposal(cmd.Context(), n))
@@ -229,20 +219,11 @@ func (c *cli) showOutlook(a *view.Proposal) {
 }
 
 func newRejectCommand(c *cli) *cobra.Command {
-	return c.ending((*world.World).Reject, &cobra.Command{
-		Use:     "reject PROPOSAL -m TEXT",
-		Long:    "Reject a proposed change of the rules, for good: what is to be better about it is\nproposed anew. PROPOSAL is p1 or 1.",
-		Example: `  worldctl reject p1 -m "refunds are not to be automatic"`,
-	})
+	return c.ending((*world.World).Reject, &cobra.Command{Use: "reject PROPOSAL -m TEXT"})
 }
 
 func newWithdrawCommand(c *cli) *cobra.Command {
-	return c.ending((*world.World).Withdraw, &cobra.Command{
-		Use:  "withdraw PROPOSAL [-m TEXT]",
-		Long: "Take back a proposed change of the rules, for good. PROPOSAL is p1 or 1.",
-		Example: `  worldctl withdraw p1
-  worldctl withdraw p1 -m "p2 says the same on the manifest in force"`,
-	})
+	return c.ending((*world.World).Withdraw, &cobra.Command{Use: "withdraw PROPOSAL [-m TEXT]"})
 }
 
 // ending makes cmd the verb that ends a proposal as end does.

@@ -30,25 +30,7 @@ type proposeFlags struct {
 func newProposeCommand(c *cli) *cobra.Command {
 	var x proposeFlags
 	cmd := &cobra.Command{
-		Use:   "propose [FILE]",
-		Short: "Propose a change of the rules: another manifest for the world",
-		Long: `Propose a change of the rules: that another manifest is put in force. Nothing changes
-by that. What is proposed is shadowed, then approved, then applied.
-
-FILE is a world.yaml, or a directory with one; without it, it is the world.yaml in the
-world's directory. It may also name a manifest that the world has: a moment at which
-it was in force, such as a snapshot, or its hash. --patch takes a patch of the manifest
-in force, as JSON; what it names, the world must have.
-
-With --key, the author signs the change. Where the rules say four_eyes, that tells
-whose approval is another one's.
-
-Exit code 2 if there is nothing to propose, 5 if the patch is for another manifest or
-an open proposal asks for the same.`,
-		Example: `  worldctl propose -m "refunds above 50 need a person"
-  worldctl propose stricter.yaml --key ~/.ssh/id_ed25519
-  worldctl propose --patch stricter.json -m "after the audit"
-  worldctl propose before-lunch -m "back to the old policies"`,
+		Use: "propose [FILE]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if x.name = args[0]; x.patch != "" {

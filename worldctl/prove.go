@@ -16,21 +16,14 @@ import (
 )
 
 func newProveCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "prove",
-		Short: "Make a small proof of one thing, for somebody who has nothing else",
-		Long: `Make a small proof of one thing, for somebody who has nothing else of the world:
-it is printed as JSON, or written to the file that --to names, and worldctl verify
-FILE checks it, or tools/verify. It shows what it proves and nothing else of the
-world; a checkpoint of the whole journal is signed for it.`,
-	}, newProveReceiptCommand(c), newProveRecordCommand(c), newProveCellCommand(c), newProveCheckpointCommand(c))
+	return group(&cobra.Command{Use: "prove"}, newProveReceiptCommand(c), newProveRecordCommand(c), newProveCellCommand(c), newProveCheckpointCommand(c))
 }
 
 // newProof makes a command of one that makes a proof.
-func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg string) (*verify.Proof, error)) *cobra.Command {
+func (c *cli) newProof(use string, prove func(lw *local.World, arg string) (*verify.Proof, error)) *cobra.Command {
 	var to string
+	cmd := &cobra.Command{Use: use, Args: args(1, 1)}
 	save := c.savesTo(cmd, func([]string) string { return to })
-	cmd.Args = args(1, 1)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		return c.with(func(lw *local.World) error {
 			p, err := prove(lw, args[0])
@@ -54,11 +47,7 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 }
 
 func newProveReceiptCommand(c *cli) *cobra.Command {
-	return c.newProof(&cobra.Command{
-		Use:     "receipt KEY",
-		Long:    "Prove what the outside answered to an intent. KEY is what its key begins with, 8\ndigits at least.",
-		Example: "  worldctl prove receipt 4f1c29a0 --to refund.proof",
-	}, func(lw *local.World, key string) (*verify.Proof, error) {
+	return c.newProof("receipt KEY", func(lw *local.World, key string) (*verify.Proof, error) {
 		e, err := recordsOf(lw).FindIntent(key)
 		if err != nil {
 			return nil, err
@@ -72,11 +61,7 @@ func newProveReceiptCommand(c *cli) *cobra.Command {
 }
 
 func newProveRecordCommand(c *cli) *cobra.Command {
-	return c.newProof(&cobra.Command{
-		Use:     "record RECORD",
-		Short:   "Prove that a record is in the journal, and what it says",
-		Example: "  worldctl prove record 93 --to ada.proof",
-	}, func(lw *local.World, name string) (*verify.Proof, error) {
+	return c.newProof("record RECORD", func(lw *local.World, name string) (*verify.Proof, error) {
 		id, err := recordsOf(lw).At(name)
 		if err != nil {
 			return nil, err
@@ -87,11 +72,7 @@ func newProveRecordCommand(c *cli) *cobra.Command {
 
 func newProveCellCommand(c *cli) *cobra.Command {
 	var snapshot string
-	cmd := c.newProof(&cobra.Command{
-		Use:     "cell CELL --snapshot SNAPSHOT",
-		Short:   "Prove what a cell was at a snapshot, or that it was not there",
-		Example: "  worldctl prove cell person/ada --snapshot s1",
-	}, func(lw *local.World, name string) (*verify.Proof, error) {
+	cmd := c.newProof("cell CELL --snapshot SNAPSHOT", func(lw *local.World, name string) (*verify.Proof, error) {
 		if snapshot == "" {
 			return nil, usagef("worldctl snapshot list shows the snapshots", "say in which one: --snapshot SNAPSHOT")
 		}
@@ -106,12 +87,7 @@ func newProveCellCommand(c *cli) *cobra.Command {
 }
 
 func newProveCheckpointCommand(c *cli) *cobra.Command {
-	return c.newProof(&cobra.Command{
-		Use: "checkpoint FILE",
-		Long: `Prove that a checkpoint that was kept is of this history: that nothing before it
-was changed since.`,
-		Example: "  worldctl prove checkpoint monday.checkpoint --to since-monday.proof",
-	}, func(lw *local.World, name string) (*verify.Proof, error) {
+	return c.newProof("checkpoint FILE", func(lw *local.World, name string) (*verify.Proof, error) {
 		note, err := file.Read(c.path(name), checkpoint.MaxBytes)
 		if err != nil {
 			return nil, err

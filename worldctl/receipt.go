@@ -19,7 +19,7 @@ import (
 )
 
 func newReceiptCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "receipt", Short: "Look at the signed answers of the outside, and verify them"},
+	return group(&cobra.Command{Use: "receipt"},
 		newReceiptListCommand(c), newReceiptShowCommand(c), newReceiptVerifyCommand(c))
 }
 
@@ -27,12 +27,6 @@ func newReceiptListCommand(c *cli) *cobra.Command {
 	var limit uint64
 	cmd := &cobra.Command{
 		Use: "list",
-		Long: `List receipts in the order of their intents: one for every attempt that the
-outside answered, and those that the kernel made for intents that it denied or
-ended itself. A late one answers an attempt that had been given up, and changed
-nothing.`,
-		Example: `  worldctl receipt list
-  worldctl receipt list -o jsonl`,
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			return list(c, "receipt-list", "receipts", first(d.AnswersByIntent(), limit), columns[view.ReceiptLine]{
@@ -68,15 +62,7 @@ func markOf(l *view.ReceiptLine) string {
 func newReceiptShowCommand(c *cli) *cobra.Command {
 	var attempt uint64
 	cmd := &cobra.Command{
-		Use:   "show KEY",
-		Short: "Show the receipt of an intent",
-		Long: `Show the last receipt of an intent, or that of one attempt. KEY may be cut short,
-to no less than 8 digits. With -o json it carries its stored bytes under raw, so
-that receipt verify can check the file. One that the kernel made, because it
-denied or ended the intent itself, has no signature and no such bytes.`,
-		Example: `  worldctl receipt show 9f86d081884c
-  worldctl receipt show 9f86d081884c -o json > receipt.json
-  worldctl receipt show 9f86d081884c --attempt 1`,
+		Use: "show KEY",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			e, err := recordsOf(lw).FindIntent(args[0])
 			if err != nil {
@@ -131,15 +117,7 @@ func wall(nanoseconds int64) string { return time.Unix(0, nanoseconds).UTC().For
 
 func newReceiptVerifyCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify [FILE]",
-		Short: "Verify the signatures of receipts",
-		Long: `Verify all receipts in the journal, or those in FILE (- for stdin): what
-receipt show -o json or -o jsonl printed, or the stored bytes of one receipt.
-Those in FILE must also be the ones that the journal has.
-
-Exit code 3 if one is forged, altered, foreign, unknown or a duplicate.`,
-		Example: `  worldctl receipt verify
-  worldctl receipt show 9f86d081884c -o json | worldctl receipt verify -`,
+		Use: "verify [FILE]",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return c.verifyReceipts(view.Journal.CheckReceipts)

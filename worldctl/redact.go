@@ -16,16 +16,7 @@ import (
 func newRedactCommand(c *cli) *cobra.Command {
 	var reason, as string
 	cmd := &cobra.Command{
-		Use:   "redact BLOB --reason TEXT",
-		Short: "Destroy the payload of a record, on the record",
-		Long: `Destroy the payload of a record, and journal that: BLOB is its hash, cut short to
-no less than 8 digits, or #123, the record. Only payloads over 4 KiB are kept beside
-their records and can be redacted. The chain stays whole, replay has a gap there.
-
-What is not reached: states that cells made of it, mailboxes that still hold it,
-snapshots from before, and copies: exports, backups, forks.`,
-		Example: `  worldctl redact '#1204' --reason "a customer asked for it"
-  worldctl redact 9f86d081884c --reason "a key was in there"`,
+		Use: "redact BLOB --reason TEXT",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := parsePayload(args[0])
 			if err != nil {

@@ -15,16 +15,7 @@ import (
 func newReplayCommand(c *cli) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
-		Use:   "replay",
-		Short: "Compute the world again from its inputs, and compare every record",
-		Long: `Compute the world again from its inputs, without I/O, and compare every record
-byte for byte: from the first or, with --from, from the last snapshot that is not
-after that moment, whose image is believed.
-
-Exit code 3 if a record differs; it is named with its cell and both values.`,
-		Example: `  worldctl replay
-  worldctl replay --from before-lunch --to t50
-  worldctl replay --to 1000 -o json`,
+		Use: "replay",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
 			first, last, err := c.replaySpan(lw, from, to)
 			if err != nil {

@@ -32,27 +32,10 @@ func (x *rollbackFlags) add(cmd *cobra.Command) {
 	addActor(cmd, &x.as)
 }
 
-// rollbackHelp is what rollback and snapshot restore have in common.
-const rollbackHelp = `Time, ledger, budgets, keys and manifest do not return, and the journal only grows.
-
-What cells asked for since then and was done outside stays done. (What they had asked
-for before is theirs still: they are told of it again.) Where there is such a side
-effect, all are printed and nothing happens (exit code 4) unless --ack says that you know of
-them. What only read is listed apart. With --compensate, those whose kind declares what makes up for it are made up
-for, by intents like any other. A step that is reached again through the same
-history gets its recorded results; --fresh-effects has it ask anew.
-
-With --with-manifest, the manifest that was in force at the snapshot is proposed after
-that, if another one is in force now: to be shadowed, approved and applied like any.`
-
 func newRollbackCommand(c *cli) *cobra.Command {
 	var x rollbackFlags
 	cmd := &cobra.Command{
-		Use:   "rollback SNAPSHOT",
-		Short: "Return cells, mailboxes and timers to what they were at a snapshot",
-		Long:  "Return cells, mailboxes and timers to what they were at a snapshot, if its state root\nis that of the journal.\n" + rollbackHelp,
-		Example: `  worldctl rollback before-lunch --reason "the agent went astray" --dry-run
-  worldctl rollback before-lunch --reason "the agent went astray" --ack`,
+		Use: "rollback SNAPSHOT",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			s, err := recordsOf(lw).Snapshot(args[0])
 			if errors.Is(err, snapshot.ErrNoSnapshot) {

@@ -20,7 +20,7 @@ import (
 )
 
 func newSnapshotCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "snapshot", Short: "Make snapshots, which a rollback can return to, and look at them"},
+	return group(&cobra.Command{Use: "snapshot"},
 		newSnapshotCreateCommand(c), newSnapshotListCommand(c), newSnapshotShowCommand(c),
 		newSnapshotPruneCommand(c), newSnapshotPinCommand(c), newSnapshotRetentionCommand(c),
 		newSnapshotSaveCommand(c), newSnapshotRestoreCommand(c))
@@ -28,8 +28,9 @@ func newSnapshotCommand(c *cli) *cobra.Command {
 
 // acting makes cmd a verb that does something with the world that is meant, for the journal by somebody who is
 // given by a flag.
-func (c *cli) acting(cmd *cobra.Command, do func(ctx context.Context, lw *local.World, args []string, by string) error) *cobra.Command {
+func (c *cli) acting(use string, do func(ctx context.Context, lw *local.World, args []string, by string) error) *cobra.Command {
 	var as string
+	cmd := &cobra.Command{Use: use}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		by, err := c.actor(as)
 		if err != nil {
@@ -50,10 +51,6 @@ func newSnapshotCreateCommand(c *cli) *cobra.Command {
 	var label, as string
 	cmd := &cobra.Command{
 		Use: "create [NAME]",
-		Long: `Make a snapshot of the world as it is. It costs what changed since the last one.
-Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
-		Example: `  worldctl snapshot create before-lunch -m "all tickets answered"
-  worldctl snapshot create -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := strings.Join(args, "")
 			switch {
@@ -82,10 +79,7 @@ Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 func newSnapshotListCommand(c *cli) *cobra.Command {
 	var limit uint64
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the snapshots that are kept, from the oldest",
-		Example: `  worldctl snapshot list
-  worldctl snapshot list -o jsonl`,
+		Use: "list",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			var kept []snapshot.Snapshot
 			lw.View(func(w *world.Moment) { kept = w.Snapshots() })
@@ -107,11 +101,7 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 }
 
 func newSnapshotPruneCommand(c *cli) *cobra.Command {
-	return c.acting(&cobra.Command{
-		Use:     "prune NAME",
-		Long:    "Delete a snapshot, with what only it needs: no rollback returns to it any more. The\nlast one stays, and so does one that is pinned.",
-		Example: "  worldctl snapshot prune before-lunch",
-	}, func(ctx context.Context, lw *local.World, args []string, by string) error {
+	return c.acting("prune NAME", func(ctx context.Context, lw *local.World, args []string, by string) error {
 		return answer(c, "snapshot-pruned", func(done view.Cataloged) {
 			fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, done.Name)
 		})(recordsOf(lw).Prune(ctx, args[0], by))
@@ -120,12 +110,7 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 
 func newSnapshotPinCommand(c *cli) *cobra.Command {
 	var off bool
-	cmd := c.acting(&cobra.Command{
-		Use:   "pin NAME",
-		Short: "Keep a snapshot whatever the retention says",
-		Example: `  worldctl snapshot pin before-lunch
-  worldctl snapshot pin before-lunch --off`,
-	}, func(ctx context.Context, lw *local.World, args []string, by string) error {
+	cmd := c.acting("pin NAME", func(ctx context.Context, lw *local.World, args []string, by string) error {
 		return answer(c, "snapshot-pinned", func(done view.Pinned) {
 			fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, done.Name, done.Pinned)
 		})(recordsOf(lw).Pin(ctx, args[0], !off, by))
@@ -136,12 +121,7 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
 
 func newSnapshotRetentionCommand(c *cli) *cobra.Command {
 	var most uint64
-	cmd := c.acting(&cobra.Command{
-		Use: "retention --max N",
-		Long: `Say how many snapshots are kept, in the place of what the manifest says: while there
-are more, the oldest goes that is neither pinned nor the last.`,
-		Example: "  worldctl snapshot retention --max 50",
-	}, func(ctx context.Context, lw *local.World, _ []string, by string) error {
+	cmd := c.acting("retention --max N", func(ctx context.Context, lw *local.World, _ []string, by string) error {
 		done := struct {
 			Max    uint64      `json:"max"`
 			Record journal.Seq `json:"record"`
@@ -165,10 +145,6 @@ are more, the oldest goes that is neither pinned nor the last.`,
 func newSnapshotShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME",
-		Long: `Show a snapshot: its record, the one before it (at), the tick, both roots and what
-it is for. NAME is its name, or 6 digits of its hash or more. What a cell was in it is
-proved by worldctl prove cell.`,
-		Example: `  worldctl snapshot show before-lunch`,
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
 			return answer(c, "snapshot", c.showSnapshot)(recordsOf(lw).Snapshot(args[0]))
 		}),
@@ -196,12 +172,7 @@ const savedSuffix = ".snapshot"
 func newSnapshotSaveCommand(c *cli) *cobra.Command {
 	var to *target
 	cmd := &cobra.Command{
-		Use:   "save NAME DIR|FILE",
-		Short: "Write a snapshot to a file, to keep it elsewhere",
-		Long: `Write a snapshot to a file, or as NAME` + savedSuffix + ` into a directory: a signed bundle of the
-journal up to it, from which verify proves its cells, mailboxes and timers. A file that
-is there already is written over with --force only.`,
-		Example: "  worldctl snapshot save before-lunch /mnt/backup",
+		Use: "save NAME DIR|FILE",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			return c.saveSnapshot(ctx, lw, to, args[0], args[1])
 		}),
@@ -237,12 +208,7 @@ func (c *cli) saveSnapshot(ctx context.Context, lw *local.World, save *target, n
 func newSnapshotRestoreCommand(c *cli) *cobra.Command {
 	var x rollbackFlags
 	cmd := &cobra.Command{
-		Use:   "restore DIR|FILE",
-		Short: "Roll back to the snapshot that a file holds, if it is one of this world's",
-		Long: `Roll back to the snapshot that a file of snapshot save holds, or the only one in a
-directory: if the file is whole and its records are those of this world.
-` + rollbackHelp,
-		Example: `  worldctl snapshot restore /mnt/backup/before-lunch.snapshot --reason "as we agreed" --ack`,
+		Use: "restore DIR|FILE",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := savedIn(c.path(args[0]))
 			if err != nil {
