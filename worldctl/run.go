@@ -22,15 +22,7 @@ import (
 func newStepCommand(c *cli) *cobra.Command {
 	var n uint64
 	cmd := &cobra.Command{
-		Use:   "step",
-		Short: "Run the next tick, or N of them",
-		Long: `Run the next tick, or N of them, whether or not there is anything to do. Every
-receipt is awaited at the barrier of its round. The ticks of a world whose clock is real
-come by themselves: worldctl run. Ctrl-C ends it as it ends a run.
-
-Exit code 6 when effects in doubt need a decision, 1 when cells are halted.`,
-		Example: `  worldctl step
-  worldctl step -n 10`,
+		Use: "step",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n == 0 {
 				return usagef("worldctl step -n 1", "0 is no number of ticks to run")
@@ -56,25 +48,6 @@ func newRunCommand(c *cli) *cobra.Command {
 	var effects string
 	cmd := &cobra.Command{
 		Use: "run",
-		Long: `Run ticks until the world is idle: no event, no timer and no effect is left. Ticks
-in which nothing can happen are jumped over. A world whose clock is real runs a tick
-when the wall clock has reached it, first of all those that have fallen due since it was
-run last, and goes on until Ctrl-C; --until-idle ends it. On stderr it says what newly waits for a
-person, halts or is denied, at most eleven lines a second. Ctrl-C stops between two steps of
-cells, or 2s later amid one, which is thrown away; effects under way have 10s to end. What was
-done is durable, and the next run goes on from there. A second Ctrl-C, a second or more later, ends it at once: unless effects are under
-way, which would be in doubt. Then it names them, and a third one does. Other processes can be
-used on the world meanwhile.
-
-With --effects recorded:DIR nothing outside is touched: the receipts of the world
-in DIR answer, and where they have no answer the run stops and says so.
-
-Exit code 130 when it was interrupted, 6 when effects in doubt need a decision, 1
-when cells are halted: a step of theirs failed, and a person says how they go on.`,
-		Example: `  worldctl run
-  worldctl run --ticks 100
-  worldctl run --for 10s
-  worldctl run --effects recorded:../yesterday`,
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			if err := checkWorkers("run", c.workers); err != nil {
 				return err

@@ -30,26 +30,7 @@ type sendAnswer struct {
 func newSendCommand(c *cli) *cobra.Command {
 	var to, at, in, key string
 	cmd := &cobra.Command{
-		Use:   "send NAME [JSON|@FILE|-]",
-		Short: "Submit an event, or many",
-		Long: `Submit an event. Its data is JSON, the content of a file, or stdin; without it
-null. What is accepted is durable before this returns, and worldctl run lets the
-cells handle it.
-
-worldctl send - takes many, as JSON lines on stdin: {"event": NAME, "data": ...},
-with "at": TICK or TIME, or "in": DURATION, and "to": CELL where wanted; --at, --in and
---to are for the lines without. At the first line that is refused
-it stops, and says which one it was and how many were accepted before it.
-
-With --key the same can be sent again when nobody knows whether it was accepted: it is
-submitted once, and lines that broke off go on where they did. Other lines need another
-KEY, also those that were corrected since: leave out what was accepted before the one
-that was refused, and send the rest under another.`,
-		Example: `  worldctl send ticket.opened '{"customer": "ada", "amount": 30}'
-  worldctl send ticket.opened @ticket.json --at 10
-  worldctl send market.closes --at 2026-12-24T18:00Z
-  worldctl send ticket.remind @ticket.json --in 2h
-  zcat events.jsonl.gz | worldctl send -`,
+		Use: "send NAME [JSON|@FILE|-]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" && len(args) > 1 {
 				return usagef("worldctl send - < FILE", "send - takes no data: names and data are on its lines")

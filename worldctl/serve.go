@@ -47,62 +47,10 @@ type servedWorld struct {
 	Dir string `json:"dir"`
 }
 
-const serveHelp = `Run worlds and serve them over HTTP, until Ctrl-C: the API of docs/api.md, which
-GET /api/openapi.yaml describes, and on a loopback address, or with --ui, the page of
-worldctl ui under /ui/. The URL is printed to stdout, the log to stderr: what newly waits for a
-person, halts or is denied, with -v a line for every request, with -q errors only, and with
--o json all of it as JSON lines. Other commands can be used on the worlds meanwhile.
-
-Every world runs by itself, as under run --until-idle=false; with --manual only POST
-/api/worlds/ID/step moves it. A world that cannot go on is not served any more, and
-/healthz says why; the others go on.
-
-In a store, without any world named, it is a node: it runs whatever worlds of the store have
-something to do and no owner, gives worlds to other nodes until each has about as many, and
-lets go of those that rest. When a node ends others have its worlds at once, and when it is
-lost after 10 s. --node is a name that it keeps: started again under it, it has its worlds at
-once. Give each its own --copies where several run on one machine. worldctl node list
-shows them. Each answers for all worlds of the store; --advertise is where others reach it.
-With --store several times it is a node of each of them, and serves their worlds as if they
-lay in one; a store that is gone stops no world of the others.
-
-What is performed for the worlds, whatever rules are put in force over HTTP, is in the file of
---trust, which is one of worldctl worker --help. Without it, effects of worlds in directories
-are performed as they are when serve starts, and as worldctl apply puts them in force
-meanwhile; of others, and of worlds in a store, those that need no secret, no program and no
-file. An apply over HTTP that brings any other is refused, and where one is in force already its
-intents wait: the log says for what. With --remote-workers workers have a file of their own,
-and this one is about verifiers.
-
-Whoever asks needs a token (worldctl token new). Without --token-file one with all
-scopes is made at the start and printed to stderr, once; that is for loopback addresses
-only. SIGHUP has the token file read again.
-
-Requests are answered to loopback names, to the address of --addr, and to --allow-host.
-There is no TLS: for other machines let a reverse proxy end TLS, pass Host on, and be
-named by --allow-host.
-
-With --notify-file what newly waits for a person is posted to the URL in that, signed with --notify-key:
-docs/api.md says what, and how to check it.
-
-No token and no world takes all of the server: docs/api.md lists the limits of what is
-under way at once. A problem names the one that is reached, and --limit sets it.
-
-Ctrl-C and SIGTERM end it, and SIGHUP without --token-file: requests and effects that are under
-way get 10s to finish. A second signal, a second or more later, ends it at once, but for effects
-under way: it names those, which would be in doubt, and a third one does. Exit code 130 after
-Ctrl-C, 0 after SIGTERM, and that of the world's error where one could not go on.`
-
 func newServeCommand(c *cli) *cobra.Command {
 	var s serving
 	cmd := &cobra.Command{
-		Use:   "serve [DIR...]",
-		Short: "Run worlds and serve them over HTTP",
-		Long:  serveHelp,
-		Example: `  worldctl serve town
-  worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
-  worldctl serve town --limit requests=128 --limit requests.token=64
-  worldctl serve --store postgres://kernel@db.example.com/worlds --node one --token-file tokens`,
+		Use:     "serve [DIR...]",
 		PreRunE: func(*cobra.Command, []string) error { return checkWorkers("serve", c.workers) },
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
 	}

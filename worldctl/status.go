@@ -19,10 +19,7 @@ import (
 func newStatusCommand(c *cli) *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show where the world stands, or stood",
-		Example: `  worldctl status -o json
-  worldctl status --at t5`,
+		Use: "status",
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			return c.status(lw, at)
 		}),

@@ -35,26 +35,7 @@ func newSweepCommand(c *cli) *cobra.Command {
 	var effects string
 	var live manifest.Live
 	cmd := &cobra.Command{
-		Use:   "sweep FILE [--out DIR] [--runs N] [--jobs N]",
-		Short: "Run an experiment: one world many times, with other rules, params and seeds",
-		Long: `Run an experiment: one world many times, with other rules, params and seeds, in memory, on
-all cores. FILE is a YAML document that says which (docs/experiments.md). All of it is
-checked before the first run.
-
-Of each run are kept its measures, seed and params, its execution hash and its state root, in
-the directory of results. Ctrl-C, which waits for steps and effects under way, or a kill loses the runs under way; the same command goes on with those that are missing.
-Where all have ended, the tables are the same byte for byte, however it came to that:
-runs.csv and ticks.csv, .jsonl and .parquet, with dictionary.json.
-
-Nothing outside is touched unless --live KIND says so, whatever the experiment says: then
-effects of that kind that nothing has recorded are performed, for real, within the budget of
-the experiment. model.* names all that begin so, but for those of class destructive, which
-are named exactly.
-
-Exit code 1 if runs have failed, each with its run, seed and tick; 6 if effects are in doubt.`,
-		Example: `  worldctl sweep sir.yaml
-  worldctl sweep report
-  worldctl sweep run 40 --keep ../run40`,
+		Use: "sweep FILE [--out DIR] [--runs N] [--jobs N]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := c.sweep(cmd.Context(), args[0], effects, live, o)
 			if like := suggested(cmd, args[0]); len(like) > 0 && errors.Is(err, fs.ErrNotExist) {
@@ -221,16 +202,7 @@ func (c *cli) showSweep(s *experiment.Spec, dir string, out *experiment.Outcome)
 func newSweepRunCommand(c *cli) *cobra.Command {
 	var out, keep string
 	cmd := &cobra.Command{
-		Use:   "run N --keep DIR",
-		Short: "Make one run of an experiment again, as a world on disk",
-		Long: `Make one run of an experiment again, as a whole world in DIR, to look at with every other
-verb. All that was measured of it, its execution hash and its state root are those that the
-results have: where they are not, that is an error which says what is another, there is no
-world, and the exit code is 3. Effects are answered by what was recorded; nothing is
-performed. From then on it is a world like others: stepped on, it performs its live effects,
-under the budgets of its own manifest.`,
-		Example: `  worldctl sweep run 40 --keep ../run40
-  worldctl -w ../run40 verify`,
+		Use: "run N --keep DIR",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.ParseUint(args[0], 10, 64)
 			switch {
@@ -291,17 +263,7 @@ const reportFile = "report.html"
 func newSweepReportCommand(c *cli) *cobra.Command {
 	var out, html string
 	cmd := &cobra.Command{
-		Use:   "report",
-		Short: "Summarise the results of an experiment, and draw them",
-		Long: `Summarise the results of an experiment: of each measure at the end of the runs the mean,
-standard deviation, 95% interval of the mean and median, by variant and point of the
-params; and how much each variant differs from the first over equal seeds, with the
-interval of that. Intervals are by Student's t. Failed runs are in no figure.
-
-The same is in a page with plots, one file that needs no network: lines over ticks,
-distributions, and of two varied params a heat map.`,
-		Example: `  worldctl sweep report
-  worldctl sweep report --out results -o json`,
+		Use:  "report",
 		RunE: func(*cobra.Command, []string) error { return c.sweepReport(out, html) },
 	}
 	cmd.Flags().StringVar(&out, "out", defaultResults, "the `DIR` of results")

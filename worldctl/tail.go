@@ -50,18 +50,7 @@ func newTailCommand(c *cli) *cobra.Command {
 	var s selected
 	var follow bool
 	cmd := &cobra.Command{
-		Use:   "tail",
-		Short: "Print the journal's records, and follow it",
-		Long: `Print the journal's records, all of them unless they are selected. With -o jsonl
-each carries its stored bytes, in base64, under raw.
-
-With --follow it goes on with what the process that runs the world adds, once that is
-durable, until Ctrl-C or the end of that process. Where none does, nothing is added,
-and it ends at once.`,
-		Example: `  worldctl tail --last 20
-  worldctl tail -f --last 10
-  worldctl tail --cell agent/ada --kind cell.failed
-  worldctl tail --from t100 --to t200 -o jsonl`,
+		Use: "tail",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if follow && c.output == formJSON {
 				return usagef("worldctl tail -f -o jsonl", "-o json is one object, and what is followed has no end")

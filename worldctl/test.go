@@ -45,21 +45,7 @@ type testAnswer struct {
 func newTestCommand(c *cli) *cobra.Command {
 	var run string
 	cmd := &cobra.Command{
-		Use:   "test [FILE]...",
-		Short: "Try what a world does, by scenarios: given, answered, expected",
-		Long: `Try what a world does, by scenarios: what it is given, what the outside answers to its
-effects, and what is expected of cells, events, intents and denials. Without FILE it
-is all *.yaml in ` + testsDir + ` beside world.yaml.
-
-Each scenario has a world of its own, made of world.yaml and gone afterwards. Nothing
-outside is touched: effects that no answer is for end the scenario, but for those of
-the adapters recorded and stub. It comes to the same each time.
-
-Exit code 1 if a scenario fails, 2 if there is none. With -o junit the answer is
-JUnit XML.`,
-		Example: `  worldctl test
-  worldctl test tests/refunds.yaml --run 'big refund'
-  worldctl test -o junit > report.xml`,
+		Use: "test [FILE]...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			only, err := regexp.Compile(run)
 			if err != nil {

@@ -18,16 +18,7 @@ func newTimelineCommand(c *cli) *cobra.Command {
 	var s selected
 	var limit uint64
 	cmd := &cobra.Command{
-		Use:   "timeline CELL",
-		Short: "Tell what a cell did: events, steps, intents, receipts",
-		Long: `Tell what a cell did and what happened to it, in the order of the journal: the
-events it received, the steps it took on them, what it emitted, what it asked
-for and what the gate, people and the outside answered, with every attempt. What
-a person asked for is told of operator/NAME. -v prints data in full.`,
-		Example: `  worldctl timeline agent/ada
-  worldctl timeline agent/ada --from t100 --to t200
-  worldctl timeline operator/ada
-  worldctl timeline agent/ada -o jsonl`,
+		Use: "timeline CELL",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			var err error
