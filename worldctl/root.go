@@ -218,10 +218,8 @@ func verbsOf(cmd *cobra.Command) string {
 
 // complete gives a verb and those below it their texts, and how many arguments it takes where only these say it.
 func complete(cmd *cobra.Command, texts map[string]verbText) {
-	if t, found := texts[ownName+strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())]; found {
-		cmd.Short, cmd.Long, cmd.Example = t.short, t.long, t.example
-	}
-	cmd.Short = cmp.Or(cmd.Short, firstSentence(cmd.Long))
+	t := texts[ownName+strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())]
+	cmd.Short, cmd.Long, cmd.Example = t.short, t.long, t.example
 	if cmd.Args == nil {
 		cmd.Args = argsOf(cmd.Use)
 	}

@@ -26,10 +26,7 @@ type tokenAnswer struct {
 }
 
 func newTokenCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "token",
-		Short: "Make, list and revoke the tokens of worldctl serve",
-	}, newTokenNewCommand(c), newTokenListCommand(c), newTokenRevokeCommand(c))
+	return group(&cobra.Command{Use: "token"}, newTokenNewCommand(c), newTokenListCommand(c), newTokenRevokeCommand(c))
 }
 
 func newTokenNewCommand(c *cli) *cobra.Command {
@@ -37,27 +34,7 @@ func newTokenNewCommand(c *cli) *cobra.Command {
 	var line api.TokenLine
 	var file string
 	cmd := &cobra.Command{
-		Use:   "new NAME",
-		Short: "Make a token, and print it once",
-		Long: `Make a token and print it, once: the file has its hash only. NAME is the actor that
-journals name. A server that is running takes it after SIGHUP.
-
-The scopes, of which none implies another:
-  read     look at everything
-  submit   submit events
-  approve  decide about intents and proposals
-  admin    step, look after snapshots, roll back, propose and apply rules
-  work     perform effects
-
-A simulated clock jumps to what falls due. So events of a token with submit, and without
-admin, fall due less than the world's approval_ttl ahead, and at once while anything waits
-for approval. --ahead says how far instead: 0 is at once only.
-
-Without --file the line for a token file goes to stderr.`,
-		Example: `  worldctl token new ada --scope read,submit --file tokens
-  worldctl token new prometheus --scope read --file tokens
-  worldctl token new worker-1 --scope work --world-id 5f2c7d10a9b34e68 --file tokens
-  worldctl token new calendar --scope submit --ahead 720h --file tokens`,
+		Use: "new NAME",
 		RunE: func(_ *cobra.Command, args []string) error {
 			line.Name = args[0]
 			for _, s := range scopes {
@@ -111,9 +88,7 @@ func (c *cli) newToken(of api.TokenLine, file string) error {
 func newTokenListCommand(c *cli) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use:     "list --file FILE",
-		Short:   "List the names, scopes and worlds of a token file",
-		Example: "  worldctl token list --file tokens",
+		Use: "list --file FILE",
 		RunE: func(*cobra.Command, []string) error {
 			tokens, err := c.tokensIn(file)
 			if err != nil {
@@ -135,9 +110,7 @@ func newTokenListCommand(c *cli) *cobra.Command {
 func newTokenRevokeCommand(c *cli) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use:     "revoke NAME --file FILE",
-		Long:    "Take a token out of its file. A server that is running takes it until SIGHUP.",
-		Example: "  worldctl token revoke ada --file tokens && kill -HUP PID",
+		Use: "revoke NAME --file FILE",
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := args[0]
 			if _, err := c.tokensIn(file); err != nil {

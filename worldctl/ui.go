@@ -29,20 +29,6 @@ func newUICommand(c *cli) *cobra.Command {
 	var look looker
 	cmd := &cobra.Command{
 		Use: "ui [DIR...]",
-		Long: `Look at worlds in a browser: serve them on this machine, as worldctl serve does, and open
-the page, until Ctrl-C. Everything that the page shows and does goes through the API, and
-says which command does the same.
-
-The browser is led there by a file that only you can read, with a code that is good once
-and for a minute; the page exchanges it for a token that it keeps until its tab is closed.
---scope says what that token may do. With --no-browser the code is printed: type it into
-the page. BROWSER names another program to open the file with.
-
-Every world runs by itself; with --manual it moves when you step it. Another process that
-has a world open, like worldctl serve, has the page too.`,
-		Example: `  worldctl ui town
-  worldctl ui town desk --scope read
-  worldctl ui --manual --no-browser`,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			for _, name := range scopes {
 				look.line.Scopes = append(look.line.Scopes, api.Scope(name))

@@ -17,10 +17,7 @@ import (
 
 func newValidateCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:  "validate [FILE]",
-		Long: "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column; what adapters say of their configs comes when the rest is\nright.\n\nWhat is allowed and hardly meant is a warning, and leaves the exit code 0: an event\nthat code emits by name and no route takes, an effect that it asks for and nobody\ndeclares, or that no grant fits or a budget denies, an option that a module does not\nhave, a schema whose checks multiply with each level of the data, a secret that is\nmissing, a program of exec or mcp that cannot run.",
-		Example: `  worldctl validate
-  worldctl validate town/world.yaml -o json`,
+		Use: "validate [FILE]",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return c.validate(args[0])

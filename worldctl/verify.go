@@ -32,28 +32,7 @@ import (
 func newVerifyCommand(c *cli) *cobra.Command {
 	var trust, kept []string
 	cmd := &cobra.Command{
-		Use:   "verify [FILE]",
-		Short: "Prove the world: chain, ledger, receipts, governance, checkpoints, replay",
-		Long: `Prove the world from its stored bytes alone: the hash chain, that every effect
-happened at most once, the signatures of receipts, that every change of the rules
-was approved, that what was signed is still there, and that the inputs give the
-journal. A world that runs goes on meanwhile.
-
-FILE is a bundle (worldctl export --format bundle) or a proof (worldctl prove), - is
-stdin: they need no world, and no secret. --trust says whom you believe; without it the verdict
-is that all is consistent, and not whose it is. --checkpoint takes a checkpoint that
-you have kept: it must be of this history. A stranger's rules run with what --max-gas,
---max-memory, --max-time and --max-size allow, whatever they allow themselves.
-
-Exit code 3 if anything does not hold, or if nobody whom you trust has signed all of
-it; every fault is named with its place. Exit code 1 if there is no fault, but this
-program lacks Go reducers that the replay needs, or if a bound of a FILE does not
-suffice, which is no verdict.`,
-		Example: `  worldctl verify
-  worldctl verify -o json
-  worldctl verify town.bundle
-  worldctl verify town.bundle --trust town.pub --checkpoint monday.checkpoint
-  worldctl verify refund.proof`,
+		Use: "verify [FILE]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			how, err := c.believed(trust, kept)
 			if err != nil {

@@ -44,9 +44,7 @@ func version() versions {
 
 func newVersionCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Long:    "Print the versions of this program and of its engines. A world\nreplays under the engines that its manifest names.",
-		Example: "  worldctl version -o json",
+		Use: "version",
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
 			return c.object("version", v, func() {

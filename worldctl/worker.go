@@ -22,46 +22,11 @@ const tokenEnv = "WORLDCTL_TOKEN"
 // maxTokenBytes tells a token from a file that is none.
 const maxTokenBytes = 1024
 
-const workerHelp = `Perform the live effects of worlds that worldctl serve --remote-workers serves
-elsewhere, until Ctrl-C. Any number of workers can work for one world, each with a
-directory of its own: every attempt goes to one of them, once.
-
-The directory holds what the server may not have yet, under .worker/, and values of
-secret://NAME, as .worker/secrets/NAME; the variable WORLDCTL_SECRET_NAME does the
-same. Relative paths of effects begin there. Whatever happens to the worker, start it
-again with the same directory.
-
-What it may do with its own secrets, programs, files and network is in the file of
---trust, which nobody else may be able to write. It has a line for each thing that is
-trusted; what no line names is not, and is left to other workers:
-
-  kind     mail.* model.reply              # kinds of effects
-  adapter  http llm exec file              # that perform them
-  host     *.mail.example models.example   # where http, llm and mcp may go; * is anywhere
-  program  ./tools/label --size *          # that exec and mcp may run, with these arguments
-  env      PRINTER                         # variables that it may be given
-  root     outbox                          # where file effects may be
-  secret   MAIL_TOKEN https://api.mail.example   # a secret, and who may have it
-
-Without a file it takes what needs no secret, no program and no file.
-
-The token needs the scope work. It is read from --token-file, or from ` + tokenEnv + `.
-
-Ctrl-C, SIGTERM and SIGHUP end it: it asks for nothing more, and what it performs gets 10s
-to finish and to be handed in. A second signal, a second or more later, names what it would
-leave in doubt, and a third one ends it. Exit code 130 after Ctrl-C, 0 after SIGTERM.`
-
 func newWorkerCommand(c *cli) *cobra.Command {
 	var cfg worker.Config
 	var tokenFile, trustFile string
 	cmd := &cobra.Command{
-		Use:   "worker --server URL",
-		Short: "Perform the effects of worlds that another process serves",
-		Long:  workerHelp,
-		Example: `  worldctl token new hand-1 --scope work --file tokens
-  worldctl worker --server http://127.0.0.1:8080 --token-file hand-1.token --dir hand-1
-  worldctl worker --server https://worlds.example --token-file hand-2.token --dir hand-2 --trust hand-2.trust
-  WORLDCTL_TOKEN=wk_... worldctl worker --server https://worlds.example --world-id town --workers 4`,
+		Use: "worker --server URL",
 		PreRunE: func(*cobra.Command, []string) error {
 			switch {
 			case cfg.Server == "":
