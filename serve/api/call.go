@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -271,17 +272,10 @@ func dataOf(field string, value json.RawMessage) (journal.Data, error) {
 // param returns a parameter of the query; "": there is none.
 func (c *call) param(name string) string { return c.URL.Query().Get(name) }
 
-// number returns a parameter that is a number; 0: there is none.
-func (c *call) number(name string) (uint64, error) {
-	text := c.param(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, badRequest(name, "it has to be a number")
-	}
-	return min(n, mostOfNumber), nil
+// number returns a parameter that is a number, as checkQuery has seen; 0: there is none.
+func (c *call) number(name string) uint64 {
+	n, _ := strconv.ParseUint(c.param(name), 10, 64)
+	return min(n, mostOfNumber)
 }
 
 // mostOfNumber is more than any number of a record or a tick. What is counted on from there
@@ -308,43 +302,26 @@ func (c *call) segment(name string) (uint64, error) {
 	return n, nil
 }
 
-// limit returns how many items of a list are wanted.
-func (c *call) limit() (int, error) {
-	most := c.server.cfg.Limits.Page
-	n, err := c.number("limit")
-	switch {
-	case err != nil:
-		return 0, err
-	case c.param("limit") == "":
-		return min(usualPage, most), nil
-	case n == 0 || n > uint64(most):
-		return 0, badRequest("limit", "it has to be from 1 to "+strconv.Itoa(most))
-	}
-	return int(n), nil
+// limit returns how many items of a list are wanted, which checkQuery bounds.
+func (c *call) limit() int {
+	return int(cmp.Or(c.number("limit"), uint64(min(usualPage, c.server.cfg.Limits.Page))))
 }
 
 // pageOf returns a page of a list that is there whole, in the order of the numbers of
 // its items, each by its place, and the link to the next one; nil: there is none.
-func pageOf[T any](c *call, all []T, number func(i int) uint64) (page []T, next *string, err error) {
-	after, err := c.number("after")
-	if err != nil {
-		return nil, nil, err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return nil, nil, err
-	}
+func pageOf[T any](c *call, all []T, number func(i int) uint64) (page []T, next *string) {
+	after, limit := c.number("after"), c.limit()
 	page = []T{}
 	for i := range all {
 		switch {
 		case number(i) <= after:
 		case len(page) == limit:
-			return page, c.next(strconv.FormatUint(number(i-1), 10)), nil
+			return page, c.next(strconv.FormatUint(number(i-1), 10))
 		default:
 			page = append(page, all[i])
 		}
 	}
-	return page, nil, nil
+	return page, nil
 }
 
 // next returns the link to what of a list comes after something.

@@ -23,16 +23,12 @@ type Cells struct {
 const statesOfPage = 4 << 20
 
 func listCells(c *call) error {
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
 	states, err := c.flag("state")
 	if err != nil {
 		return err
 	}
 	selected := view.CellSelection{
-		Moment: c.param("at"), Names: c.URL.Query()["select"], After: c.param("after"), Limit: limit,
+		Moment: c.param("at"), Names: c.URL.Query()["select"], After: c.param("after"), Limit: c.limit(),
 		State: states, Bytes: statesOfPage,
 	}
 	for _, name := range selected.Names {
@@ -72,11 +68,7 @@ func showCell(c *call) error {
 	}
 	mail, due := math.MaxInt, usualPage
 	if c.param("mail") != "" {
-		n, err := c.number("mail")
-		if err != nil {
-			return err
-		}
-		mail = int(min(n, uint64(c.server.cfg.Limits.Page)))
+		mail = int(min(c.number("mail"), uint64(c.server.cfg.Limits.Page)))
 		due = mail
 	}
 	v, err := c.world.Cell(cell, c.param("at"))

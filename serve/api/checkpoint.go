@@ -9,16 +9,9 @@ import (
 
 // listCheckpoints answers with a page of the signed checkpoints of a world, by their sizes.
 func listCheckpoints(c *call) error {
-	after, err := c.number("after")
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
+	limit := c.limit()
 	all, next := []view.Checkpoint{}, (*string)(nil)
-	for signed, err := range c.world.Local.Checkpoints(journal.Seq(after)+1, journal.Last) {
+	for signed, err := range c.world.Local.Checkpoints(journal.Seq(c.number("after"))+1, journal.Last) {
 		if err != nil {
 			return err
 		}

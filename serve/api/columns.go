@@ -39,11 +39,7 @@ func (h *hosted) page(ctx context.Context, after journal.Seq, zipped bool) ([]by
 // showColumns answers with a page of the journal as columns, or to who asks for that with
 // a stream of such pages.
 func showColumns(c *call) error {
-	n, err := c.number("after")
-	if err != nil {
-		return err
-	}
-	after := journal.Seq(min(n, uint64(c.world.Local.Head().ID)))
+	after := journal.Seq(min(c.number("after"), uint64(c.world.Local.Head().ID)))
 	if c.follows() {
 		return c.stream(after, sendColumns)
 	}
@@ -108,10 +104,8 @@ type Density struct {
 
 // buckets returns how many a caller asks for; usual: who names no number.
 func (c *call) buckets(usual, most uint64) (uint64, error) {
-	n, err := c.number("buckets")
+	n := c.number("buckets")
 	switch {
-	case err != nil:
-		return 0, err
 	case c.param("buckets") == "":
 		return usual, nil
 	case n == 0 || n > most:

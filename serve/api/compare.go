@@ -7,10 +7,6 @@ import (
 // compareMoments answers with how two moments differ, of the world or of it and another
 // one that is served, as worldctl diff does.
 func compareMoments(c *call) error {
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
 	other := c.world
 	if id := c.param("with"); id != "" && id != other.id {
 		other = c.server.worlds.get(id)
@@ -38,7 +34,7 @@ func compareMoments(c *call) error {
 	if err := c.Context().Err(); err != nil {
 		return err
 	}
-	found, err := view.Compare(a, b, c.most(limit))
+	found, err := view.Compare(a, b, c.most(c.limit()))
 	if err != nil {
 		return err
 	}

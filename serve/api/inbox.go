@@ -18,10 +18,7 @@ type Inbox struct {
 }
 
 func showInbox(c *call) error {
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
+	limit := c.limit()
 	out := Inbox{Schema: view.SchemaOf("inbox"), Owed: []view.Owed{}}
 	room, wait := c.room(), newList(c.Context())
 	last := ""

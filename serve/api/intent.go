@@ -16,10 +16,7 @@ func listIntents(c *call) error {
 	if err != nil {
 		return err
 	}
-	entries, next, err := pageOf(c, all, func(i int) uint64 { return all[i].Emitted })
-	if err != nil {
-		return err
-	}
+	entries, next := pageOf(c, all, func(i int) uint64 { return all[i].Emitted })
 	intents := []view.IntentLine{}
 	lines, err := c.world.IntentLines(entries)
 	if err != nil {

@@ -11,8 +11,8 @@ func listProposals(c *call) error {
 		return err
 	}
 	all := c.world.Proposals(closed)
-	page, next, err := pageOf(c, all, func(i int) uint64 { return all[i].N })
-	return c.list("proposals", "proposals", page, next, err)
+	page, next := pageOf(c, all, func(i int) uint64 { return all[i].N })
+	return c.list("proposals", "proposals", page, next, nil)
 }
 
 // proposal returns the number of the proposal that the path names.

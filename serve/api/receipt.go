@@ -40,11 +40,7 @@ func showReceipt(c *call) error {
 	if err != nil {
 		return err
 	}
-	attempt, err := c.number("attempt")
-	if err != nil {
-		return err
-	}
-	found, err := c.world.AnswerTo(e, attempt)
+	found, err := c.world.AnswerTo(e, c.number("attempt"))
 	if err != nil {
 		return err
 	}

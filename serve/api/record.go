@@ -40,11 +40,7 @@ func (c *call) selection() (view.Selection, error) {
 // selectionOf reads which part of the journal the query wants, and of it what tells of a
 // cell, which the query names, too; empty: all.
 func (c *call) selectionOf(cell string) (s view.Selection, err error) {
-	after, err := c.number("after")
-	if err != nil {
-		return s, err
-	}
-	s.After, s.Cell = journal.Seq(after), cell
+	s.After, s.Cell = journal.Seq(c.number("after")), cell
 	if s.Cell != "" {
 		if _, err = c.cell(); err != nil {
 			return s, err
@@ -65,11 +61,7 @@ func listRecords(c *call) error {
 	if err != nil {
 		return err
 	}
-	causedBy, err := c.number("caused_by")
-	if err != nil {
-		return err
-	}
-	if s.CausedBy = journal.Seq(causedBy); causedBy > 0 {
+	if s.CausedBy = journal.Seq(c.number("caused_by")); s.CausedBy > 0 {
 		if _, err := c.record(s.CausedBy); err != nil {
 			return err
 		}
@@ -80,7 +72,7 @@ func listRecords(c *call) error {
 		return c.recordsBefore(s)
 	case !c.follows():
 		return c.pageOfRecords(s, "tail")
-	case back || causedBy > 0:
+	case back || s.CausedBy > 0:
 		return badRequest("before", "neither this nor caused_by can be followed: ask for a page")
 	}
 	show, _, err := c.form("")
@@ -107,22 +99,16 @@ func (c *call) pageOfRecords(s view.Selection, schema string) error {
 // recordsBefore answers with the last records before one, in their order. The next page is
 // that of what is before them.
 func (c *call) recordsBefore(s view.Selection) error {
-	before, err := c.number("before")
-	if err != nil {
-		return err
-	}
 	if s.After > 0 {
 		return badRequest("before", "not with after: a page is either")
 	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
+	before := c.number("before")
 	var found []*view.Entry
 	from := journal.Seq(1)
 	if s.Until = journal.Seq(before) - 1; before > 1 {
+		var err error
 		l := &c.server.cfg.Limits
-		if found, from, err = c.world.LastOf(c.Context(), s, limit, l.PageBytes, l.Scan); err != nil {
+		if found, from, err = c.world.LastOf(c.Context(), s, c.limit(), l.PageBytes, l.Scan); err != nil {
 			return err
 		}
 	}
@@ -195,10 +181,7 @@ func (c *call) records(found []*view.Entry, next *string) error {
 // returns the link to the next page; nil: there is none yet. What it has handed over is
 // durable.
 func page(c *call, s view.Selection, use func(*view.Entry) (keep bool, err error)) (next *string, err error) {
-	limit, err := c.limit()
-	if err != nil {
-		return nil, err
-	}
+	limit := c.limit()
 	head, looked, last, more := c.world.Local.Head().ID, 0, journal.Seq(0), false
 	room := c.room()
 	for x, err := range c.world.Candidates(c.Context(), &s) {
@@ -297,13 +280,5 @@ func showGraph(c *call) error {
 	if err != nil {
 		return err
 	}
-	depth, err := c.number("depth")
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	return c.answer("graph")(c.world.Graph(c.Context(), e, depth, uint64(limit)))
+	return c.answer("graph")(c.world.Graph(c.Context(), e, c.number("depth"), uint64(c.limit())))
 }

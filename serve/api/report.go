@@ -75,21 +75,13 @@ func showReport(c *call) error {
 	if err != nil {
 		return err
 	}
-	after, err := c.number("after")
-	if err != nil {
-		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
 	r, err := c.wholeReport(n)
 	if err != nil {
 		return err
 	}
 	list := listsOf(r.Report)[name]
-	from := min(int(min(after, maxListed)), len(list.items))
-	to := min(from+limit, len(list.items))
+	from := min(int(min(c.number("after"), maxListed)), len(list.items))
+	to := min(from+c.limit(), len(list.items))
 	out := ReportPage{
 		Schema: view.SchemaOf("report"), Proposal: view.ProposalName(n), ReportHash: r.hash, List: name, Count: list.count, Items: list.items[from:to],
 	}

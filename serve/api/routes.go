@@ -12,6 +12,7 @@ type route struct {
 	scope        Scope // that a token needs
 	or           Scope // that does as well; empty: none
 	query        []string
+	named        bool // its list goes on after a name, others after a number
 	long         bool // it takes as long as a verification may
 	health       bool // it has slots of its own
 	metrics      bool // it tells of all worlds, and Config.OpenMetrics opens it
@@ -48,9 +49,9 @@ func readRoutes() []route {
 		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},
 		{method: post, path: "/api/sessions", scope: scopeOpen, answer: openSession},
 		{method: http.MethodDelete, path: "/api/sessions", scope: scopeAny, answer: closeSession},
-		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, query: []string{"after", "limit"}, answer: listWorlds},
+		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, query: []string{"after", "limit"}, named: true, answer: listWorlds},
 
-		{method: get, path: "/api/inbox", scope: ScopeRead, query: []string{"after", "limit"}, answer: showInbox},
+		{method: get, path: "/api/inbox", scope: ScopeRead, query: []string{"after", "limit"}, named: true, answer: showInbox},
 		{method: get, path: "/api/whoami", scope: scopeAny, answer: whoami},
 		{method: get, path: linkPath + "{id}/{ticket}", scope: scopeOpen, answer: followLink},
 
@@ -60,7 +61,7 @@ func readRoutes() []route {
 		{method: get, path: ofWorld + "/records/{n}/graph", scope: ScopeRead, query: []string{"depth", "limit"}, answer: showGraph},
 		{method: get, path: ofWorld + "/columns", scope: ScopeRead, query: []string{"after"}, answer: showColumns},
 		{method: get, path: ofWorld + "/density", scope: ScopeRead, query: []string{"buckets"}, answer: showDensity},
-		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"at", "select", "state", "after", "limit"}, answer: listCells},
+		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"at", "select", "state", "after", "limit"}, named: true, answer: listCells},
 		{method: get, path: ofWorld + "/cell", scope: ScopeRead, query: []string{"cell", "at", "mail"}, answer: showCell},
 		{method: get, path: ofWorld + "/cell/diff", scope: ScopeRead, query: []string{"cell", "at", "a", "b"}, answer: showCellDiff},
 		{method: get, path: ofWorld + "/timeline", scope: ScopeRead, query: []string{"cell", "after", "from", "to", "limit"}, answer: showTimeline},

@@ -35,14 +35,10 @@ func search(c *call) error {
 	if text == "" {
 		return badRequest("q", "it is not said what to look for")
 	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
 	if err := c.world.Index.Extend(c.Context(), c.world.End()); err != nil {
 		return err
 	}
-	found := c.world.Index.Find(text, min(limit, usualPage))
+	found := c.world.Index.Find(text, min(c.limit(), usualPage))
 	out := Search{Schema: view.SchemaOf("search"), Cells: found.Cells, Names: found.Names, Intents: []FoundIntent{}, More: found.More}
 	for _, key := range found.Keys {
 		e, ok := c.world.LedgerEntry(receipt.Key{Hash: key})
@@ -70,10 +66,6 @@ func showSeries(c *call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
 	first, last, err := c.world.Part(c.param("from"), c.param("to"))
 	if errors.Is(err, view.ErrOrder) {
 		return badRequest("to", err.Error())
@@ -84,5 +76,5 @@ func showSeries(c *call) error {
 	if err := c.world.Index.Extend(c.Context(), last); err != nil {
 		return err
 	}
-	return c.answer("series")(c.world.Index.Series(first, last, int(stretches), limit))
+	return c.answer("series")(c.world.Index.Series(first, last, int(stretches), c.limit()))
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -263,7 +264,11 @@ func (s *Server) authorize(c *call) error {
 	return s.connected.admit(c.Context(), c.token.name)
 }
 
-// checkQuery refuses parameters that mean nothing here, which would be mistakes.
+// numbers are the parameters that are numbers, wherever they can be.
+var numbers = []string{"after", "attempt", "before", "buckets", "caused_by", "depth", "limit", "mail"}
+
+// checkQuery refuses parameters that mean nothing here, which would be mistakes, and what is no number where
+// one is asked for.
 func (c *call) checkQuery() error {
 	if c.URL.RawQuery == "" {
 		return nil
@@ -274,6 +279,16 @@ func (c *call) checkQuery() error {
 		}
 		if len(values) > 1 && name != "kind" && name != "select" {
 			return badRequest(name, "this parameter can be there once")
+		}
+		if values[0] == "" || !slices.Contains(numbers, name) || name == "after" && c.route.named {
+			continue
+		}
+		n, err := strconv.ParseUint(values[0], 10, 64)
+		if err != nil {
+			return badRequest(name, "it has to be a number")
+		}
+		if most := c.server.cfg.Limits.Page; name == "limit" && (n == 0 || n > uint64(most)) {
+			return badRequest(name, "it has to be from 1 to "+strconv.Itoa(most))
 		}
 	}
 	return nil

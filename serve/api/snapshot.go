@@ -18,8 +18,8 @@ type SnapshotRequest struct {
 func listSnapshots(c *call) error {
 	var all []snapshot.Snapshot
 	c.world.Local.View(func(w *world.Moment) { all = w.Snapshots() })
-	page, next, err := pageOf(c, all, func(i int) uint64 { return all[i].Record })
-	return c.list("snapshot-list", "snapshots", page, next, err)
+	page, next := pageOf(c, all, func(i int) uint64 { return all[i].Record })
+	return c.list("snapshot-list", "snapshots", page, next, nil)
 }
 
 func makeSnapshot(c *call, req *SnapshotRequest) error {

@@ -37,10 +37,7 @@ type WorldLine struct {
 func listWorlds(c *call) error {
 	limit := c.server.cfg.Limits.Page
 	if c.param("limit") != "" {
-		var err error
-		if limit, err = c.limit(); err != nil {
-			return err
-		}
+		limit = c.limit()
 	}
 	lines, away, err := c.worldLines(c.param("after"), limit+1)
 	if err != nil {
