@@ -16,24 +16,19 @@ import (
 
 func newApplyCommand(c *cli) *cobra.Command {
 	var dry bool
-	var as string
 	cmd := &cobra.Command{
 		Use: "apply PROPOSAL",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := c.actor(as)
-			if err != nil {
-				return err
-			}
 			return c.onProposal(args[0], func(lw *local.World, n uint64) error {
 				if dry {
 					return c.rehearseApply(cmd.Context(), lw, n)
 				}
-				return c.apply(cmd.Context(), lw, n, by)
+				return c.apply(cmd.Context(), lw, n)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what it would change")
-	addActor(cmd, &as)
+	addActor(cmd, "does it")
 	return cmd
 }
 
@@ -53,7 +48,7 @@ func (c *cli) rehearseApply(ctx context.Context, lw *local.World, n uint64) erro
 	})
 }
 
-func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) error {
+func (c *cli) apply(ctx context.Context, lw *local.World, n uint64) error {
 	var says sync.WaitGroup
 	applied := make(chan struct{})
 	says.Go(func() {
@@ -63,7 +58,7 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 		case <-applied:
 		}
 	})
-	id, done, err := lw.Apply(ctx, n, by)
+	id, done, err := lw.Apply(ctx, n, c.by)
 	close(applied)
 	says.Wait()
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 const hintKey = "type --key FILE, with an SSH key of type ed25519; worldctl keys new --approver FILE makes one"
 
 func newApproveCommand(c *cli) *cobra.Command {
-	var key, reason, as string
+	var key, reason string
 	cmd := &cobra.Command{
 		Use: "approve PROPOSAL --key FILE",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,18 +34,14 @@ func newApproveCommand(c *cli) *cobra.Command {
 				return usagef(fmt.Sprintf("worldctl approve %s --key FILE: FILE is an SSH key of type ed25519, worldctl keys new --approver FILE makes one", shellWord(args[0])),
 					"an approval is signed, and no key was given")
 			}
-			by, err := c.actor(as)
-			if err != nil {
-				return err
-			}
 			return c.onProposal(args[0], func(lw *local.World, n uint64) error {
-				return c.approve(cmd.Context(), lw, n, governance.Approval{Actor: by, Reason: reason}, key)
+				return c.approve(cmd.Context(), lw, n, governance.Approval{Actor: c.by, Reason: reason}, key)
 			})
 		},
 	}
 	addKey(cmd, &key)
 	addMessage(cmd, &reason)
-	addActor(cmd, &as)
+	addActor(cmd, "does it")
 	return cmd
 }
 

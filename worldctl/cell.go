@@ -142,24 +142,20 @@ func (c *cli) noteHalted(a *view.Cell) {
 }
 
 func newCellResumeCommand(c *cli, verb string, how world.Resumption) *cobra.Command {
-	var as, reason string
+	var reason string
 	cmd := &cobra.Command{
 		Use: verb + " CELL",
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
-			return c.resume(ctx, lw, args[0], how, as, reason)
+			return c.resume(ctx, lw, args[0], how, reason)
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read the journal: `TEXT`")
-	cmd.Flags().StringVar(&as, "as", "", "who decides: `NAME`; your login if not given")
+	addActor(cmd, "decides")
 	return cmd
 }
 
-func (c *cli) resume(ctx context.Context, lw *local.World, name string, how world.Resumption, as, reason string) error {
+func (c *cli) resume(ctx context.Context, lw *local.World, name string, how world.Resumption, reason string) error {
 	cell, err := parseCell(name)
-	if err != nil {
-		return err
-	}
-	actor, err := c.actor(as)
 	if err != nil {
 		return err
 	}
@@ -167,9 +163,9 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 	if err != nil {
 		return err
 	}
-	resumed := view.Resumed{Cell: name, Actor: actor, Reason: reason}
+	resumed := view.Resumed{Cell: name, Actor: c.by, Reason: reason}
 	err = lw.Update(func(w *world.World) (err error) {
-		resumed.Record, err = w.Resume(ctx, cell, how, actor, reason)
+		resumed.Record, err = w.Resume(ctx, cell, how, c.by, reason)
 		return err
 	})
 	switch {
@@ -186,7 +182,7 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		if f := halted.Failure; f != nil {
 			what += fmt.Sprintf(", #%d", f.Event)
 		}
-		fmt.Fprintf(c.stdout, "#%d %s %s, says %s\n", resumed.Record, name, what, actor)
+		fmt.Fprintf(c.stdout, "#%d %s %s, says %s\n", resumed.Record, name, what, c.by)
 		c.nextRun()
 	})
 }

@@ -30,26 +30,23 @@ func newEffectCommand(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&b.Cap, "cap", "", "the capability that allows it: `NAME`")
 	cmd.Flags().StringVar(&b.Reason, "reason", "", "why, for those who read the journal: `TEXT`")
-	cmd.Flags().StringVar(&b.Actor, "as", "", "who asks: `NAME`; your login if not given")
+	addActor(cmd, "asks")
 	return cmd
 }
 
 func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEffect, params []string) error {
-	var err error
-	if b.Actor, err = c.actor(b.Actor); err != nil {
-		return err
-	}
-	if b.Cap == "" {
+	if b.Actor = c.by; b.Cap == "" {
 		return usagef("name one of the world's capabilities: "+named(lw, capsOf), "--cap is missing")
 	}
 	if len(params) > 0 {
+		var err error
 		if b.Params, err = c.parseData("params", params[0]); err != nil {
 			return err
 		}
 	}
 	c.noteEdited(lw)
 	var key receipt.Key
-	err = lw.Update(func(w *world.World) (err error) {
+	err := lw.Update(func(w *world.World) (err error) {
 		_, key, err = w.Emit(ctx, b)
 		return err
 	})

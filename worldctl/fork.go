@@ -19,7 +19,7 @@ import (
 )
 
 func newForkCommand(c *cli) *cobra.Command {
-	var at, effects, as, patch string
+	var at, effects, patch string
 	var seed uint64
 	var f local.ForkOptions
 	cmd := &cobra.Command{
@@ -29,10 +29,7 @@ func newForkCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.Actor, err = c.actor(as); err != nil {
-				return err
-			}
-			f.Effects = journal.ForkEffects(effects)
+			f.Actor, f.Effects = c.by, journal.ForkEffects(effects)
 			if cmd.Flags().Changed("seed") {
 				f.Seed = &seed
 			}
@@ -50,7 +47,7 @@ func newForkCommand(c *cli) *cobra.Command {
 	addLive(cmd, &f.Live)
 	addPatch(cmd, &patch)
 	addSeed(cmd, &seed)
-	addActor(cmd, &as)
+	addActor(cmd, "does it")
 	c.addBounds(cmd)
 	c.addTime(cmd)
 	return cmd

@@ -27,7 +27,6 @@ type choice struct {
 	what    string             // it is, for --help
 	lacking error              // where there is none; nil: it may be left away
 
-	as         string
 	reason     string
 	paramsHash string
 	payload    string
@@ -158,7 +157,7 @@ func (c *cli) deciding(verb string, x *choice) *cobra.Command {
 		needed = "; it may be left away"
 	}
 	f.StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`"+needed)
-	f.StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
+	addActor(cmd, "decides")
 	return cmd
 }
 
@@ -196,10 +195,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 	if err != nil {
 		return err
 	}
-	b := journal.Resolved{Key: e.Intent.Key, How: x.how, Params: e.Params, Reason: x.reason}
-	if b.Actor, err = c.actor(x.as); err != nil {
-		return err
-	}
+	b := journal.Resolved{Key: e.Intent.Key, How: x.how, Params: e.Params, Reason: x.reason, Actor: c.by}
 	if x.paramsHash != "" {
 		if b.Params, err = canon.ParseHash(x.paramsHash); err != nil {
 			return usagef("worldctl intent show "+key+" prints it", "--params-hash: %w", err)
@@ -240,11 +236,8 @@ var errNoneSelected = errors.New("nothing was selected, and nothing is decided")
 // decideAll has the world take one decision about all intents that a filter selects, as one
 // durable batch, or lists them.
 func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
-	b, batch := journal.Resolved{Reason: x.reason}, view.Batch{How: x.how, Filter: x.filter}
+	b, batch := journal.Resolved{Reason: x.reason, Actor: c.by}, view.Batch{How: x.how, Filter: x.filter}
 	var err error
-	if b.Actor, err = c.actor(x.as); err != nil {
-		return err
-	}
 	if x.payload != "" {
 		if batch.Payload, err = c.parseData(x.field, x.payload); err != nil {
 			return err

@@ -6,6 +6,8 @@ import (
 	"os/user"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -53,6 +55,19 @@ func (c *cli) actorOf(as string) string {
 		return u.Username
 	}
 	return cmp.Or(os.Getenv("USER"), "unknown")
+}
+
+// addActor adds the flag that says who does what the verb does, for the journal; see setActor.
+func addActor(cmd *cobra.Command, does string) {
+	cmd.Flags().String("as", "", "who "+does+": `NAME`; your login if not given")
+}
+
+// setActor takes note of who acts, where the verb can be told.
+func (c *cli) setActor(cmd *cobra.Command) (err error) {
+	if as := cmd.Flags().Lookup("as"); as != nil {
+		c.by, err = c.actor(as.Value.String())
+	}
+	return err
 }
 
 // actor returns the name in which a person decides.

@@ -228,15 +228,11 @@ func newWithdrawCommand(c *cli) *cobra.Command {
 
 // ending makes cmd the verb that ends a proposal as end does.
 func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, actor, reason string) (journal.Seq, error), cmd *cobra.Command) *cobra.Command {
-	var reason, as string
+	var reason string
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		by, err := c.actor(as)
-		if err != nil {
-			return err
-		}
 		return c.onProposal(args[0], func(lw *local.World, n uint64) error {
 			err := lw.Update(func(w *world.World) error {
-				_, err := end(w, cmd.Context(), n, by, reason)
+				_, err := end(w, cmd.Context(), n, c.by, reason)
 				return err
 			})
 			if err != nil {
@@ -246,7 +242,7 @@ func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, act
 		})
 	}
 	addMessage(cmd, &reason)
-	addActor(cmd, &as)
+	addActor(cmd, "does it")
 	return cmd
 }
 

@@ -24,7 +24,6 @@ type proposeFlags struct {
 	patch  string // a file, in the place of name
 	reason string
 	key    string // a file; empty: the author does not sign
-	as     string
 }
 
 func newProposeCommand(c *cli) *cobra.Command {
@@ -43,7 +42,7 @@ func newProposeCommand(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&x.patch, "patch", "", "propose what this `FILE` makes of the manifest in force")
 	addMessage(cmd, &x.reason)
 	addKey(cmd, &x.key)
-	addActor(cmd, &x.as)
+	addActor(cmd, "does it")
 	return cmd
 }
 
@@ -62,14 +61,11 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) err
 
 // proposeChange proposes what a change, which a person named so, makes of the rules.
 func (c *cli) proposeChange(ctx context.Context, lw *local.World, x *proposeFlags, name string, change world.Amendment) error {
-	by, err := c.actor(x.as)
-	if err != nil {
-		return err
-	}
-	p := world.Proposal{Actor: by, Reason: x.reason}
+	p := world.Proposal{Actor: c.by, Reason: x.reason}
 	var f governance.InForce
 	lw.View(func(w *world.Moment) { _, f = w.Proposals() })
 	p.Base = f.Manifest
+	var err error
 	if p.Candidate, p.Contents, err = change(inForce(lw)); err != nil {
 		return unread(err, name)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func newRedactCommand(c *cli) *cobra.Command {
-	var reason, as string
+	var reason string
 	cmd := &cobra.Command{
 		Use: "redact BLOB --reason TEXT",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -25,12 +25,8 @@ func newRedactCommand(c *cli) *cobra.Command {
 			if strings.TrimSpace(reason) == "" {
 				return world.ErrNoReason
 			}
-			by, err := c.actor(as)
-			if err != nil {
-				return err
-			}
 			return c.inDir(func(dir string, opts local.Options) error {
-				done, err := local.Redact(cmd.Context(), dir, opts, p, reason, by)
+				done, err := local.Redact(cmd.Context(), dir, opts, p, reason, c.by)
 				return answer(c, "redact", func(any) {
 					fmt.Fprintf(c.stdout, "#%d %d bytes are destroyed: blob %s\n", done.Record, done.Bytes, done.Blob)
 					c.note("exports, backups, forks and snapshots from before may hold copies")
@@ -42,7 +38,7 @@ func newRedactCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
-	addActor(cmd, &as)
+	addActor(cmd, "does it")
 	return cmd
 }
 

@@ -16,7 +16,7 @@ import (
 
 // rollbackFlags say how to roll back, as typed.
 type rollbackFlags struct {
-	reason, as             string
+	reason                 string
 	ack, compensate, fresh bool
 	dry                    bool
 	withManifest           bool
@@ -29,7 +29,7 @@ func (x *rollbackFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&x.fresh, "fresh-effects", false, "the same steps ask for new effects, and get no recorded results")
 	cmd.Flags().BoolVar(&x.dry, "dry-run", false, "only print what would be left behind")
 	cmd.Flags().BoolVar(&x.withManifest, "with-manifest", false, "then propose the manifest that was in force at the snapshot")
-	addActor(cmd, &x.as)
+	addActor(cmd, "does it")
 }
 
 func newRollbackCommand(c *cli) *cobra.Command {
@@ -54,12 +54,8 @@ func newRollbackCommand(c *cli) *cobra.Command {
 // rollback returns the world to a snapshot, or prints what that would leave
 // behind.
 func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) error {
-	by, err := c.actor(x.as)
-	if err != nil {
-		return err
-	}
 	b := journal.RolledBack{
-		Snapshot: s.Name, Reason: x.reason, Actor: by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
+		Snapshot: s.Name, Reason: x.reason, Actor: c.by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
 	}
 	if x.dry {
 		a, err := recordsOf(lw).Leaves(s, b, x.withManifest)

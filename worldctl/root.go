@@ -43,6 +43,7 @@ type cli struct {
 	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
 	prompt prompter     // asks whoever typed it; nil: the terminal of this process
 
+	by      string // who acts, of verbs with --as
 	world   string
 	output  string
 	noColor bool
@@ -105,7 +106,11 @@ func newRootCommand(c *cli) *cobra.Command {
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			c.ofRecords, c.reads = ofRecords(cmd), reads(cmd)
-			return errors.Join(c.checkOutput(cmd), checkTexts(cmd), c.besideOwner(cmd), c.besideStore(cmd))
+			err := errors.Join(c.checkOutput(cmd), checkTexts(cmd), c.besideOwner(cmd), c.besideStore(cmd))
+			if err != nil {
+				return err
+			}
+			return c.setActor(cmd)
 		},
 	}
 	flags := root.PersistentFlags()

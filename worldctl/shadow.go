@@ -55,7 +55,7 @@ func newShadowCommand(c *cli) *cobra.Command {
 	f.StringVar(&s.from, "from", "", "begin with the last snapshot that is not after this `MOMENT`, or with the first record")
 	f.Uint64Var(&s.last, "last", 0, "begin with the last snapshot that `N` records follow, or with the first record")
 	f.StringVar(&s.format, "format", formatText, "`FORMAT` of the text: text, or markdown for a pull request")
-	addActor(cmd, &s.as)
+	addActor(cmd, "does it")
 	c.addBounds(cmd)
 	c.addTime(cmd)
 	return cmd
@@ -80,15 +80,11 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	by, err := c.actor(s.as)
-	if err != nil {
-		return err
-	}
 	if _, err := view.ParseProposal(s.what); err == nil {
 		return c.onProposal(s.what, func(lw *local.World, n uint64) error {
 			var id journal.Seq
 			r, err := c.shadowed(lw, s, func(cfg world.ShadowConfig) (r *governance.Report, err error) {
-				id, r, err = lw.Shadow(ctx, n, cfg, by)
+				id, r, err = lw.Shadow(ctx, n, cfg, c.by)
 				return r, err
 			})
 			if err != nil {

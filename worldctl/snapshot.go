@@ -26,29 +26,15 @@ func newSnapshotCommand(c *cli) *cobra.Command {
 		newSnapshotSaveCommand(c), newSnapshotRestoreCommand(c))
 }
 
-// acting makes cmd a verb that does something with the world that is meant, for the journal by somebody who is
-// given by a flag.
-func (c *cli) acting(use string, do func(ctx context.Context, lw *local.World, args []string, by string) error) *cobra.Command {
-	var as string
-	cmd := &cobra.Command{Use: use}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		by, err := c.actor(as)
-		if err != nil {
-			return err
-		}
-		return c.with(func(lw *local.World) error { return do(cmd.Context(), lw, args, by) })
-	}
-	addActor(cmd, &as)
+// acting makes a verb that does something with the world that is meant, for the journal by somebody.
+func (c *cli) acting(use string, do func(ctx context.Context, lw *local.World, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use, RunE: c.onWorld(do)}
+	addActor(cmd, "does it")
 	return cmd
 }
 
-// addActor adds the flag that says who does it, for the journal.
-func addActor(cmd *cobra.Command, as *string) {
-	cmd.Flags().StringVar(as, "as", "", "who does it: `NAME`; your login if not given")
-}
-
 func newSnapshotCreateCommand(c *cli) *cobra.Command {
-	var label, as string
+	var label string
 	cmd := &cobra.Command{
 		Use: "create [NAME]",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,20 +45,16 @@ func newSnapshotCreateCommand(c *cli) *cobra.Command {
 			case view.ReadsAsMoment(name):
 				return usagef("choose another name", "%w: %q reads as a moment: %s", snapshot.ErrBadName, name, momentForms)
 			}
-			by, err := c.actor(as)
-			if err != nil {
-				return err
-			}
 			return c.with(func(lw *local.World) error {
 				return answer(c, "snapshot", func(s snapshot.Snapshot) {
 					fmt.Fprintf(c.stdout, "snapshot %s at #%d, tick %d, state root %s\n", s.Name, s.Record, s.Time, s.State)
 					c.hintNext("worldctl rollback %s --reason TEXT returns to it", s.Name)
-				})(local.Change(lw, func(w *world.World) (snapshot.Snapshot, error) { return w.Snapshot(cmd.Context(), name, label, by) }))
+				})(local.Change(lw, func(w *world.World) (snapshot.Snapshot, error) { return w.Snapshot(cmd.Context(), name, label, c.by) }))
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&label, "message", "m", "", "what it is for: `TEXT`")
-	addActor(cmd, &as)
+	addActor(cmd, "does it")
 	return cmd
 }
 
@@ -101,19 +83,19 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 }
 
 func newSnapshotPruneCommand(c *cli) *cobra.Command {
-	return c.acting("prune NAME", func(ctx context.Context, lw *local.World, args []string, by string) error {
+	return c.acting("prune NAME", func(ctx context.Context, lw *local.World, args []string) error {
 		return answer(c, "snapshot-pruned", func(done view.Cataloged) {
 			fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, done.Name)
-		})(recordsOf(lw).Prune(ctx, args[0], by))
+		})(recordsOf(lw).Prune(ctx, args[0], c.by))
 	})
 }
 
 func newSnapshotPinCommand(c *cli) *cobra.Command {
 	var off bool
-	cmd := c.acting("pin NAME", func(ctx context.Context, lw *local.World, args []string, by string) error {
+	cmd := c.acting("pin NAME", func(ctx context.Context, lw *local.World, args []string) error {
 		return answer(c, "snapshot-pinned", func(done view.Pinned) {
 			fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, done.Name, done.Pinned)
-		})(recordsOf(lw).Pin(ctx, args[0], !off, by))
+		})(recordsOf(lw).Pin(ctx, args[0], !off, c.by))
 	})
 	cmd.Flags().BoolVar(&off, "off", false, "let the retention decide again")
 	return cmd
@@ -121,14 +103,14 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
 
 func newSnapshotRetentionCommand(c *cli) *cobra.Command {
 	var most uint64
-	cmd := c.acting("retention --max N", func(ctx context.Context, lw *local.World, _ []string, by string) error {
+	cmd := c.acting("retention --max N", func(ctx context.Context, lw *local.World, _ []string) error {
 		done := struct {
 			Max    uint64      `json:"max"`
 			Record journal.Seq `json:"record"`
 			Pruned []string    `json:"pruned"`
 		}{Max: most}
 		err := lw.Update(func(w *world.World) (err error) {
-			done.Record, done.Pruned, err = w.Retain(ctx, journal.SnapshotRetention{Max: most, Actor: by})
+			done.Record, done.Pruned, err = w.Retain(ctx, journal.SnapshotRetention{Max: most, Actor: c.by})
 			return err
 		})
 		return answer(c, "snapshot-retention", func(any) {
