@@ -82,7 +82,7 @@ type exchange struct {
 	sent     atomic.Bool       // something of it may have left
 	status   atomic.Int32      // of the HTTP response; 0: none
 	missing  atomic.Bool       // the server does not know the session any more, and did nothing
-	tooLarge atomic.Bool       // the HTTP response, which is there and was not read to its end
+	tooLarge atomic.Bool       // the answer, which is there and was not read
 	headers  map[string]string // of its arguments, see headersOf
 	asTask   bool              // it is a call that is to be a task
 

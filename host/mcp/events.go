@@ -3,8 +3,10 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 )
 
 // endBytes are read of each end of a line that is too long.
@@ -35,6 +37,42 @@ func ReadLine(r *bufio.Reader, most int) (line []byte, whole bool, err error) {
 			return bytes.TrimSuffix(line, []byte("\n")), true, err
 		}
 	}
+}
+
+// ReadBody reads a body of at most so many bytes. Of a longer one it returns both ends, as ReadLine does.
+func ReadBody(r io.Reader, most int) (data []byte, whole bool, err error) {
+	data, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err != nil || len(data) <= most {
+		return data, true, err
+	}
+	head, tail := bytes.ReplaceAll(data[:endBytes], []byte("\n"), []byte(" ")), bytes.Clone(data[len(data)-endBytes:])
+	for part := make([]byte, 32<<10); err == nil; {
+		var n int
+		n, err = r.Read(part)
+		tail = append(tail, part[:n]...)
+		tail = append(tail[:0], tail[max(0, len(tail)-endBytes):]...)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return append(append(head, '\n'), tail...), false, err
+}
+
+// The id of a message that begins with it, or ends.
+var (
+	idAtBegin = regexp.MustCompile(`^\s*{(?:\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,)*\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*,`)
+	idAtEnd   = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*}?\s*$`)
+)
+
+// LineID returns the id of a message of which only both ends are there; nil: it is in neither.
+func LineID(ends []byte) json.RawMessage {
+	head, tail, _ := bytes.Cut(ends, []byte("\n"))
+	for _, found := range [][][]byte{idAtBegin.FindSubmatch(head), idAtEnd.FindSubmatch(tail)} {
+		if found != nil {
+			return found[1]
+		}
+	}
+	return nil
 }
 
 // Event is a server-sent event, or a comment.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -223,8 +224,7 @@ func (w *web) readEvents(body io.Reader, x *exchange) (last string, wait time.Du
 		switch {
 		case x.over():
 			return "", 0, nil
-		case e.Large != nil && !e.Other:
-			x.tooLarge.Store(true)
+		case !e.Other && x.isLarge(e.Large):
 			return "", 0, errTooLarge
 		case errors.Is(err, io.EOF):
 			return last, wait, errCut
@@ -240,12 +240,18 @@ func (w *web) readEvents(body io.Reader, x *exchange) (last string, wait time.Du
 
 // readAll reads the body of a response that is no stream.
 func readAll(body io.Reader, x *exchange) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(body, maxMessageBytes+1))
-	if len(data) > maxMessageBytes {
-		x.tooLarge.Store(true)
-		err = errTooLarge
+	data, whole, err := ReadBody(body, maxMessageBytes)
+	if !whole && err == nil {
+		_, err = x.isLarge(data), errTooLarge
 	}
 	return data, err
+}
+
+// isLarge notes whether both ends of what is larger than is read are those of the answer, and not of a request of the server.
+func (x *exchange) isLarge(ends []byte) bool {
+	is := string(LineID(ends)) == strconv.FormatInt(x.id, 10) && !bytes.Contains(ends[:min(len(ends), 100)], []byte(`"method"`))
+	x.tooLarge.Store(is || x.tooLarge.Load())
+	return is
 }
 
 // ofNone returns a whole body that is a response without an id as that to the one request that it can answer; nil: it is none.

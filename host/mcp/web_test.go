@@ -107,6 +107,15 @@ func answerWith(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
+// largeAnswer answers with more than is read.
+func largeAnswer(kind, before, part, after string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var m struct{ ID json.RawMessage }
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		answerWith(200, fmt.Sprintf(`%s{"jsonrpc":"2.0","id":%s,%q:"%s"}%s`, before, m.ID, part, strings.Repeat("x", maxMessageBytes), after), "Content-Type", kind)(w, r)
+	}
+}
+
 func TestHTTPFailures(t *testing.T) {
 	const half = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":"
 	retry, left := receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable
@@ -129,8 +138,11 @@ func TestHTTPFailures(t *testing.T) {
 		{"truncated", answerWith(200, "{", "Content-Type", "application/json", "Content-Length", "100"), "", "", retry},
 		{"not JSON", answerWith(200, "<html>", "Content-Type", "application/json"), "", "", retry},
 		{"HTML", answerWith(200, "<html>", "Content-Type", "text/html"), "", "", retry},
-		{"over-size", answerWith(200, strings.Repeat(" ", maxMessageBytes+1)+"{}", "Content-Type", "application/json"), `"too_large"`, left, left},
-		{"over-size event", answerWith(200, "data: "+strings.Repeat(" ", maxMessageBytes+1)+"{}\n\n", "Content-Type", "text/event-stream"), `"too_large"`, left, left},
+		{"over-size", largeAnswer(typeJSON, "", "result", ""), `"too_large"`, left, left},
+		{"over-size event", largeAnswer(typeEvents, "data: ", "result", "\n\n"), `"too_large"`, left, left},
+		{"over-size event, of the server's own", largeAnswer(typeEvents, "data: ", "method", "\n\n"), "", "", retry},
+		{"over-size, of none", answerWith(200, strings.Repeat(" ", maxMessageBytes+1)+"{}", "Content-Type", "application/json"), "", "", retry},
+		{"over-size event, of none", answerWith(200, "data: "+strings.Repeat(" ", maxMessageBytes+1)+"{}\n\n", "Content-Type", "text/event-stream"), "", "", retry},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := serve(t, nil)
@@ -322,7 +334,7 @@ func TestACallThatIsNotAnsweredEndsNoOther(t *testing.T) {
 		"nothing":         {answerWith(200, ""), "", "no message"},
 		"no content":      {answerWith(206, "", "Content-Type", "text/event-stream"), "", ""},
 		"cut":             {answerWith(200, "{", "Content-Type", "application/json", "Content-Length", "100"), "", "broke off"},
-		"over-size":       {answerWith(200, strings.Repeat(" ", maxMessageBytes+1), "Content-Type", "application/json"), "too_large", ""},
+		"over-size":       {largeAnswer(typeJSON, "", "result", ""), "too_large", ""},
 		"goes on never":   {answerWith(200, "id: 1\nretry: 1\ndata: \n\n", "Content-Type", "text/event-stream"), "", "405 Method Not Allowed"},
 		"of a session":    {answerWith(200, "", sessionHeader, "another"), "", ""},
 		"to somewhere":    {answerWith(307, "", "Location", "/elsewhere"), "http_307", "307 Temporary Redirect"},
@@ -347,7 +359,9 @@ func TestACallThatIsNotAnsweredEndsNoOther(t *testing.T) {
 			var first atomic.Bool
 			both := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				var msg struct{ ID json.RawMessage }
-				_ = json.NewDecoder(r.Body).Decode(&msg)
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				_ = json.Unmarshal(body, &msg)
 				if first.CompareAndSwap(false, true) {
 					close(arrived)
 					<-over

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -144,7 +143,7 @@ func (s *mcpServer) read(from *bufio.Reader) error {
 		case frameServer:
 			s.fromServer(f.data)
 		case frameClients:
-			s.toClient(fault(lineID(f.data), codeRequest, fmt.Sprintf("the message is larger than %d bytes", maxLine)))
+			s.toClient(fault(mcp.LineID(f.data), codeRequest, fmt.Sprintf("the message is larger than %d bytes", maxLine)))
 		case frameServers:
 			s.tooLarge(f.data)
 		case frameLeft:
@@ -329,26 +328,9 @@ func (s *mcpServer) reply(key string, r *mcpReply) bool {
 	return call != nil
 }
 
-// The id of a message that begins with it, or ends.
-var (
-	idAtBegin = regexp.MustCompile(`^\s*{(?:\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,)*\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*,`)
-	idAtEnd   = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*}?\s*$`)
-)
-
-// lineID returns the id of a line of which only both ends are there; nil: it is in neither.
-func lineID(ends []byte) json.RawMessage {
-	head, tail, _ := bytes.Cut(ends, []byte("\n"))
-	for _, found := range [][][]byte{idAtBegin.FindSubmatch(head), idAtEnd.FindSubmatch(tail)} {
-		if found != nil {
-			return found[1]
-		}
-	}
-	return nil
-}
-
 // tooLarge answers what the server has answered with more than is read.
 func (s *mcpServer) tooLarge(ends []byte) {
-	if answer := s.largeAnswer("", idKey(lineID(ends))); answer != nil {
+	if answer := s.largeAnswer("", idKey(mcp.LineID(ends))); answer != nil {
 		s.toClient(answer)
 	}
 }

@@ -28,7 +28,7 @@ func (e *events) Read(p []byte) (int, error) {
 		}
 		var passes []byte
 		if said.Large != nil {
-			passes = e.s.largeAnswer(e.scope, idKey(lineID(said.Large)))
+			passes = e.s.largeAnswer(e.scope, idKey(mcp.LineID(said.Large)))
 		} else if m, err := readServer(said.Data); err == nil && !said.Other && e.s.passes(m, e.scope) {
 			passes = m.line
 		}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 const (
@@ -149,7 +151,7 @@ func (g *Group) Run(ctx context.Context) (err error) {
 	left := make(chan struct{})
 	go func() {
 		eachLine(g.Client, maxLine+maxEnvelope, g.fromClient, func(ends []byte) {
-			g.out.put(fault(lineID(ends), codeRequest, fmt.Sprintf("worldkernel: the message is larger than %d bytes", maxLine)), []byte("\n"))
+			g.out.put(fault(mcp.LineID(ends), codeRequest, fmt.Sprintf("worldkernel: the message is larger than %d bytes", maxLine)), []byte("\n"))
 		})
 		close(left)
 		for _, m := range g.members {

@@ -258,14 +258,18 @@ func (s *webServer) readAnswer(resp *http.Response, key, scope string) error {
 		resp.Body = &events{Closer: resp.Body, in: mcp.NewEvents(resp.Body), s: s.mcpServer, scope: scope}
 		return nil
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxLine+1))
+	data, whole, err := mcp.ReadBody(resp.Body, maxLine)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return err
 	}
 	ok := resp.StatusCode < http.StatusMultipleChoices
 	m, err := readServer(data)
-	if len(data) > maxLine {
-		if data = s.largeAnswer("", key); data == nil {
+	if !whole {
+		id := idKey(mcp.LineID(data)) // what does not have it is no answer
+		if data = nil; ok && key == scope+id {
+			data = s.largeAnswer(scope, id)
+		}
+		if data == nil {
 			return errAnswer
 		}
 	} else if err == nil && !s.passes(m, scope) && (ok || m.result != nil) || err != nil && (ok && key != "" && len(data) > 0 || bytes.Contains(data, []byte(`"result"`))) {

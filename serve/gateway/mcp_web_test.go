@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -292,11 +293,17 @@ func TestOverHTTPServersThatDoNotAnswer(t *testing.T) {
 		"elsewhere": {func(w http.ResponseWriter, q *http.Request) {
 			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
 		}, http.StatusOK, "was not made", receipt.StateFailed},
-		"large":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, big) }, http.StatusOK, "the tool did its work", receipt.StateFailed},
-		"two in one":  {stream("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\r\rdata: {}\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
-		"other's":     {stream("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":1}}\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
-		"large event": {stream("data: " + big + "\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
-		"large field": {stream("id: " + big + "\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
+		"large": {func(w http.ResponseWriter, q *http.Request) {
+			var m struct{ ID json.RawMessage }
+			_ = json.NewDecoder(q.Body).Decode(&m)
+			_, _ = fmt.Fprintf(w, "{\"result\":\n%q,\n\"id\":%s}", big, m.ID)
+		}, http.StatusOK, "the tool did its work", receipt.StateFailed},
+		"large and no answer": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, big) }, http.StatusOK, "nobody can tell", receipt.StateInDoubt},
+		"large and other's":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintf(w, "{\"result\":%q,\"id\":1}", big) }, http.StatusOK, "nobody can tell", receipt.StateInDoubt},
+		"two in one":          {stream("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\r\rdata: {}\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
+		"other's":             {stream("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":1}}\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
+		"large event":         {stream("data: " + big + "\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
+		"large field":         {stream("id: " + big + "\n\n"), http.StatusOK, "nobody can tell", receipt.StateInDoubt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, files := newStage(t), newSite(t)
