@@ -45,7 +45,7 @@ type mcpServer struct {
 
 	mu        sync.Mutex
 	client    string                    // as it calls itself
-	can       map[string]capabilities   // of clients, by session; "": of the last that has begun one
+	can       map[string]capabilities   // of clients, by session; "": of the last that has begun, for those without sessions
 	ownTasks  bool                      // the server has tasks
 	described bool                      // it has said whether it has
 	asked     map[string]*mcpMessage    // by id: requests of the client that were not answered
@@ -272,17 +272,14 @@ func (s *mcpServer) meet(m *mcpMessage) {
 
 // begins notes what the client can that has begun a session with a message. It is called with mu held.
 func (s *mcpServer) begins(m *mcpMessage, session string) {
-	if session != "" && len(s.can) < maxListed {
+	for id := range s.can { // order cannot show: whoever is forgotten is offered neither links nor tasks
+		if len(s.can) > maxListed && id != "" {
+			delete(s.can, id)
+		}
+	}
+	if session != "" {
 		s.can[session] = readCapabilities(m.clientSays().Capabilities)
 	}
-}
-
-// canIn returns what the client of a session can. It is called with mu held.
-func (s *mcpServer) canIn(session string) capabilities {
-	if can, is := s.can[session]; is {
-		return can
-	}
-	return s.can[""]
 }
 
 // fromServer takes a line of the server.

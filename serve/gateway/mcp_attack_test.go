@@ -181,6 +181,40 @@ func TestSeveralServersThatAreNotThereAreNamedOverHTTP(t *testing.T) {
 	require.Contains(t, c.hear(), `"id":7,"error"`)
 }
 
+// Who begins a session is remembered for as long as there are few of these, and whoever is forgotten is not taken for another client.
+func TestAClientThatIsForgottenIsNotTakenForAnother(t *testing.T) {
+	r, files := newStage(t, allowTools, needPerson).start(), newSite(t)
+	at, n := r.reach(files.URL), 0
+	files.answersBy(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		if n++; strings.Contains(string(body), "initialize") {
+			w.Header().Set("Mcp-Session-Id", fmt.Sprint("n", n))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"capabilities":{},"tools":[{"name":"a"}]}}`)
+	})
+	begin := func(can string) string {
+		said, _ := r.sendTo(t.Context(), http.MethodPost, at, fmt.Sprintf(hello, can), "Mcp-Session-Id", "")
+		return said.Header.Get("Mcp-Session-Id")
+	}
+	knows := func(session string) bool {
+		_, text := r.sendTo(t.Context(), http.MethodPost, at, `{"jsonrpc":"2.0","id":0,"method":"tools/list"}`, "Mcp-Session-Id", session)
+		return strings.Contains(text, "taskSupport")
+	}
+	var sessions []string
+	for range 10_050 {
+		sessions = append(sessions, begin(`{}`))
+	}
+	last := begin(knowsTasks)
+	require.True(t, knows(last), "the last is remembered")
+	for _, session := range sessions[:100] {
+		require.False(t, knows(session))
+	}
+	require.False(t, knows("of before"))
+	r.sendTo(t.Context(), http.MethodDelete, at, "", "Mcp-Session-Id", last)
+	require.False(t, knows(last), "it has ended")
+}
+
 // A result of several lines is one line for who gets it in a stream, or over stdio.
 func TestAResultOfSeveralLinesIsOneMessage(t *testing.T) {
 	r, files := newStage(t).start(), newSite(t)

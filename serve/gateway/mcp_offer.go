@@ -52,7 +52,7 @@ func (c *toolCall) offer(e *receipt.Entry) (answer []byte) {
 	s := c.server
 	link := s.g.link(e)
 	s.mu.Lock()
-	opens := s.canIn(c.request.session).links
+	opens := s.can[c.request.session].links
 	s.number++
 	id := quoted(fmt.Sprint(offerID, s.number))
 	s.mu.Unlock()

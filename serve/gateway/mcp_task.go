@@ -67,7 +67,7 @@ func (s *mcpServer) addTasks(asked, m *mcpMessage) {
 	if asked.method == methodInitialize || asked.method == methodDiscover {
 		s.described, s.ownTasks = true, readCapabilities(said.Capabilities).tasks
 	} else {
-		knows = s.canIn(asked.session).tasks
+		knows = s.can[asked.session].tasks
 	}
 	knows = knows && !s.ownTasks
 	s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *mcpServer) addTasks(asked, m *mcpMessage) {
 func (s *mcpServer) givesTasks(can json.RawMessage, session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	knows := s.canIn(session).tasks
+	knows := s.can[session].tasks
 	if can != nil {
 		knows = readCapabilities(can).tasks
 	}

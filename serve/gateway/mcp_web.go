@@ -211,6 +211,8 @@ func (s *webServer) forward(w http.ResponseWriter, r *http.Request, body []byte,
 		s.mu.Lock()
 		if asked := s.asked[key]; asked != nil && asked.method == methodInitialize {
 			s.begins(asked, resp.Header.Get(sessionHeader))
+		} else if r.Method == http.MethodDelete {
+			delete(s.can, r.Header.Get(sessionHeader))
 		}
 		s.mu.Unlock()
 		err = s.readAnswer(resp, key, scope)
