@@ -25,6 +25,7 @@ const (
 	taskRelated   = "io.modelcontextprotocol/related-task"
 	taskMethods   = "tasks/"
 	methodTasks   = "tasks/list"
+	methodResult  = "tasks/result"
 	taskPoll      = time.Second // between two questions of a client
 	maxTasks      = 1000        // that clients may ask about
 	complete      = `{"resultType":"complete"}`
@@ -157,7 +158,8 @@ func (t *task) object(c *toolCall, status, message string) json.RawMessage {
 	return encoded(fields)
 }
 
-// asksTask reports whether a request is about tasks that are the gateway's: any may be where the server has said that it has none.
+// asksTask reports whether a request is about tasks that are the gateway's: any may be where the server has said that it has none, but
+// for what only the protocol with sessions has.
 func (s *mcpServer) asksTask(m *mcpMessage) (c *toolCall, id string) {
 	var params struct {
 		ID   string                     `json:"taskId"`
@@ -171,10 +173,12 @@ func (s *mcpServer) asksTask(m *mcpMessage) (c *toolCall, id string) {
 	s.mu.Lock()
 	gives = gives && s.described
 	s.mu.Unlock()
-	if !gives && !strings.HasPrefix(params.ID, taskPrefix) {
+	call := &mcpCall{meta: params.Meta}
+	ofSessions := m.method == methodTasks || m.method == methodResult
+	if !gives && !strings.HasPrefix(params.ID, taskPrefix) || ofSessions && call.stateless() {
 		return nil, ""
 	}
-	return s.callOf(m, &mcpCall{meta: params.Meta}), params.ID
+	return s.callOf(m, call), params.ID
 }
 
 // serveTask answers a request about tasks; nil: its client has gone.
@@ -193,7 +197,7 @@ func (c *toolCall) serveTask(id string) []byte {
 		return c.listTasks()
 	case taskMethods + "get":
 		return c.result(t.now(c))
-	case taskMethods + "result":
+	case methodResult:
 		return c.awaitTask(id)
 	case taskMethods + "cancel":
 		return t.end(c)

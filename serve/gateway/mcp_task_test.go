@@ -167,6 +167,11 @@ func TestACallWithoutASessionBecomesATask(t *testing.T) {
 	require.Contains(t, string(ask("tasks/get", one.ID).Result), "done")
 	require.Equal(t, []string{`append {"a":1}`}, c.calls())
 
+	for _, method := range []string{"tasks/list", "tasks/result"} { // only the protocol with sessions has them
+		c.say(`{"jsonrpc":"2.0","id":9,"method":%q,"params":{"taskId":%q,"_meta":%s}}`, method, one.ID, meta)
+		require.Contains(t, c.hear(), `{"method":"`+method, "the server answers")
+	}
+
 	faults := taskIn(t, c.call(3, "faults", `{}`, meta), "")
 	r.approve()
 	require.Eventually(t, func() bool { return ask("tasks/get", faults.ID).Status == "failed" }, time.Minute, time.Millisecond)
