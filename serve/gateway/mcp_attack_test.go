@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,7 +89,14 @@ func (r *run) groupSite(servers ...gateway.GroupServer) (at string) {
 	address, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
 		site := gateway.GroupSite{Name: "all", New: func() (*gateway.Group, error) {
-			return &gateway.Group{URL: r.url("mcp", ""), Name: "all", Servers: servers}, nil
+			fresh := slices.Clone(servers)
+			for i, of := range fresh {
+				if of.Command != nil { // one that was not started
+					cmd := *of.Command
+					fresh[i].Command = &cmd
+				}
+			}
+			return &gateway.Group{URL: r.url("mcp", ""), Name: "all", Servers: fresh}, nil
 		}}
 		ended <- site.Serve(ctx, on, func(url string) { address <- url })
 	}()
@@ -165,6 +174,39 @@ func TestSessionsThatAreLeftMakeRoom(t *testing.T) {
 		require.Equal(t, http.StatusOK, ping(used))
 	}
 	require.Equal(t, http.StatusNotFound, ping(left))
+}
+
+// What a server of several says while it is asked reaches a client that listens to nothing but the answer, before it.
+func TestWhatAServerOfSeveralAsksComesWithTheAnswer(t *testing.T) {
+	r := newStage(t).start()
+	at := r.groupSite(gateway.GroupServer{Name: "one", Command: r.program(filepath.Join(t.TempDir(), "calls"))})
+	first, _ := r.sendTo(t.Context(), http.MethodPost, at, fmt.Sprintf(hello, `{}`), "Mcp-Session-Id", "")
+	_, text := r.sendTo(t.Context(), http.MethodPost, at, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__asks"}}`, "Mcp-Session-Id", first.Header.Get("Mcp-Session-Id"))
+	require.Regexp(t, `(?s)"elicitation/create".*notifications/progress.*"id":1,"result"`, text)
+}
+
+// A server over HTTP of several is listened to before it is asked anything: what it says to nobody is lost.
+func TestAServerOfSeveralIsListenedToBeforeItIsAsked(t *testing.T) {
+	r, files := newStage(t).start(), newSite(t)
+	var listened atomic.Bool
+	files.answersBy(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		switch {
+		case q.Method == http.MethodGet:
+			listened.Store(true)
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case strings.Contains(string(body), "notifications/initialized"):
+			<-time.After(50 * time.Millisecond) // the next one comes meanwhile
+			w.WriteHeader(http.StatusAccepted)
+		case strings.Contains(string(body), "prompts/get") && !listened.Load():
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			files.serve(w, body)
+		}
+	})
+	c := r.group(files)
+	c.hello()
+	require.Contains(t, c.ask(1, "prompts/get", `{"name":"web__p"}`), `"result"`)
 }
 
 // Over HTTP as well the client of servers that are not there is told so of each, and of a message that is too long.

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -14,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/worldkernel/worldkernel/host/mcp"
@@ -66,10 +66,11 @@ type groupSession struct {
 	attached int       // requests of HTTP, guarded by the site
 	last     time.Time // that came or went, likewise
 
-	mu     sync.Mutex
-	waits  map[string]*groupWait // by id: requests that were not answered
-	others chan []byte           // what servers say that answers nothing
-	gone   chan struct{}         // closed when the group has ended, and all that it has said was heard
+	mu        sync.Mutex
+	waits     map[string]*groupWait // by id: requests that were not answered
+	others    chan []byte           // what servers say that answers nothing
+	listeners atomic.Int64          // to it alone
+	gone      chan struct{}         // closed when the group has ended, and all that it has said was heard
 }
 
 // groupWait is a request that waits for its answer.
@@ -273,13 +274,8 @@ func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage
 		answerJSON(w, http.StatusBadRequest, fault(m.id, codeRequest, "worldkernel: the id is that of another request that was not answered yet, or there are too many of these"))
 		return
 	}
-	select {
-	case <-wait.ended:
-	case <-s.gone:
-	case <-r.Context().Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		wait.left = true
+	x := &webCall{w: w, header: r.Header}
+	if !s.await(r.Context(), x, wait, m) {
 		return
 	}
 	s.mu.Lock()
@@ -290,13 +286,46 @@ func (s *groupSession) ask(w http.ResponseWriter, r *http.Request, m *mcpMessage
 	s.mu.Unlock()
 	switch {
 	case cancelled:
-		w.WriteHeader(http.StatusAccepted)
+		x.end(nil)
 	case answer == nil:
-		answerJSON(w, http.StatusNotFound, fault(m.id, codeInternal, "worldkernel: the session has ended")) // so the client begins another
+		x.status.Store(http.StatusNotFound) // so the client begins another
+		x.end(fault(m.id, codeInternal, "worldkernel: the session has ended"))
 	case answer.result == nil:
-		answerJSON(w, http.StatusOK, response(m.id, "error", answer.fault))
+		x.end(response(m.id, "error", answer.fault))
 	default:
-		answerJSON(w, http.StatusOK, response(m.id, "result", answer.result))
+		x.end(response(m.id, "result", answer.result))
+	}
+}
+
+// await waits for the answer to a request, and reports whether its client does as well. What servers say meanwhile is for that client,
+// unless one listens to a stream of such.
+func (s *groupSession) await(ctx context.Context, x *webCall, wait *groupWait, m *mcpMessage) bool {
+	for {
+		others := s.others
+		if s.listeners.Load() > 0 || m.method == methodInitialize || !x.takesEvents() {
+			others = nil
+		}
+		select {
+		case line := <-others: // those of before the answer are there before it
+			_, _ = x.Write(new(mcp.Event).Text(line))
+			continue
+		default:
+		}
+		select {
+		case line := <-others:
+			_, _ = x.Write(new(mcp.Event).Text(line))
+		case <-wait.ended:
+			if len(others) == 0 {
+				return true
+			}
+		case <-s.gone:
+			return true
+		case <-ctx.Done():
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			wait.left = true
+			return false
+		}
 	}
 }
 
@@ -306,12 +335,14 @@ func (s *groupSession) tell(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
+	s.listeners.Add(1)
+	defer s.listeners.Add(-1)
 	w.Header().Set("Content-Type", typeEvents)
 	out := http.NewResponseController(w)
 	for _ = out.Flush(); ; _ = out.Flush() {
 		select {
 		case line := <-s.others:
-			if _, err := w.Write(new(mcp.Event).Text(bytes.TrimSpace(line))); err != nil {
+			if _, err := w.Write(new(mcp.Event).Text(line)); err != nil {
 				return
 			}
 		case <-s.gone:

@@ -38,7 +38,7 @@ func (w *groupWeb) run(ctx context.Context, in io.ReadCloser) error {
 		m, err := readServer(line)
 		switch {
 		case err != nil:
-		case m.method == methodInitialize: // what comes after it needs the session
+		case m.method == methodInitialize, m.method == methodInitialized: // what comes after them needs the session, and is heard
 			w.post(ctx, m)
 		case m.method == "": // nobody answers an answer
 			m.id = nil
@@ -112,8 +112,8 @@ func (w *groupWeb) post(ctx context.Context, m *mcpMessage) {
 	if answered, text := w.hear(resp, m); !answered {
 		w.say(fault(m.id, codeInternal, fmt.Sprintf("worldkernel: the server %s has not answered: status %d: %.200q", w.Name, resp.StatusCode, text)), m)
 	}
-	if m.method == "notifications/initialized" {
-		w.listen(ctx)
+	if m.method == methodInitialized {
+		w.listens(ctx)
 	}
 }
 
@@ -131,7 +131,7 @@ func (w *groupWeb) renew(ctx context.Context, lost string) bool {
 	if session != lost { // it was renewed for another request
 		return session != ""
 	}
-	for _, line := range [][]byte{hello, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)} {
+	for _, line := range [][]byte{hello, []byte(`{"jsonrpc":"2.0","method":"` + methodInitialized + `"}`)} {
 		resp, err := w.do(ctx, http.MethodPost, line, map[string]string{"Content-Type": typeJSON, "Accept": typeJSON + ", " + typeEvents})
 		if err != nil {
 			return false
@@ -143,14 +143,21 @@ func (w *groupWeb) renew(ctx context.Context, lost string) bool {
 		session = w.session
 		w.mu.Unlock()
 	}
-	w.under.Go(func() { w.listen(ctx) })
+	w.listens(ctx)
 	return session != ""
 }
 
-// listen has the client hear what the server says of itself.
-func (w *groupWeb) listen(ctx context.Context) {
+// listens has the client hear what the server says of itself. It waits for that to begin, for a while: what the server says before is lost.
+func (w *groupWeb) listens(ctx context.Context) {
+	begun, cancel := context.WithTimeout(ctx, serverGrace)
+	w.under.Go(func() { w.listen(ctx, cancel) })
+	<-begun.Done()
+}
+
+func (w *groupWeb) listen(ctx context.Context, begun func()) {
 	for ctx.Err() == nil {
 		resp, err := w.do(ctx, http.MethodGet, nil, map[string]string{"Accept": typeEvents})
+		begun()
 		if err != nil {
 			return
 		}

@@ -15,11 +15,12 @@ import (
 
 // The methods of MCP that mean something here. All others pass.
 const (
-	methodCall       = "tools/call"
-	methodTools      = "tools/list"
-	methodInitialize = "initialize"
-	methodDiscover   = "server/discover"
-	methodCancelled  = "notifications/cancelled"
+	methodCall        = "tools/call"
+	methodTools       = "tools/list"
+	methodInitialize  = "initialize"
+	methodInitialized = "notifications/initialized"
+	methodDiscover    = "server/discover"
+	methodCancelled   = "notifications/cancelled"
 )
 
 // mcpMessage is a message of MCP, a line.

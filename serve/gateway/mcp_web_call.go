@@ -53,11 +53,15 @@ func (g *Gateway) attended(key string) bool {
 	return slices.ContainsFunc(g.tools.now[key], func(a *asking) bool { return a.attended })
 }
 
+func (x *webCall) takesEvents() bool {
+	return strings.Contains(strings.Join(x.header.Values("Accept"), ","), typeEvents)
+}
+
 // Write sends the client events before the answer, if it takes any.
 func (x *webCall) Write(p []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.w == nil || !strings.Contains(strings.Join(x.header.Values("Accept"), ","), typeEvents) {
+	if x.w == nil || !x.takesEvents() {
 		return len(p), nil
 	}
 	if !x.stream {
