@@ -103,24 +103,20 @@ type ResumeRequest struct {
 	Reason string `json:"reason"` // why, for those who read the journal
 }
 
-func resumeCell(c *call) error { return c.resume(world.RetryEvent) }
-func skipCell(c *call) error   { return c.resume(world.SkipEvent) }
-
-func (c *call) resume(how world.Resumption) error {
-	var req ResumeRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
-	cell, err := reducer.ParseCell(req.Cell)
-	if err != nil {
-		return badRequest("cell", err.Error())
-	}
-	done := view.Resumed{Cell: req.Cell, Actor: c.actor(), Reason: req.Reason}
-	err = c.world.Local.Update(func(w *world.World) (err error) {
-		done.Record, err = w.Resume(c.Context(), cell, how, done.Actor, done.Reason)
-		return err
+// resumeCell is the answer to requests that a halted cell goes on.
+func resumeCell(how world.Resumption) func(*call) error {
+	return withBody(func(c *call, req *ResumeRequest) error {
+		cell, err := reducer.ParseCell(req.Cell)
+		if err != nil {
+			return badRequest("cell", err.Error())
+		}
+		done := view.Resumed{Cell: req.Cell, Actor: c.actor(), Reason: req.Reason}
+		err = c.world.Local.Update(func(w *world.World) (err error) {
+			done.Record, err = w.Resume(c.Context(), cell, how, done.Actor, done.Reason)
+			return err
+		})
+		return c.answer("cell-resumed")(done, err)
 	})
-	return c.answer("cell-resumed")(done, err)
 }
 
 // showTimeline tells what a cell, or an operator, did and what happened to it.

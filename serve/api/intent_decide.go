@@ -6,7 +6,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // DecisionRequest is what a person decides about an intent. Who that is the token
@@ -43,19 +42,15 @@ type AnswerRequest struct {
 	SeenRequest
 }
 
-func approveIntent(c *call) error { return c.decideAs(journal.Approve) }
-func denyIntent(c *call) error    { return c.decideAs(journal.Disapprove) }
-func retryIntent(c *call) error   { return c.decideAs(journal.RetryAnyway) }
-func stopIntent(c *call) error    { return c.decideAs(journal.Stop) }
-func confirmIntent(c *call) error { return c.decideAs(local.Confirm) }
-
-// decideAs takes a decision.
-func (c *call) decideAs(how journal.Resolution) error {
-	var req DecisionRequest
-	return c.decide(c.decode(&req), &req.SeenRequest, &req.ParamsHash, func(b *journal.Resolved) (err error) {
-		b.How, err = reuses(how, req.Reuse)
-		return err
-	})
+// decideAs is the answer to requests for a decision.
+func decideAs(how journal.Resolution) func(*call) error {
+	return func(c *call) error {
+		var req DecisionRequest
+		return c.decide(c.decode(&req), &req.SeenRequest, &req.ParamsHash, func(b *journal.Resolved) (err error) {
+			b.How, err = reuses(how, req.Reuse)
+			return err
+		})
+	}
 }
 
 func editIntent(c *call) error {

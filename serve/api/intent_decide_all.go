@@ -41,20 +41,15 @@ type ResolveAllRequest struct {
 	Payload  json.RawMessage `json:"payload"`  // what each of their cells is told; nil: null
 }
 
-func approveIntents(c *call) error { return c.decideAllAs(journal.Approve) }
-func denyIntents(c *call) error    { return c.decideAllAs(journal.Disapprove) }
-func retryIntents(c *call) error   { return c.decideAllAs(journal.RetryAnyway) }
-
-func (c *call) decideAllAs(how journal.Resolution) error {
-	var req DecideAllRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
-	how, err := reuses(how, req.Reuse)
-	if err != nil {
-		return err
-	}
-	return c.decideAll(&req.BatchRequest, how, nil, req.Digest != "")
+// decideAllAs is the answer to requests for a decision about several intents.
+func decideAllAs(how journal.Resolution) func(*call) error {
+	return withBody(func(c *call, req *DecideAllRequest) error {
+		how, err := reuses(how, req.Reuse)
+		if err != nil {
+			return err
+		}
+		return c.decideAll(&req.BatchRequest, how, nil, req.Digest != "")
+	})
 }
 
 func stopIntents(c *call, req *StopRequest) error {

@@ -125,17 +125,13 @@ func approveProposal(c *call, req *ApproveRequest) error {
 	})
 }
 
-func rejectProposal(c *call) error   { return c.endProposal((*world.World).Reject) }
-func withdrawProposal(c *call) error { return c.endProposal((*world.World).Withdraw) }
-
-func (c *call) endProposal(end func(w *world.World, ctx context.Context, n uint64, actor, reason string) (journal.Seq, error)) error {
-	var req ReasonRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
-	return c.change(func(w *world.World, n uint64) error {
-		_, err := end(w, c.Context(), n, c.actor(), req.Reason)
-		return err
+// endProposal is the answer to requests that a proposal ends.
+func endProposal(end func(w *world.World, ctx context.Context, n uint64, actor, reason string) (journal.Seq, error)) func(*call) error {
+	return withBody(func(c *call, req *ReasonRequest) error {
+		return c.change(func(w *world.World, n uint64) error {
+			_, err := end(w, c.Context(), n, c.actor(), req.Reason)
+			return err
+		})
 	})
 }
 

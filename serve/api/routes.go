@@ -4,6 +4,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // route is one thing that can be asked.
@@ -92,23 +96,23 @@ func decideRoutes() []route {
 	post := http.MethodPost
 	return []route{
 		{method: post, path: linkPath + "{id}/{ticket}", scope: scopeOpen, answer: followLink},
-		{method: post, path: ofWorld + "/cell/resume", scope: ScopeApprove, answer: resumeCell},
-		{method: post, path: ofWorld + "/cell/skip", scope: ScopeApprove, answer: skipCell},
-		{method: post, path: ofWorld + "/intents/approve", scope: ScopeApprove, answer: approveIntents},
-		{method: post, path: ofWorld + "/intents/deny", scope: ScopeApprove, answer: denyIntents},
+		{method: post, path: ofWorld + "/cell/resume", scope: ScopeApprove, answer: resumeCell(world.RetryEvent)},
+		{method: post, path: ofWorld + "/cell/skip", scope: ScopeApprove, answer: resumeCell(world.SkipEvent)},
+		{method: post, path: ofWorld + "/intents/approve", scope: ScopeApprove, answer: decideAllAs(journal.Approve)},
+		{method: post, path: ofWorld + "/intents/deny", scope: ScopeApprove, answer: decideAllAs(journal.Disapprove)},
 		{method: post, path: ofWorld + "/intents/stop", scope: ScopeApprove, answer: withBody(stopIntents)},
-		{method: post, path: ofWorld + "/intents/retry", scope: ScopeApprove, answer: retryIntents},
+		{method: post, path: ofWorld + "/intents/retry", scope: ScopeApprove, answer: decideAllAs(journal.RetryAnyway)},
 		{method: post, path: ofWorld + "/intents/resolve", scope: ScopeApprove, answer: resolveIntents},
-		{method: post, path: ofWorld + "/intents/{key}/approve", scope: ScopeApprove, answer: approveIntent},
-		{method: post, path: ofWorld + "/intents/{key}/deny", scope: ScopeApprove, answer: denyIntent},
-		{method: post, path: ofWorld + "/intents/{key}/stop", scope: ScopeApprove, answer: stopIntent},
-		{method: post, path: ofWorld + "/intents/{key}/confirm", scope: ScopeApprove, answer: confirmIntent},
+		{method: post, path: ofWorld + "/intents/{key}/approve", scope: ScopeApprove, answer: decideAs(journal.Approve)},
+		{method: post, path: ofWorld + "/intents/{key}/deny", scope: ScopeApprove, answer: decideAs(journal.Disapprove)},
+		{method: post, path: ofWorld + "/intents/{key}/stop", scope: ScopeApprove, answer: decideAs(journal.Stop)},
+		{method: post, path: ofWorld + "/intents/{key}/confirm", scope: ScopeApprove, answer: decideAs(local.Confirm)},
 		{method: post, path: ofWorld + "/intents/{key}/edit", scope: ScopeApprove, answer: editIntent},
-		{method: post, path: ofWorld + "/intents/{key}/retry", scope: ScopeApprove, answer: retryIntent},
+		{method: post, path: ofWorld + "/intents/{key}/retry", scope: ScopeApprove, answer: decideAs(journal.RetryAnyway)},
 		{method: post, path: ofWorld + "/intents/{key}/resolve", scope: ScopeApprove, answer: resolveIntent},
 		{method: post, path: ofWorld + "/intents/{key}/answer", scope: ScopeApprove, answer: answerIntent},
 		{method: post, path: ofWorld + "/proposals/{n}/approve", scope: ScopeApprove, answer: withBody(approveProposal)},
-		{method: post, path: ofWorld + "/proposals/{n}/reject", scope: ScopeApprove, answer: rejectProposal},
+		{method: post, path: ofWorld + "/proposals/{n}/reject", scope: ScopeApprove, answer: endProposal((*world.World).Reject)},
 	}
 }
 
@@ -140,7 +144,7 @@ func changeRoutes() []route {
 		{method: post, path: ofWorld + "/what-if", scope: ScopeAdmin, long: true, answer: withBody(askWhatIf)},
 		{method: post, path: ofWorld + "/proposals", scope: ScopeAdmin, answer: withBody(propose)},
 		{method: post, path: ofWorld + "/proposals/{n}/shadow", scope: ScopeAdmin, long: true, answer: withBody(shadowProposal)},
-		{method: post, path: ofWorld + "/proposals/{n}/withdraw", scope: ScopeAdmin, answer: withdrawProposal},
+		{method: post, path: ofWorld + "/proposals/{n}/withdraw", scope: ScopeAdmin, answer: endProposal((*world.World).Withdraw)},
 		{method: post, path: ofWorld + "/proposals/{n}/apply", scope: ScopeAdmin, answer: applyProposal},
 	}
 }
