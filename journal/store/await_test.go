@@ -87,3 +87,39 @@ func TestAwaitEndsWhenTheStoreFails(t *testing.T) {
 	require.ErrorIs(t, p.Wait(), errorfs.ErrInjected)
 	_ = s.Close()
 }
+
+// The records that were appended lately are those that the disk has, whatever their caller does with their memory, and however many
+// there are in a group.
+func TestAwaitedRecordsAreThoseOfTheDisk(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	for _, texts := range [][]string{{"a"}, make([]string, recentRecords), make([]string, recentRecords+1), {"b", "c"}} {
+		b := w.batch(texts...)
+		appendAll(t, s, b)
+		for _, r := range b.Records {
+			clear(r.Bytes)
+		}
+		for after := range s.Head().ID {
+			if after > 1 && after+3 < s.Head().ID && after%500 > 14 {
+				continue // much the same
+			}
+			var disk, awaited []journal.Scanned
+			for r, err := range s.Scan(after) {
+				require.NoError(t, err)
+				disk = append(disk, r)
+			}
+			for r, err := range s.AwaitRecords(t.Context(), after) {
+				require.NoError(t, err)
+				awaited = append(awaited, r)
+			}
+			require.Equal(t, disk, awaited)
+			stored, err := s.Record(after + 1)
+			require.NoError(t, err)
+			require.Equal(t, disk[0].Bytes, stored)
+		}
+	}
+	require.NoError(t, s.Close())
+	for _, err := range s.AwaitRecords(t.Context(), s.Head().ID) {
+		require.ErrorIs(t, err, ErrClosed)
+	}
+}

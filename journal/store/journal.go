@@ -169,7 +169,7 @@ func (s *Store) applyOne(p *pending) error {
 // acknowledge releases appends when they are durable, in order, all that have gathered at
 // once. Pebble syncs them meanwhile, with one call.
 func (s *Store) acknowledge() {
-	s.acked.reach(s.anchor.slot.Head.ID) // what there was when the store was opened
+	s.acked.reach(s.anchor.slot.Head.ID, nil) // what there was when the store was opened
 	defer s.acked.endWaits()
 	for p := range s.applied {
 		group := []*pending{p}
@@ -199,13 +199,14 @@ func (s *Store) acknowledgeAll(group []*pending) {
 		s.moveAnchor(head, nil)
 		err = s.failed()
 	}
+	recent := recentOf(group)
 	for _, p := range group {
 		p.gathered.Wait() // the batch is the caller's again when it is done
 		p.err = err
 		close(p.done)
 	}
 	if err == nil {
-		s.acked.reach(head.ID)
+		s.acked.reach(head.ID, recent)
 	}
 	if wake := s.wake.Load(); wake != nil {
 		(*wake)()

@@ -432,6 +432,7 @@ func (s *Store) fail(err error) error {
 	_ = s.suspect(err)
 	if s.failure.CompareAndSwap(nil, &err) {
 		close(s.failing)
+		s.acked.change(func() {})
 	}
 	return *s.failure.Load()
 }

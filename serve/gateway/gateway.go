@@ -341,10 +341,8 @@ func ofElsewhere(r *http.Request) bool {
 // follow tells requests what the journal says about their intents.
 func (g *Gateway) follow(ctx context.Context, after journal.Seq) {
 	for {
-		err := g.cfg.World.Await(ctx, after)
-		if err == nil {
-			after, err = g.readIntents(after)
-		}
+		var err error
+		after, err = g.readIntents(ctx, after)
 		if ctx.Err() != nil {
 			return
 		}

@@ -71,18 +71,13 @@ func (g *Gateway) until(ctx context.Context, is func(m *world.Moment, mail bool)
 // ErrHalted says that the cell of a session has failed, and handles nothing until a person lets it go on.
 var ErrHalted = errors.New("gateway: the session's cell is halted")
 
-// readIntents notes the intents of durable records after one, and how those stand that have not ended. It returns the last of the records.
-// Params are not read: a permit names its intent.
-func (g *Gateway) readIntents(after journal.Seq) (journal.Seq, error) {
+// readIntents waits for a durable record after one. It notes the intents of all that there are, and how those stand that have not ended.
+// It returns the last of the records. Params are not read: a permit names its intent.
+func (g *Gateway) readIntents(ctx context.Context, after journal.Seq) (journal.Seq, error) {
 	var named, waits []receipt.Key
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for s, err := range g.cfg.World.Scan(after) {
+	for s, err := range g.cfg.World.AwaitRecords(ctx, after) {
 		if err != nil {
 			return after, err
-		}
-		if g.cfg.World.Await(now, s.ID-1) != nil {
-			break // it is not durable yet
 		}
 		after = s.ID
 		switch s.Record.Kind {

@@ -23,6 +23,11 @@ func (lw *World) Await(ctx context.Context, after journal.Seq) error {
 	return lw.store.Await(ctx, after)
 }
 
+// AwaitRecords waits as Await does, and yields the durable records after one.
+func (lw *World) AwaitRecords(ctx context.Context, after journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return lw.store.AwaitRecords(ctx, after)
+}
+
 // Record implements journal.History.
 func (lw *World) Record(id journal.Seq) ([]byte, error) { return lw.store.Record(id) }
 
