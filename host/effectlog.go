@@ -153,7 +153,9 @@ func (l *effectLog) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timed, l.woken = false, len(l.loose) > 0
-	l.work.Signal()
+	if l.woken {
+		l.work.Signal()
+	}
 }
 
 // settle makes all durable.
