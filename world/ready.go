@@ -1,8 +1,6 @@
 package world
 
 import (
-	"slices"
-
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -75,7 +73,7 @@ func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id 
 	r.last++
 	e := canon.Envelope{ID: uint64(r.last), Time: uint64(r.now), Kind: string(kind), CausedBy: uint64(cause)}
 	if len(r.body) > journal.MaxInlineBytes {
-		payload = slices.Clone(r.body)
+		payload, r.body = r.body, nil // which is too long to be copied
 		e.Blob, e.BlobSize = canon.Sum(payload), uint64(len(payload))
 		r.blobs = append(r.blobs, journal.Blob{Hash: e.Blob, Bytes: payload})
 	} else {
