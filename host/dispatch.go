@@ -327,15 +327,8 @@ func (h *Host) Wait(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		h.mu.Lock()
-		err, news := h.over(), h.news
-		if err == nil && len(h.answers) == 0 && !h.woken && news == nil {
-			news = make(chan struct{})
-			h.news = news
-		}
-		ready := err != nil || len(h.answers) > 0 || h.woken
-		h.mu.Unlock()
-		if ready {
+		news, err := h.News()
+		if news == nil {
 			return err
 		}
 		select {
@@ -343,6 +336,20 @@ func (h *Host) Wait(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// News returns nil where Wait would not block, or would return an error. Else it returns what is closed when that may have
+// changed.
+func (h *Host) News() (<-chan struct{}, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.over(); err != nil || len(h.answers) > 0 || h.woken {
+		return nil, err
+	}
+	if h.news == nil {
+		h.news = make(chan struct{})
+	}
+	return h.news, nil
 }
 
 func (h *Host) over() error {

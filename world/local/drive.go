@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -238,33 +239,71 @@ func (lw *World) RunIntent(ctx context.Context, key receipt.Key) error {
 // awaitNews blocks until the outside has an answer, something falls due by the wall
 // clock, or the journal has a record after one: another call may have brought it about.
 func (lw *World) awaitNews(ctx context.Context, after journal.Seq) error {
-	either, stop := context.WithCancel(ctx)
-	defer stop()
-	var grown sync.WaitGroup
-	var failed error
-	grown.Go(func() {
-		failed = lw.store.Await(either, after)
-		stop()
-	})
-	came := false
+	due := make(chan struct{})
 	if clock, until, waits := lw.waitsFor(); waits {
-		grown.Go(func() {
-			came = clock.Wait(either, until) == nil
-			stop()
+		timed, stop := context.WithCancel(ctx)
+		var timing sync.WaitGroup
+		defer timing.Wait()
+		defer stop()
+		timing.Go(func() {
+			if clock.Wait(timed, until) == nil {
+				close(due)
+			}
 		})
 	}
-	err := lw.Wait(either)
-	stop()
-	grown.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case came:
-		return nil
-	case errors.Is(err, context.Canceled):
-		return failed
+	for {
+		grown, err := lw.store.News(after)
+		if grown == nil {
+			return cmp.Or(err, ctx.Err())
+		}
+		news, err := lw.outsideNews()
+		if news == nil {
+			return cmp.Or(err, ctx.Err())
+		}
+		select {
+		case <-grown:
+		case <-news:
+		case <-due:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return err
+}
+
+// Wait blocks until the outside has brought an answer, or ctx ends. Other calls
+// may be made meanwhile.
+func (lw *World) Wait(ctx context.Context) error {
+	for {
+		news, err := lw.outsideNews()
+		if news == nil {
+			return cmp.Or(err, ctx.Err())
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// outsideNews is News of the host that performs now.
+func (lw *World) outsideNews() (<-chan struct{}, error) {
+	if err := lw.canRun(); err != nil {
+		return nil, err
+	}
+	performs := lw.edition.Load().host
+	news, err := performs.News()
+	if errors.Is(err, host.ErrClosed) && lw.performer() != performs {
+		return nil, nil // Apply has put another in its place
+	}
+	return news, err
+}
+
+func (lw *World) performer() *host.Host {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return lw.host
 }
 
 // missedLater reports whether an error says that an effect has no answer while

@@ -353,26 +353,6 @@ func (lw *World) Next(ctx context.Context) (world.Progress, error) {
 // Sync makes durable what Next has brought about so far.
 func (lw *World) Sync() error { return lw.Update((*world.World).Sync) }
 
-// Wait blocks until the outside has brought an answer, or ctx ends. Other calls
-// may be made meanwhile.
-func (lw *World) Wait(ctx context.Context) error {
-	if err := lw.canRun(); err != nil {
-		return err
-	}
-	performs := lw.performer()
-	err := performs.Wait(ctx)
-	if errors.Is(err, host.ErrClosed) && lw.performer() != performs {
-		return nil // Apply has put another in its place
-	}
-	return err
-}
-
-func (lw *World) performer() *host.Host {
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.host
-}
-
 // View lets read look at the world while nothing changes it. What read gets must
 // not be used after it returns, and read must not call lw, which waits for it.
 func (lw *World) View(read func(*world.Moment)) {
