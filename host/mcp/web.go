@@ -288,7 +288,7 @@ func headersOf(schema any, arguments canon.Raw, out map[string]string, known map
 				return fmt.Errorf("x-mcp-header of %q is that of another argument, too: %q", name, header)
 			}
 			known[lower] = true
-			switch canon.NewReader(given).Kind() {
+			switch canon.NewReader(given).Kind() { //nolint:exhaustive // of the rest nothing is sent
 			case canon.KindText:
 				out[header] = headerText(textOf(given))
 			case canon.KindInt, canon.KindBool:
