@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -42,7 +43,12 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 halt_on_error=1")
 	}
 	testscript.Main(processes(m), map[string]func(){
-		"worldctl": func() { Main(released()) }, "sink": sinkMain,
+		"worldctl": func() {
+			if os.Getenv(carriesEnv) != "" {
+				carryOut()
+			}
+			Main(released())
+		}, "sink": sinkMain,
 		"deskctl": func() { // a program of one's own
 			Main(Options{Reducers: reducer.Registry{"ticket@1": reducer.Typed(1, func(_ *reducer.Context, n int, _ struct{ ID string }) (int, error) {
 				return n + 1, nil
@@ -99,14 +105,16 @@ func pathFrom(dir string) string {
 //	sql STATEMENT          run a statement in the database $PG, and print the first column of what it answers
 //	holds FILE KEYRING     the file holds the first secret of a keyring that is not sealed
 //
-// and the condition [log]: journals lie in PostgreSQL, and directories have copies.
+// and the condition [log]: journals lie in PostgreSQL, and directories have copies. What they
+// execute as worldctl in the foreground is not a process each: see carriedScripts.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
 	path := racedPath(t)
+	files, carried := carriedScripts(t, scripts(t))
 	testscript.Run(t, testscript.Params{
-		Files:               scripts(t),
+		Files:               files,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Values["held"] = new(*local.World)
@@ -121,6 +129,16 @@ func TestScripts(t *testing.T) {
 				e.Setenv("PATH", path)
 			}
 			e.Setenv(testlog.Env, os.Getenv(testlog.Env))
+			c := new(carrier)
+			for _, v := range e.Vars {
+				set, _, _ := strings.Cut(v, "=")
+				c.names = append(c.names, set)
+			}
+			if !carried[name] {
+				c = nil
+			}
+			e.Values["carrier"] = c
+			e.Defer(func() { require.NoError(e.T().(testing.TB), c.end()) })
 			return os.CopyFS(e.WorkDir, os.DirFS(worlds))
 		},
 		Condition: func(cond string) (bool, error) {
@@ -131,7 +149,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "hold": hold, "release": release, "owned": owned, "awaits": awaits, "forge": forge, "field": field, "number": numberOf, "holds": holds,
-			"extends": extends, "flip": flip, "sql": sql,
+			"extends": extends, "flip": flip, "sql": sql, "carried": carriedLine, "feed": feed, "assign": assign,
 		},
 	})
 }
@@ -140,7 +158,9 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
+	if c := carrierOf(ts); c != nil && args[1] == "worldctl" {
+		got = c.show(ts, args[2:])
+	} else if err := ts.Exec(args[1], args[2:]...); err != nil {
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) {
 			ts.Fatalf("%v", err)
@@ -171,12 +191,18 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func awaits(ts *testscript.TestScript, _ bool, args []string) {
-	const most = 1000
+	const most, pause = 5000, 20 * time.Millisecond
 	for range most {
 		// The cell may not be there yet.
-		if err := ts.Exec(args[1], args[2:]...); err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
+		if c := carrierOf(ts); c != nil && args[1] == "worldctl" {
+			if did := c.carry(ts, args[2:]); did.Code == exitOK && bytes.Contains(did.Stdout, []byte(args[0])) {
+				_, _ = ts.Stdout().Write(did.Stdout)
+				return
+			}
+		} else if err := ts.Exec(args[1], args[2:]...); err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
 			return
 		}
+		<-time.After(pause)
 	}
 	ts.Fatalf("%s never said %s", strings.Join(args[1:], " "), args[0])
 }
