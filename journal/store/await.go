@@ -13,12 +13,13 @@ import (
 type acknowledged struct {
 	mu     sync.Mutex
 	last   journal.Seq
-	recent []journal.Stored // the last records up to last, for who follows; what is in it stays as it is
+	follow bool             // somebody asks for records as they come
+	recent []journal.Stored // then the last of them up to last; what is in it stays as it is
 	ended  bool             // nothing more will be acknowledged
 	news   chan struct{}    // closed when one of these changes, or the store fails; nil: nobody waits
 }
 
-// recentRecords is how many records are in recent at most.
+// recentRecords is how many records are in recent at most: 2 MiB, as none has more than journal.MaxInlineBytes in it.
 const recentRecords = 512
 
 // Await blocks until a record after one is durable, or returns the error of ctx,
@@ -57,6 +58,9 @@ func (s *Store) News(after journal.Seq) (<-chan struct{}, error) {
 // appended lately.
 func (s *Store) AwaitRecords(ctx context.Context, after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	return func(yield func(journal.Scanned, error) bool) {
+		s.acked.mu.Lock()
+		s.acked.follow = true
+		s.acked.mu.Unlock()
 		if err := s.Await(ctx, after); err != nil {
 			yield(journal.Scanned{}, err)
 			return
@@ -104,7 +108,7 @@ func (a *acknowledged) since(after journal.Seq) (recent []journal.Stored, last j
 	return recent, a.last
 }
 
-// reach takes note of the last record that is durable, and of the records up to it; nil: they are too many.
+// reach takes note of the last record that is durable, and of the records up to it; nil: recent holds none of them.
 func (a *acknowledged) reach(last journal.Seq, records []journal.Stored) {
 	a.change(func() {
 		if records == nil {
@@ -115,12 +119,15 @@ func (a *acknowledged) reach(last journal.Seq, records []journal.Stored) {
 	})
 }
 
-// recentOf returns copies of the records of a group, whose memory is the caller's again when it is done; nil: they are too many.
-func recentOf(group []*pending) []journal.Stored {
+// copies returns copies of the records of a group, whose memory is the caller's again when it is done; nil: recent holds none of them.
+func (a *acknowledged) copies(group []*pending) []journal.Stored {
+	a.mu.Lock()
+	follow := a.follow
+	a.mu.Unlock()
 	var kept arena
 	recent := []journal.Stored{}
 	for _, p := range group {
-		if len(recent)+len(p.Records) > recentRecords {
+		if !follow || len(recent)+len(p.Records) > recentRecords {
 			return nil
 		}
 		for _, r := range p.Records {

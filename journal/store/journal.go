@@ -199,7 +199,7 @@ func (s *Store) acknowledgeAll(group []*pending) {
 		s.moveAnchor(head, nil)
 		err = s.failed()
 	}
-	recent := recentOf(group)
+	recent := s.acked.copies(group)
 	for _, p := range group {
 		p.gathered.Wait() // the batch is the caller's again when it is done
 		p.err = err
