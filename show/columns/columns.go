@@ -176,6 +176,15 @@ func (w *words) number(text []byte) uint32 {
 	return n
 }
 
+// numbers returns the numbers of texts.
+func (w *words) numbers(texts []string) []uint32 {
+	out := make([]uint32, len(texts))
+	for i, text := range texts {
+		out[i] = w.number([]byte(text))
+	}
+	return out
+}
+
 // or0 returns 1 + the number of a text; 0: it is empty.
 func (w *words) or0(text string) uint32 {
 	if text == "" {

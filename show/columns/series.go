@@ -157,10 +157,7 @@ func (x *Index) ticks(from, to journal.Seq, stretches int) (*Series, error) {
 		if err != nil {
 			return nil, err
 		}
-		numbers := make([]uint32, len(p.whats))
-		for i, what := range p.whats {
-			numbers[i] = whats.number([]byte(what))
-		}
+		numbers := whats.numbers(p.whats)
 		for i := range p.rows {
 			r := &p.rows[i]
 			if from := stretchOf(r.time); len(sum.counts) == 0 || from != sum.from {
