@@ -38,6 +38,9 @@ func newSuite(t *testing.T) *suite {
 	if os.Getenv("NIGHTLY") == "" {
 		t.Skip("it takes minutes, and npm: NIGHTLY=1")
 	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("there is no npm to fetch the suite with")
+	}
 	cache, err := os.UserCacheDir()
 	require.NoError(t, err)
 	must := func(name string, args ...string) {
