@@ -31,7 +31,6 @@ type shadowing struct {
 	from   string // a moment
 	last   uint64
 	format string
-	as     string
 }
 
 func newShadowCommand(c *cli) *cobra.Command {
